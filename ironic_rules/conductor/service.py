@@ -15,14 +15,13 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.step_polls import StepPolls
-from ironic_rules.db import clock, conductors
+from ironic_rules.db import clock, conductors, nodes
+from ironic_rules.db import operations as stored_operations
 from ironic_rules.models.conductors import different_pins
 from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds by which the clock of this host may differ from the database's without a warning.
-_TOLERATED_S = 5.0
 #: Looks for operations in a recovery interval: someone waits for the first nodes of each.
 _OPERATIONS_LOOKS = 5
 #: Seconds that a heartbeat may take, with a database that does not reply: the time-outs of [database] are shorter.
@@ -121,7 +120,9 @@ class ConductorService:
     def _follow_clock(self) -> None:
         with self._conductor.db.reader() as conn:
             ahead_s = clock.follow(conn)
-        is_wrong = abs(ahead_s) > _TOLERATED_S
+            if clock.is_off() and not nodes.is_any_in_progress(conn) and not stored_operations.running(conn):
+                clock.catch_up()
+        is_wrong = abs(ahead_s) > clock.TOLERATED_S
         if is_wrong and not self._clock_is_wrong:
             LOG.warning("The clock of this host is %.0f s ahead of the database's, which counts. Log messages have the "
                         "host's.", ahead_s)

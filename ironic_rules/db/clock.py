@@ -4,18 +4,30 @@ Processes of one database must agree on it, even if the clocks of their hosts di
 clock whenever they open a connection to it, and conductors with each heartbeat, and add the time elapsed since, by the
 monotonic clock. That one stands still while a machine sleeps, so conditions on heartbeats have the server's clock in
 the query itself: :func:`current` and :func:`ago`. A process that has no connection to a server uses its host's clock.
+
+With SQLite there is one process, and the host's clock is the database's. If it jumps, what waits must not be overdue at
+once, or never: the process adds the time elapsed to the time of its start, and approaches the host's clock slowly, or
+at once when nothing waits. While a machine sleeps, that time stands still, as for everything else in the process.
 """
 
 from __future__ import annotations
 
 import datetime
+import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from oslo_log import log as logging
 
 from ironic_rules.db.types import UTCDateTime
 
+LOG = logging.getLogger(__name__)
+
+#: Seconds by which clocks may differ without a warning.
+TOLERATED_S = 5.0
+#: The share of the time that passes by which a process approaches its host's clock.
+_PACE = 0.1
 #: A database that is not listed is a file of this host.
 TIME_OF_SERVER = {"mysql": "UTC_TIMESTAMP(6)", "postgresql": "(clock_timestamp() AT TIME ZONE 'UTC')"}
 #: What a statement has the server put in as the current time.
@@ -26,16 +38,33 @@ AGO: dict[str, sa.TextClause] = {
     "mysql": sa.text("UTC_TIMESTAMP(6) - INTERVAL :age_s SECOND"),
     "postgresql": sa.text("(clock_timestamp() AT TIME ZONE 'UTC') - make_interval(secs => :age_s)"),
 }
-#: a time, and the value of the monotonic clock at that time
-_known: tuple[datetime.datetime, float] | None = None
+
+
+class _Known(NamedTuple):
+    """A time, the value of the monotonic clock at that time, and the seconds by which it was behind the host's."""
+
+    moment: datetime.datetime
+    shown: float
+    behind_s: float = 0.0
+
+    def corrected_s(self, elapsed_s: float) -> float:
+        """Return by how many seconds the host's clock has been approached after ``elapsed_s``."""
+        most = elapsed_s * _PACE
+        return min(max(self.behind_s, -most), most)
+
+    def after(self, elapsed_s: float) -> datetime.datetime:
+        return self.moment + datetime.timedelta(seconds=elapsed_s + self.corrected_s(elapsed_s))
+
+
+_known: _Known | None = None
+_following = threading.Lock()
 
 
 def now() -> datetime.datetime:
     """Return the current time, aware (UTC), to the microsecond."""
     if _known is None:
         return wall()
-    moment, shown = _known
-    return moment + datetime.timedelta(seconds=time.monotonic() - shown)
+    return _known.after(time.monotonic() - _known.shown)
 
 
 def wall() -> datetime.datetime:
@@ -44,11 +73,47 @@ def wall() -> datetime.datetime:
 
 
 def follow(conn: sa.Connection) -> float:
-    """Set :func:`now` by the clock of the database server; return by how many seconds this host's clock is ahead."""
+    """Set :func:`now` by the clock of the database server; return by how many seconds this host's clock is ahead of it.
+
+    With SQLite, as :func:`follow_host`; 0.
+    """
     expression = TIME_OF_SERVER.get(conn.dialect.name)
+    if expression is None:
+        follow_host()
+        return 0.0
     asked = time.monotonic()
-    set_to(wall() if expression is None else conn.exec_driver_sql(f"SELECT {expression}").scalar_one(), asked)
+    set_to(conn.exec_driver_sql(f"SELECT {expression}").scalar_one(), asked)
     return (wall() - now()).total_seconds()
+
+
+def follow_host() -> None:
+    """Let :func:`now` approach the clock of this host, and log a jump of it; the first time, set it."""
+    global _known
+    with _following:
+        if _known is None:
+            catch_up()
+            return
+        shown, moment = time.monotonic(), wall()
+        elapsed_s = shown - _known.shown
+        ours = _known.after(elapsed_s)
+        behind_s = (moment - ours).total_seconds()
+        jumped_s = behind_s - (_known.behind_s - _known.corrected_s(elapsed_s))
+        if abs(jumped_s) > TOLERATED_S:
+            LOG.warning("The clock of this host has jumped by %+.0f s, or the host has slept. What waits is not ended "
+                        "by that; new timestamps have the host's time again when nothing is in progress, or when "
+                        "this process is restarted.", jumped_s)
+        _known = _Known(ours, shown, behind_s)
+
+
+def is_off() -> bool:
+    """Return whether :func:`now` differs from the clock of this host since that has jumped."""
+    return _known is not None and abs(_known.behind_s) > TOLERATED_S
+
+
+def catch_up() -> None:
+    """Set :func:`now` to the clock of this host, at once."""
+    global _known
+    _known = _Known(wall(), time.monotonic())
 
 
 def read(conn: sa.Connection) -> datetime.datetime:
@@ -67,7 +132,13 @@ def set_to(moment: datetime.datetime, asked: float) -> None:
     """
     global _known
     # Assume that the reply took half of the round trip.
-    _known = (moment.replace(tzinfo=datetime.UTC), (asked + time.monotonic()) / 2)
+    read = _Known(moment.replace(tzinfo=datetime.UTC), (asked + time.monotonic()) / 2)
+    if _known is not None:
+        jumped_s = (read.moment - _known.after(read.shown - _known.shown)).total_seconds()
+        if abs(jumped_s) > TOLERATED_S:
+            LOG.warning("The clock of the database server has jumped by %+.0f s, or this host has slept. What waits "
+                        "for longer than it may by that clock is ended.", jumped_s)
+    _known = read
 
 
 def current(conn: sa.Connection) -> sa.ColumnElement[Any] | datetime.datetime:

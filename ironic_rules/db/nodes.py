@@ -223,6 +223,13 @@ def with_other_deploy_interfaces(conn: sa.Connection, driver: str, offered: Coll
     return list(conn.scalars(query.order_by(nodes.c.id)))
 
 
+def is_any_in_progress(conn: sa.Connection) -> bool:
+    """Return whether a node is locked, waits for its machine, or is in a state that ends by itself."""
+    passing = nodes.c.provision_state.in_(sorted(states.WAITING | states.TRANSIENT))
+    query = sa.select(nodes.c.id).where(sa.or_(passing, nodes.c.reservation.is_not(None))).limit(1)
+    return conn.execute(query).first() is not None
+
+
 def shards(conn: sa.Connection) -> list[tuple[str | None, int]]:
     """Return the shards with the numbers of their nodes, the largest first; None stands for no shard."""
     query = sa.select(nodes.c.shard, sa.func.count()).group_by(nodes.c.shard)

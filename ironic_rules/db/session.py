@@ -56,6 +56,7 @@ class Database:
         self._watchdog: deadlines.Watchdog | None = None
         if self.engine.dialect.name == "sqlite":
             self.engine = sqlite.prepare(self.engine, conf.database.max_pool_size)
+            clock.follow_host()
         else:
             liveness.watch(self.engine)
             self._watchdog = _prepare_server(self.engine, conf)

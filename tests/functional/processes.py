@@ -23,6 +23,8 @@ T = TypeVar("T")
 #: which they start. If they did, stevedore would read the entry points of all packages for each folder: 0.1 s.
 PYTHON = (sys.executable, "-P")
 
+#: Where the tests are, for processes that run some of their code.
+TREE = str(Path(__file__).parents[2])
 #: Maximum number of seconds for an operation of a process on a busy machine.
 PATIENCE_S = 60.0
 
@@ -122,15 +124,19 @@ def answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def standalone(folder: Path, *arguments: str, config: str = "",
-               name: str = "ironic-rules", port: int = 0) -> Iterator[tuple[Process, str]]:
+               name: str = "ironic-rules", port: int = 0, **faults: str) -> Iterator[tuple[Process, str]]:
     """Run ``ironic-rules`` (port 0: on a free one) with its state in ``folder``; yield the process and its URL.
 
     Unmanaged boot is allowed, as fake hardware needs; ``config`` is additional text for the configuration file.
+    ``faults`` are variables of the environment, those of ``faults/launcher.py``.
     """
     file = folder / f"{name}.conf"
     file.write_text("[inspector]\nrequire_managed_boot = false\n" + config)
     options = ["--config-file", str(file), "--state-dir", str(folder / "state"), "--port", str(port), *arguments]
-    process = Process("ironic_rules.cmd.standalone", options, folder, name)
+    command = "ironic_rules.cmd.standalone"
+    process = Process(command, options, folder, name) if not faults else Process(
+        "tests.functional.faults.launcher", [command, *options], folder, name, {
+            **faults, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
     try:
         url = process.printed(r"listens on (http://\S+)").group(1)
         yield process, url

@@ -22,9 +22,9 @@ import httpx
 import sqlalchemy as sa
 
 from ironic_rules.db.tables import conductors, nodes
-from tests.functional.faults.conftest import TREE, Api, FaultyCluster
+from tests.functional.faults.conftest import Api, FaultyCluster
 from tests.functional.faults.test_connections import cut_connections
-from tests.functional.processes import Process, free_port, wait_for
+from tests.functional.processes import TREE, Process, free_port, wait_for
 from tests.functional.relay import Relay
 
 APIS, CONDUCTORS = ("api-1", "api-2"), ("conductor-1", "conductor-2", "conductor-3")

@@ -15,10 +15,8 @@ import sqlalchemy as sa
 from ironic_rules.db.tables import node_inventory, nodes, ports
 from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import migrated_database
-from tests.functional.processes import Cluster, Process, wait_for
+from tests.functional.processes import TREE, Cluster, Process, wait_for
 
-#: The folder of the tests' package: the launcher runs in another folder.
-TREE = str(Path(__file__).parents[3])
 #: Within this time after a fault every node is in a stable state: heartbeat_timeout (4 s) and two recovery intervals (1
 #: s), on a busy machine.
 SETTLED_S = 60
