@@ -11,6 +11,7 @@ rewrites those that are wrong.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -184,7 +185,10 @@ class Hostsdir:
         if (known is not None and known.content == hash(content) and known.size == len(content)
                 and known.mode & _READABLE == _READABLE):
             return False
-        data = content.encode("ascii")
+        self._remember(name, self._replace(name, content.encode("ascii")), content)
+        return True
+
+    def _replace(self, name: str, data: bytes) -> os.stat_result:
         new = self._create()
         try:
             try:
@@ -201,8 +205,25 @@ class Hostsdir:
             with contextlib.suppress(OSError):
                 os.unlink(_NEW, dir_fd=self._folder)
             raise
-        self._remember(name, found, content)
-        return True
+        return found
+
+    def overwrite(self, name: str, content: str) -> None:
+        """Replace the content of an existing file in place.
+
+        For a few bytes, this works on a disk that is full, beyond a quota, and in a folder that must not be written:
+        the file has its block already. dnsmasq reads the file when it is closed.
+        """
+        self._remember(name, self._overwrite(name, content.encode("ascii")), content)
+
+    def _overwrite(self, name: str, data: bytes) -> os.stat_result:
+        file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
+        try:
+            if os.pwrite(file, data, 0) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.ftruncate(file, len(data))
+            return os.fstat(file)
+        finally:
+            os.close(file)
 
     def repeat(self, name: str) -> None:
         """Replace the file by an equal one, so that dnsmasq reads it again."""
@@ -213,13 +234,11 @@ class Hostsdir:
 
     def write_state(self, text: str) -> None:
         """Leave a line of text for ``peek_state``."""
-        new = self._create()
+        data = f"{_process(os.getpid())}\n{text}".encode()
         try:
-            os.write(new, f"{_process(os.getpid())}\n{text}".encode())
-            os.fchmod(new, _MODE)
-        finally:
-            os.close(new)
-        os.rename(_NEW, _STATE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._replace(_STATE, data)
+        except OSError:
+            self._overwrite(_STATE, data)
 
     def peek_state(self) -> str | None:
         """Return what the filter that uses the folder has written last; None: none is running, or it has not yet."""

@@ -26,6 +26,8 @@ _GAUGES = (
     ("files_unread", "Files that dnsmasq has not read since they were written; -1: unknown.", "unread"),
     ("in_force", "Whether the DHCP servers follow everything that was decided.", "in_force"),
     ("unknown_allowed", "Whether unknown addresses are allowed.", "allows_unknown"),
+    ("unknown_closed", "Folders or databases that deny unknown addresses because the denial of a known one cannot be "
+                       "written.", "closed"),
     ("last_sync_timestamp_seconds", "Time of the last sync.", "synced_at"),
     ("last_sync_duration_seconds", "Duration of the last sync.", "duration_s"),
 )

@@ -23,6 +23,8 @@ class AreaStatistics:
     #: whether the servers follow everything that was decided
     in_force: bool = False
     allows_unknown: bool = False
+    #: number of targets that deny unknown addresses, although those are allowed, for want of a denial
+    closed: int = 0
 
 
 @dataclass(slots=True)
@@ -88,6 +90,11 @@ class Statistics:
     def in_force(self) -> bool:
         """Whether all servers follow everything that was decided."""
         return all(area.in_force for area in self.areas)
+
+    @property
+    def closed(self) -> int:
+        """Number of targets that deny unknown addresses because the denial of a known one cannot be written."""
+        return sum(area.closed for area in self.areas)
 
     @property
     def allows_unknown(self) -> bool:

@@ -1,7 +1,7 @@
 """Observes which files of a folder dnsmasq has read, with inotify(7). dnsmasq needs no configuration for that.
 
-dnsmasq reads a file when it was renamed into the folder, all files when it starts or reloads, and closes them without
-writing. So a file was read if it was opened after it had been renamed, and closed.
+dnsmasq reads a file when it was renamed into the folder or written in place, all files when it starts or reloads, and
+closes them without writing. So a file was read if it was opened after it had been renamed or written, and closed.
 
 The kernel tells the observers of a folder of a rename one after the other. On a busy machine dnsmasq may be told, open
 and close the file before this observer is told of the rename; then the file seems to be unread, and nothing reads it
@@ -22,7 +22,8 @@ import select
 import struct
 from collections.abc import Iterator
 
-_IN_CLOSE_NOWRITE, _IN_OPEN, _IN_MOVED_TO, _IN_DELETE, _IN_Q_OVERFLOW = 0x10, 0x20, 0x80, 0x200, 0x4000
+_IN_CLOSE_WRITE, _IN_CLOSE_NOWRITE, _IN_OPEN, _IN_MOVED_TO = 0x8, 0x10, 0x20, 0x80
+_IN_DELETE, _IN_Q_OVERFLOW = 0x200, 0x4000
 _HEADER = struct.Struct("iIII")
 _BUFFER = 64 * 1024
 
@@ -63,7 +64,7 @@ class Watch:
         self._file = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._file < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        mask = _IN_CLOSE_NOWRITE | _IN_OPEN | _IN_MOVED_TO | _IN_DELETE
+        mask = _IN_CLOSE_WRITE | _IN_CLOSE_NOWRITE | _IN_OPEN | _IN_MOVED_TO | _IN_DELETE
         if libc.inotify_add_watch(self._file, os.fsencode(path), mask) < 0:
             error = ctypes.get_errno()
             self.close()
@@ -115,6 +116,9 @@ class Watch:
             elif mask & _IN_MOVED_TO:
                 if name in self._touched:
                     self.doubtful.add(name)
+                self.unread.add(name)
+                self._opened.discard(name)
+            elif mask & _IN_CLOSE_WRITE:  # who has written it, has opened it
                 self.unread.add(name)
                 self._opened.discard(name)
             elif mask & _IN_DELETE:

@@ -58,7 +58,11 @@ class _Queue:
         self.others: _Groups = {}
         #: of this round
         self.failed: set[str] = set()
+        #: whether an address of those is to be denied
+        self.lacks_denial = False
         self.is_broken = False
+        #: whether unknown addresses are denied because a denial could not be written; None: they cannot be denied
+        self.is_closed: bool | None = False
         #: maximum numbers of groups, and of single addresses of others than messages, that are written at once
         self.slice, self.portion = target.slice_size, _CHANGES
         #: seconds that the server has taken so far to read the last slice; None: it has read it
@@ -215,7 +219,7 @@ class Writer:
             problems: dict[Target, Exception] = {}
             with self._lock:
                 for queue in self._queues:
-                    queue.failed = set()
+                    queue.failed, queue.lacks_denial = set(), False
                     queue.collect()
             left = list(self._queues)
             while left:  # in turn, so that one target does not wait for all files of another
@@ -248,10 +252,7 @@ class Writer:
             changes = [(mac, allowed) for mac in taken.addresses if (allowed := self._plan.verdict(mac)) is not None]
             unknown = None
             if not taken.groups and not taken.addresses:
-                # If unknown addresses were allowed, those whose denial could not be written would be, too.
-                is_said = not any(self._plan.has_file(name) for name in queue.failed)
-                if (is_said or not self._plan.allows_unknown) and queue.take_unknown():
-                    unknown = self._plan.allows_unknown
+                unknown = self._take_unknown(queue)
         if not groups and not changes and unknown is None:
             return bool(taken.addresses) or queue.reading_s is not None
         began = time.monotonic()
@@ -260,6 +261,10 @@ class Writer:
             failed = outcome.failed | ({UNKNOWN_FILE} if outcome.unknown_failed else set())
             queue.failed |= failed
             queue.add(failed)
+            queue.lacks_denial |= any(not allowed for name in outcome.failed for _, allowed in groups.get(name, ()))
+            queue.lacks_denial |= bool(outcome.failed) and any(not allowed for _, allowed in changes)
+            if unknown is not None:
+                self._note_unknown(queue, unknown, is_written=not outcome.unknown_failed)
             self._statistics.written += outcome.written
             self._statistics.unwritten = sum(map(len, self._queues))
         if outcome.problem is not None:
@@ -276,6 +281,40 @@ class Writer:
             if queue.reading_s is None and time.monotonic() - began > 2 * _BUSY_S:
                 time.sleep(max(queue.rested_at - time.monotonic(), 0))
         return True
+
+    def _take_unknown(self, queue: _Queue) -> bool | None:
+        """Return what is to be written about unknown addresses; None: nothing. The caller holds the lock.
+
+        If they were allowed, those whose denial could not be written would be, too. So they are not before all else is
+        written; and where they are, they are denied when a denial cannot be written.
+        """
+        is_said = not any(self._plan.has_file(name) for name in queue.failed)
+        if is_said or not self._plan.allows_unknown:
+            return self._plan.allows_unknown if queue.take_unknown() else None
+        is_to_close = queue.lacks_denial and not queue.is_closed and UNKNOWN_FILE not in queue.failed
+        return False if is_to_close else None
+
+    def _note_unknown(self, queue: _Queue, allowed: bool, *, is_written: bool) -> None:
+        """Take note of what was written about unknown addresses. The caller holds the lock."""
+        before, is_closing = queue.is_closed, allowed != self._plan.allows_unknown
+        if is_closing:
+            # They are allowed again when all else is written.
+            queue.add({UNKNOWN_FILE})
+            queue.is_closed = True if is_written else None
+        elif is_written:
+            queue.is_closed = False
+        self._statistics.closed = sum(each.is_closed is True for each in self._queues)
+        if queue.is_closed == before:
+            return
+        if queue.is_closed is None:
+            LOG.critical("%s allows unknown addresses, and that cannot be changed, although addresses that are to be "
+                         "denied are unknown there: machines in use may boot the inspection image", queue.target.name)
+        elif queue.is_closed:
+            LOG.error("Unknown addresses are denied by %s until it can be written: addresses that are to be denied are "
+                      "unknown there", queue.target.name)
+        else:
+            LOG.info("%s has all addresses that are to be denied again; unknown ones are %s", queue.target.name,
+                     "allowed" if allowed else "denied")
 
     def _leave_time(self, queue: _Queue, problems: dict[Target, Exception]) -> None:
         """Let the server read what was written, and answer requests for as long as that took; messages do not wait."""

@@ -24,7 +24,8 @@ class Batch(NamedTuple):
     """What a target is to write.
 
     :param groups: name of the group -> (address, whether it is allowed), ascending; an empty list: no address is left
-    :param allows_unknown: whether addresses that are in no group are allowed; None: this has not changed
+    :param allows_unknown: whether addresses that are in no group are allowed; None: this has not changed. False comes
+        also when a group with a denial has failed while they are allowed: if possible, write it even on a full disk
     :param changes: (address, whether it is allowed) of addresses whose groups are not given, although they have changed
     """
 

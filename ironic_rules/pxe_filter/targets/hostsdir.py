@@ -91,6 +91,8 @@ class HostsdirTarget(Target):
         #: whether dnsmasq was started and has not read all files yet
         self._is_starting = False
         self._state: str | None = None
+        #: files that could not be written
+        self._unwritten: set[str] = set()
 
     @classmethod
     def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[HostsdirTarget]:
@@ -176,10 +178,11 @@ class HostsdirTarget(Target):
         unknown_failed = False
         if batch.allows_unknown is not None:
             try:
-                written += self._put(plan.UNKNOWN_FILE, lines([(plan.WILDCARD, batch.allows_unknown)]))
+                written += self._put_unknown(batch.allows_unknown)
             except OSError as exc:
                 problem = problem or exc
                 unknown_failed = True
+        self._unwritten = (self._unwritten - batch.groups.keys() - changed) | failed
         self._count_reads()
         self._repeat(self._watch.doubtful)
         return Outcome(frozenset(failed), unknown_failed, problem, written)
@@ -233,6 +236,17 @@ class HostsdirTarget(Target):
         if changed and not self._watch.is_open:
             self._read += self._folder.lines_of(name)
         return changed
+
+    def _put_unknown(self, allowed: bool) -> bool:
+        content = lines([(plan.WILDCARD, allowed)])
+        try:
+            return self._put(plan.UNKNOWN_FILE, content)
+        except OSError:
+            if allowed:
+                raise
+            # To deny them must not need space on the disk.
+            self._folder.overwrite(plan.UNKNOWN_FILE, content)
+            return True
 
     def _deny(self, addresses: Iterable[str]) -> set[str]:
         """Take note that dnsmasq may have a line for these addresses; return the files to write."""
@@ -317,7 +331,9 @@ class HostsdirTarget(Target):
         self._count_reads()
         self._repeat_overdue()
         waiting = len(self._watch.unread)
-        if not self._watch.is_open or self._watch.lost:
+        if self._unwritten:
+            answer = InForce(waiting, f"{len(self._unwritten)} files cannot be written")
+        elif not self._watch.is_open or self._watch.lost:
             answer = InForce(None, "it could not be observed which files dnsmasq has read")
         elif self._pid_file is None:
             # Another program may be the one that has read the files.

@@ -4,6 +4,7 @@ With the closed policy every allowed address has a reservation, and Kea ignores 
 policy every denied address has one with the class ``DROP``. Whether clients without a reservation are served cannot be
 said in that database; if they are not, then no address is allowed at all (no node is on inspection), so the servers are
 made to stop serving with the command ``dhcp-disable``. A server that was restarted serves, and is told again.
+The same is done while a denial cannot be written.
 
 A change is in effect when it is committed, also for several servers that share the database. Several filters may write
 into one: they write the same, or have different names. Reservations under a former name of the target count as its own,
@@ -165,6 +166,8 @@ class KeaTarget(Target):
         if batch.allows_unknown is not None:
             self._serves = batch.allows_unknown
             problem = self._tell_all()
+            if not (self._serves or self._allowed_only or self._sockets):
+                problem = OSError("without kea_control_sockets, Kea cannot be made to serve no unknown client")
             if problem is not None:
                 return Outcome(frozenset(), True, problem, written)
         return Outcome(frozenset(), False, None, written)

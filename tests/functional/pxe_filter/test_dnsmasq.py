@@ -14,6 +14,7 @@ from ironic_rules.pxe_filter.keeper import Keeper
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import Dnsmasq, Network, network
 from tests.functional.pxe_filter.site import Site
+from tests.functional.pxe_filter.test_process import fill, small_disk
 
 
 @pytest.fixture
@@ -64,6 +65,28 @@ def test_a_known_machine_stays_out_while_strangers_are_let_in(site: Site, net: N
 
     assert not net.ask(busy)
     assert net.gets(site.mac())
+
+
+def test_a_machine_that_is_enrolled_on_a_full_disk_stays_out(site: Site, net: Network) -> None:
+    with small_disk(site.folder):
+        _, mac = site.machine(states.INSPECTWAIT)
+        keeper = site.synced()
+        dnsmasq = net.dnsmasq(site.folder)
+        enrolled = site.mac()
+        assert net.gets(enrolled)  # it is unknown
+        ballast = fill(site.folder)
+
+        site.node(states.ACTIVE, enrolled)
+        before = dnsmasq.text().count("read ")
+        keeper.sync(periodic=True)
+        read(dnsmasq, before + 1)
+        assert not net.ask(enrolled)
+        assert net.gets(mac)
+
+        ballast.unlink()
+        synced(keeper, dnsmasq)
+        assert not net.ask(enrolled)
+        assert net.gets(site.mac())
 
 
 def test_strangers_stay_out_when_the_operator_says_so(site: Site, net: Network) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -289,6 +290,43 @@ def test_a_host_database_that_is_away_is_waited_for(site: Site, hosts: str, capl
             conn.execute(sa.text("ALTER TABLE gone RENAME TO hosts"))
     keeper.write()
     wait_for("the reservation", lambda: reservations(hosts) == 1 and not keeper.is_behind)
+
+
+def test_a_denial_that_cannot_be_written_closes_the_door(site: Site, net: Network, hosts: str,
+                                                         caplog: pytest.LogCaptureFixture) -> None:
+    _, mac = site.machine(states.INSPECTWAIT)
+    kea = net.kea(4, hosts, "open")
+    keeper = keeper_of(site, hosts, kea_control_sockets=kea.control)
+    enrolled = site.mac()
+    assert net.wire.ask(*four(mac, enrolled)) == [True, True]
+    with databases.engine(hosts) as engine:
+        with engine.begin() as conn:
+            conn.execute(sa.text("CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION "
+                                 "'could not extend file' USING ERRCODE = '53100'; END $$ LANGUAGE plpgsql"))
+            conn.execute(sa.text("CREATE TRIGGER full_disk BEFORE INSERT ON hosts EXECUTE FUNCTION refuse()"))
+        site.node(states.ACTIVE, enrolled)
+        keeper.sync(periodic=True)
+
+        # Kea has no reservation that allows a client: it serves no one.
+        assert net.wire.ask(*four(mac, enrolled)) == [False, False]
+        assert keeper.statistics.closed == 1
+        keeper.write()
+        assert caplog.text.count("until it can be written") == 1
+        with engine.begin() as conn:
+            conn.execute(sa.text("DROP FUNCTION refuse CASCADE"))
+    keeper.write()
+    assert net.wire.ask(*four(mac, enrolled)) == [True, False]
+    assert (keeper.statistics.closed, keeper.is_behind) == (0, False)
+
+
+def test_without_control_sockets_the_door_cannot_be_closed(site: Site, hosts: str) -> None:
+    settled = settings.from_conf(site.conf(target="kea", kea_connection=hosts, deny_unknown_macs=True))
+    [target] = targets.make(dataclasses.replace(settled.targets[0], deny_unknown=False), plan.Layout(8))
+
+    outcome = target.apply(Batch({}, False))
+
+    assert outcome.unknown_failed and "kea_control_sockets" in str(outcome.problem)
+    target.close()
 
 
 @pytest.mark.parametrize(("options", "reason"), [

@@ -160,15 +160,19 @@ def test_systemd_is_told_of_readiness_life_and_end(site, tmp_path):
     assert told[-1] == b"STOPPING=1"
 
 
+def metrics_of(port: int) -> dict[str, str]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        text = reply.read().decode()
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
 def test_metrics(site):
     site.machine(states.INSPECTWAIT)
     site.machine()
     port = free_port()
     with running(site, metrics_port=port):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-            text = reply.read().decode()
+        metrics = metrics_of(port)
 
-    metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert metrics['ironic_pxe_filter_syncs_total{kind="full"}'] == "1.0"
     assert metrics["ironic_pxe_filter_addresses"] == "2.0"
     assert metrics["ironic_pxe_filter_nodes_on_inspection"] == "1.0"
@@ -249,6 +253,83 @@ def test_a_full_disk_is_told_retried_and_leaves_no_half_file(site):
             ballast.unlink()
             shows(site, {mac: node == machines[0][0] for node, mac in machines} | {"*": True})
             process.printed("can be written again")
+
+
+def fill(folder: Path) -> Path:
+    """Fill the disk of a folder; return the file that takes the space."""
+    ballast = folder / ".ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    return ballast
+
+
+@pytest.mark.parametrize("hosts_files", [0, 8, 1024])
+def test_a_denial_that_cannot_be_written_closes_the_door(site, hosts_files):
+    """With the open policy: a machine that is enrolled on a full disk would be served as an unknown one."""
+    with small_disk(site.folder):
+        _, mac = site.machine(states.INSPECTWAIT)
+        with running(site, hosts_files=hosts_files, metrics_port=(port := free_port())) as process:
+            assert site.verdicts() == {mac: True, "*": True}
+            ballast = fill(site.folder)
+
+            _, enrolled = site.machine()
+
+            process.printed(r"Unknown addresses are denied by .* until it can be written")
+            # What is written remains: the machine on inspection is served.
+            assert site.verdicts() == {mac: True, "*": False}
+            assert metrics_of(port)["ironic_pxe_filter_unknown_closed"] == "1.0"
+            wait_for("the state", lambda: "files cannot be written" in command(site, "--status").stdout)
+            site.machine()  # another one changes nothing
+            ballast.unlink()
+            wait_for("the open door", lambda: site.verdicts()["*"], 20)
+            assert site.verdicts()[enrolled] is False
+            process.printed("has all addresses that are to be denied again; unknown ones are allowed")
+            assert metrics_of(port)["ironic_pxe_filter_unknown_closed"] == "0.0"
+            assert process.text().count("until it can be written") == 1
+
+
+def test_what_needs_no_denial_does_not_close_the_door(site):
+    with small_disk(site.folder):
+        node, mac = site.machine()
+        _, on_inspection = site.machine(states.INSPECTWAIT)
+        with running(site, hosts_files=0) as process:
+            ballast = fill(site.folder)
+
+            site.move(node, states.INSPECTWAIT)
+
+            process.printed("Cannot write into")
+            assert site.verdicts() == {mac: False, on_inspection: True, "*": True}
+            ballast.unlink()
+            shows(site, {mac: True, on_inspection: True, "*": True})
+
+
+def test_the_end_of_an_inspection_closes_the_door_of_a_full_disk(site):
+    with small_disk(site.folder):
+        node, mac = site.machine(states.INSPECTWAIT)
+        with running(site) as process:
+            ballast = fill(site.folder)
+
+            site.move(node, states.MANAGEABLE)
+
+            process.printed("Cannot write into")
+            wait_for("the closed door", lambda: not site.verdicts()["*"], 20)
+            ballast.unlink()
+            shows(site, {mac: False, "*": False})
+
+
+def test_a_door_that_cannot_be_closed_is_told_as_critical(site):
+    with small_disk(site.folder):
+        site.machine(states.INSPECTWAIT)
+        with running(site) as process:
+            subprocess.run(["mount", "-o", "remount,ro", site.folder], check=True)
+            _, enrolled = site.machine()
+            process.printed(r"CRITICAL .* allows unknown addresses, and that cannot be changed")
+
+            subprocess.run(["mount", "-o", "remount,rw", site.folder], check=True)
+            wait_for("the denial", lambda: site.verdicts().get(enrolled) is False, 20)
+            process.printed("has all addresses that are to be denied again")
+            assert process.text().count("that cannot be changed") == 1
 
 
 def test_a_read_only_folder_is_told_and_retried(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import ports
 from ironic_rules.models import states
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
 from tests.functional import databases
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import lines
@@ -356,3 +358,49 @@ def test_filters_on_two_hosts_follow_one_database(tmp_path: Path):
         for site in both:
             site.close_all()
         db.dispose()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS])
+def test_whatever_refuses_a_denial_closes_the_door(site, monkeypatch, caplog, error):
+    _, mac = site.machine(states.INSPECTWAIT)
+    keeper = site.synced()
+    with monkeypatch.context() as patch:
+        patch.setattr(Hostsdir, "_create", refusing(error))
+        _, enrolled = site.machine()
+        keeper.sync(periodic=True)
+
+        assert site.verdicts() == {mac: True, "*": False}
+        assert (keeper.statistics.closed, keeper.is_behind) == (1, True)
+        assert "Unknown addresses are denied by" in caplog.text
+
+        # It remains closed for as long as the denial cannot be written.
+        site.machine(states.INSPECTWAIT)
+        keeper.sync(periodic=True)
+        assert site.verdicts()["*"] is False
+
+    keeper.write()
+    assert site.verdicts()[enrolled] is False
+    assert site.verdicts()["*"] is True
+    assert (keeper.statistics.closed, keeper.is_behind) == (0, False)
+
+
+def test_a_closed_door_remains_when_all_inspections_end(site, monkeypatch):
+    node, mac = site.machine(states.INSPECTWAIT)
+    keeper = site.synced()
+    with monkeypatch.context() as patch:
+        patch.setattr(Hostsdir, "_create", refusing(errno.ENOSPC))
+        _, enrolled = site.machine()
+        keeper.sync(periodic=True)
+        site.move(node, states.ACTIVE)
+        keeper.sync(periodic=True)
+    keeper.write()
+
+    assert site.verdicts() == {mac: False, enrolled: False, "*": False}
+    assert (keeper.statistics.closed, keeper.is_behind) == (0, False)
+
+
+def refusing(error):
+    def create(folder):
+        raise OSError(error, os.strerror(error))
+
+    return create

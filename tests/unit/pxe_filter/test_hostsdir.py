@@ -57,6 +57,29 @@ def test_what_a_failed_write_left_does_not_hinder_the_next(folder, tmp_path):
     assert (tmp_path / "macs-0000").read_text() == "a\n"
 
 
+@pytest.mark.parametrize("content", ["a,ignore\n", "a\n", ""])
+def test_a_file_can_be_overwritten_in_place(folder, tmp_path, content):
+    folder.write("unknown_hosts_filter", "a,b\n")
+    inode = (tmp_path / "unknown_hosts_filter").stat().st_ino
+
+    folder.overwrite("unknown_hosts_filter", content)
+
+    found = tmp_path / "unknown_hosts_filter"
+    assert (found.read_text(), found.stat().st_ino, folder.lines) == (content, inode, content.count("\n"))
+    assert list(folder.changed_by_others()) == []
+    assert folder.write("unknown_hosts_filter", content) is False
+
+
+def test_what_is_not_there_or_leads_elsewhere_is_not_overwritten(folder, tmp_path):
+    (tmp_path / "elsewhere").write_text("x")
+    (tmp_path / "macs-0000").symlink_to("elsewhere")
+
+    for name in ("macs-0000", "macs-0001"):
+        with pytest.raises(OSError):
+            folder.overwrite(name, "a\n")
+    assert (tmp_path / "elsewhere").read_text() == "x"
+
+
 def test_foreign_files_are_those_that_dnsmasq_reads(folder, tmp_path):
     for name in ("#a", "a#", "#a#", "#", "b~", "~b", ".c", "d"):
         (tmp_path / name).touch()
