@@ -16,8 +16,9 @@ from ironic_rules.conf import unread
 from ironic_rules.conf.arguments import readable_files
 from ironic_rules.db import conductors, inspection_rules, legacy_rules, migration, nodes
 from ironic_rules.db.session import Database
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.enabled import EnabledHardware
+from ironic_rules.hardware.redfish import driver_info
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.legacy_rule_cache import problem_of
@@ -64,6 +65,12 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         # The service starts with such nodes.
         return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
 
+    def _check_certificates(self) -> upgradecheck.Result:
+        found: list[str] = []
+        result = _result(lambda: self._certificates(found))
+        # The conductors have the files, and this may be another machine.
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+
     def _check_policies(self) -> upgradecheck.Result:
         found: list[str] = []
         result = _result(lambda: self._policies(found))
@@ -79,7 +86,8 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
         ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
         ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery), ("Pinned release", _check_pins),
-        ("Deploy interfaces of nodes", _check_deploy_interfaces), ("Policies", _check_policies))
+        ("Deploy interfaces of nodes", _check_deploy_interfaces), ("Certificates of BMCs", _check_certificates),
+        ("Policies", _check_policies))
 
     def _options(self) -> str:
         # oslo.upgradecheck has registered fewer options than the processes do.
@@ -168,6 +176,24 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return (f"{len(found)} nodes have a deploy interface that their hardware type does not support or that is not "
                 "enabled, and cannot be deployed; those that were being deployed during the upgrade keep theirs until "
                 f"it is changed. Set another one for: {enumeration(found, limit=100)}")
+
+
+    def _certificates(self, found: list[str]) -> str:
+        """Return a text about the nodes whose BMC cannot be verified with their ``redfish_verify_ca``; add them."""
+        if self._db is None:
+            return "not checked"
+        with self._db.reader() as conn:
+            given = nodes.with_driver_info(conn, "redfish_verify_ca")
+        for uuid, value in given:
+            try:
+                driver_info.verification(value, self._conf.redfish.verify_ca_allowed_paths)
+            except InvalidParameterValue:
+                found.append(uuid)
+        if not found:
+            return "those that nodes name can be used on this machine"
+        return (f"{len(found)} nodes have a driver_info/redfish_verify_ca that is no file or folder of this machine in "
+                "[redfish]verify_ca_allowed_paths: conductors on such a machine cannot reach their BMCs. Add its "
+                f"folder there, or change: {enumeration(found, limit=100)}")
 
 
 def _result(check: Callable[[], str]) -> upgradecheck.Result:

@@ -223,6 +223,13 @@ def with_other_deploy_interfaces(conn: sa.Connection, driver: str, offered: Coll
     return list(conn.scalars(query.order_by(nodes.c.id)))
 
 
+def with_driver_info(conn: sa.Connection, key: str) -> list[tuple[str, Any]]:
+    """Return UUID and value of the nodes whose ``driver_info`` has the key, the oldest node first."""
+    has_key = sa.type_coerce(nodes.c.driver_info, sa.Text).contains(f'"{key}":', autoescape=True)
+    rows = conn.execute(sa.select(nodes.c.uuid, nodes.c.driver_info).where(has_key).order_by(nodes.c.id))
+    return [(row.uuid, row.driver_info[key]) for row in rows if key in row.driver_info]
+
+
 def is_any_in_progress(conn: sa.Connection) -> bool:
     """Return whether a node is locked, waits for its machine, or is in a state that ends by itself."""
     passing = nodes.c.provision_state.in_(sorted(states.WAITING | states.TRANSIENT))

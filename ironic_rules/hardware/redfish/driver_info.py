@@ -63,7 +63,7 @@ def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[s
     if auth not in AUTH_TYPES:
         raise _wrong("redfish_auth_type", f"must be one of {', '.join(AUTH_TYPES)}")
     return DriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
-                    _verify(found["redfish_verify_ca"], ca_folders), auth, system_id)
+                    verification(found["redfish_verify_ca"], ca_folders), auth, system_id)
 
 
 def _address(text: str) -> str:
@@ -87,7 +87,11 @@ def _address(text: str) -> str:
     return f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
 
 
-def _verify(value: Any, ca_folders: Iterable[str]) -> bool | str:
+def verification(value: Any, ca_folders: Iterable[str]) -> bool | str:
+    """Return whether a BMC's certificate is verified, or the path of trusted certificates, from ``redfish_verify_ca``.
+
+    :raises InvalidParameterValue: the value is wrong, or its path is not in ``ca_folders``
+    """
     if value is None:
         return True
     if isinstance(value, bool):

@@ -33,7 +33,7 @@ def check(tmp_path, capsys):
 def test_an_installation_that_is_ready(check):
     code, checks = check()
     assert code == 0
-    assert len(checks) == 10
+    assert len(checks) == 11
 
 
 def test_tables_that_are_missing(check):
@@ -147,3 +147,18 @@ def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, 
 
     told = " ".join(checks["Deploy interfaces of nodes"][1].split())
     assert (code, "1 nodes have" in told, told.endswith(": aaaaaaaa")) == (1, True, True)
+
+
+def test_nodes_whose_certificates_are_in_no_allowed_folder(check, tmp_path):
+    assert check()[0] == 0
+    (tmp_path / "ca.pem").write_text("certificates")
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        for uuid, value in (("a" * 8, str(tmp_path / "ca.pem")), ("b" * 8, True), ("c" * 8, "false")):
+            databases.insert_node(connection, uuid=uuid, driver="redfish", driver_info={"redfish_verify_ca": value})
+
+    code, checks = check()
+
+    told = " ".join(checks["Certificates of BMCs"][1].split())
+    assert (code, "1 nodes have" in told, told.endswith(": aaaaaaaa")) == (1, True, True)
+    assert check(f"[redfish]\nverify_ca_allowed_paths = {tmp_path}")[0] == 0
