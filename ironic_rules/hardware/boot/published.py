@@ -6,12 +6,12 @@ import contextlib
 import os
 import re
 import tempfile
-import time
 from pathlib import Path
 
 from oslo_config import cfg
 from oslo_log import log
 
+from ironic_rules.db import clock
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 
 LOG = log.getLogger(__name__)
@@ -89,11 +89,13 @@ class PublishedFolder:
     def _remove_old(self, keep: Path) -> None:
         if self._lasting:
             return
-        before = time.time() - OLD_S
+        # By the service's clock, which does not jump with that of the host.
+        now = clock.now().timestamp()
+        os.utime(keep, (now, now), follow_symlinks=False)
         for path in keep.parent.iterdir():
             # Another process may remove it at the same time.
             with contextlib.suppress(FileNotFoundError):
-                if path != keep and path.is_file() and path.lstat().st_mtime < before:
+                if path != keep and path.is_file() and path.lstat().st_mtime < now - OLD_S:
                     LOG.info("Removing %s, which is older than %s days", path, OLD_S // 86400)
                     path.unlink()
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import datetime
 import os
 import time
 
 import pytest
 
+from ironic_rules.db import clock
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.boot.published import OLD_S, PublishedFolder
 
@@ -50,6 +52,19 @@ def test_files_that_nobody_removed_go(folder, tmp_path):
     folder.write("new.img", b"1")
 
     assert sorted(path.name for path in (tmp_path / "www" / "redfish").iterdir()) == ["new.img", "young.img"]
+
+
+def test_files_are_not_old_because_the_hosts_clock_has_jumped(folder, tmp_path, monkeypatch):
+    """The kernel writes the host's time; the service's clock is ahead of it after a jump backwards."""
+    later = clock.now() + datetime.timedelta(seconds=OLD_S + 60)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+    for name in ("first.img", "second.img"):
+        folder.write(name, b"1")
+    folder.link("third.img", tmp_path / "target")
+
+    names = sorted(path.name for path in (tmp_path / "www" / "redfish").iterdir())
+    assert names == ["first.img", "second.img", "third.img"]
 
 
 def test_a_folder_that_can_not_be_written_is_named(conf, tmp_path):
