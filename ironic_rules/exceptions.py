@@ -147,6 +147,13 @@ class Forbidden(IronicRulesError):
     message = "Access was denied to the following resource: {policy}"
 
 
+class ForeignSite(Forbidden):
+    """A browser sends the request for a page of another site."""
+
+    message = ("A web page of another site ({place}) must not use this service. If it is the own page of this service "
+               "behind a proxy, set [api]public_endpoint to the URL that browsers use.")
+
+
 class NodeProtected(Forbidden):
     message = "Node {node} is protected and does not allow {action}."
 
@@ -476,9 +483,22 @@ class RequestTooLarge(IronicRulesError):
     message = "The request body is larger than {limit} bytes."
 
 
+class MediaTypeUnsupported(IronicRulesError):
+    code = 415
+    message = "The Content-Type of the body is {given}: send JSON with Content-Type: application/json."
+
+
 class EncodingUnsupported(IronicRulesError):
     code = 415
     message = "The body has a Content-Encoding, which is not supported: send JSON in UTF-8."
+
+
+class ForeignHost(IronicRulesError):
+    """The name in the request's header ``Host`` is not one of this service."""
+
+    code = 421
+    message = ("The header Host of the request contains {host}, which is not a name of this service. If clients use "
+               "this name, add it to [api]allowed_hosts.")
 
 
 class TooManyAttempts(IronicRulesError):

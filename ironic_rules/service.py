@@ -388,11 +388,12 @@ def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messag
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  rules: RuleSettings | None = None, numbers: Numbers | None = None) -> Any:
+                  rules: RuleSettings | None = None, numbers: Numbers | None = None, address: str | None = None) -> Any:
     """Return the API as a WSGI application.
 
     :param rules: from ``rule_settings.prepare``, where the process has them already
     :param numbers: where its requests are counted, with what else is counted in this process
+    :param address: on which the service listens; None: it is not known, because another WSGI server listens
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
     from ironic_rules.api import app as api_app
@@ -415,20 +416,21 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     numbers = numbers or Numbers()
     return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
                             rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf),
-                            numbers, lambda: _make_pipeline(conf))
+                            numbers, lambda: _make_pipeline(conf), address)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
              rules: RuleSettings | None = None, numbers: Numbers | None = None,
              shared: socket.socket | None = None) -> ApiServer:
-    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`.
+    """Return the API with its own HTTP server, not started; other parameters are those of :func:`make_wsgi_app`.
 
     :param shared: from ``api.server.listen``, for one of several processes
     """
     from ironic_rules.api.server import ApiServer
 
     numbers = numbers or Numbers()
-    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers, shared)
+    app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip)
+    return ApiServer(conf, app, numbers, shared)
 
 
 def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:

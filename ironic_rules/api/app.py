@@ -20,12 +20,14 @@ from ironic_rules.api.middleware.compute_faults import ComputeFaults
 from ironic_rules.api.middleware.inspector_clients import InspectorClients
 from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
+from ironic_rules.api.middleware.other_sites import OtherSites
 from ironic_rules.api.middleware.page import Page
 from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.request_metrics import RequestMetrics
 from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.middleware.session import Session
+from ironic_rules.api.own_names import OwnNames
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.pipeline import Pipeline
@@ -36,7 +38,7 @@ from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
-             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([])) -> Any:
+             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]), address: str | None = None) -> Any:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
@@ -44,6 +46,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     :param pxe_filter: notifies the PXE filters of changes; None: no notifications
     :param numbers: where requests are counted, with what else is counted in this process
     :param make_pipeline: returns the hooks for dry runs; called when the first one is requested
+    :param address: on which the service listens; None: it is not known, because another WSGI server listens
     """
     root = RootController()
     numbers = numbers or Numbers()
@@ -58,10 +61,12 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     app = Route(app, root)
     app = LastResort(app)
     app = Microversion(app)
-    app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
-    app = InspectorClients(app)
     if conf.api.enable_ui:
         app = Session(Page(app), conf)
+    # Nothing outside of it has an effect, or replies with more than an error.
+    app = OtherSites(app, OwnNames(conf, address))
+    app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
+    app = InspectorClients(app)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)

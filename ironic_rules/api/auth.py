@@ -11,17 +11,19 @@ Routes that are declared public need no credentials; an unknown path needs them.
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import policy
+from ironic_rules.api.own_names import is_loopback
 from ironic_rules.context import RequestContext
 from ironic_rules.policy import ADMIN_STRATEGIES
 
 LOG = logging.getLogger(__name__)
+_ANY_NAME = ("By DNS rebinding, so is every web page in a browser of such a client: set [api]allowed_hosts to the "
+             "names and addresses that clients use.")
 
 
 def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
@@ -57,19 +59,21 @@ def warn_if_open(conf: cfg.ConfigOpts) -> str:
     :returns: the warning, to be shown where the log is not seen; empty if there is none
     """
     host = conf.api.host_ip
-    if conf.auth_strategy != "noauth" or _is_loopback(host):
+    if conf.auth_strategy != "noauth" or is_loopback(host):
         return ""
     text = (f"[DEFAULT]auth_strategy is noauth and the API listens on {host}: every client that can reach its port, "
             "from any machine, is an administrator. Use http_basic or keystone, or set [api]host_ip to 127.0.0.1.")
+    if not conf.api.allowed_hosts:
+        text += f" {_ANY_NAME}"
     LOG.warning("%s", text)
     return text
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def warn_if_open_to_pages(conf: cfg.ConfigOpts) -> None:
+    """Log a warning if web pages can use the service by DNS rebinding, where its address is not known."""
+    if conf.auth_strategy == "noauth" and not conf.api.allowed_hosts:
+        LOG.warning("[DEFAULT]auth_strategy is noauth: every client that can reach the API is an administrator. %s",
+                    _ANY_NAME)
 
 
 def context(environ: dict[str, Any], strategy: str) -> RequestContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HttpUrl, StepName
+from ironic_rules.conf.value_types import HostPattern, HttpUrl, StepName
 
 GROUP = cfg.OptGroup("api", title="API", help="The REST API.")
 OPTS: list[cfg.Opt] = [
@@ -12,6 +12,13 @@ OPTS: list[cfg.Opt] = [
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
     cfg.Opt("public_endpoint", type=HttpUrl(),
             help="URL under which clients reach the API, used in links. Default: the URL of the request."),
+    cfg.ListOpt("allowed_hosts", default=[], item_type=HostPattern(),
+                help="Names and addresses, without ports, under which clients reach the API. A request with another "
+                     "one in its header Host is refused with 421, so that web pages cannot use the API by DNS "
+                     "rebinding. .example.org is every name that ends so; * is every name. localhost, loopback "
+                     "addresses, host_ip, and the hosts of public_endpoint, [inspector]callback_endpoint_override and "
+                     "[deploy]external_callback_url are always accepted. Default: nothing else if host_ip is a "
+                     "loopback address; every name if it is not, or if another WSGI server listens."),
     cfg.IntOpt("workers", default=1, min=1, max=256,
                help="Number of processes of ironic-rules-api, with its own HTTP server. They share the port; each has "
                     "threads and connections to the database of its own, and the limits max_connections, "

@@ -11,6 +11,9 @@ from oslo_config import types
 
 from ironic_rules.models.fields import GROUP_CHARACTERS, GROUP_NAME, MAX_LENGTH
 
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_PATTERN = re.compile(rf"\*|\.?{_LABEL}(?:\.{_LABEL})*\.?")
+
 
 class ConductorGroup(types.String):
     """The name of a conductor group, checked as that of a node; the value is in lower case, as that of a node."""
@@ -23,6 +26,23 @@ class ConductorGroup(types.String):
         if len(text) > MAX_LENGTH or not re.fullmatch(GROUP_NAME, text):
             raise ValueError(f"at most {MAX_LENGTH} {GROUP_CHARACTERS}")
         return text.lower()
+
+
+class HostPattern(types.String):
+    """A name, an address, all names with a suffix (``.example.org``), or ``*``."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="host")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        try:
+            if not _HOST_PATTERN.fullmatch(text):
+                ipaddress.ip_address(text.removeprefix("[").removesuffix("]"))
+        except ValueError as exc:
+            raise ValueError("names and addresses without scheme and port are expected, such as ironic.example.org, "
+                             ".example.org or 192.0.2.10; or *") from exc
+        return text
 
 
 class HttpUrl(types.URI):

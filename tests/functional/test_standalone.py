@@ -21,7 +21,8 @@ PATIENT = ("--retry-delay", "4")
 
 
 def get(url, **changed):
-    request = urllib.request.Request(url, headers={"X-OpenStack-Ironic-API-Version": "1.96"}, **changed)
+    request = urllib.request.Request(url, headers={
+        "X-OpenStack-Ironic-API-Version": "1.96", "Content-Type": "application/json"}, **changed)
     with urllib.request.urlopen(request, timeout=10) as response:
         return json.load(response) if response.status == 200 else None
 

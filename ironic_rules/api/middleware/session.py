@@ -119,9 +119,6 @@ def _given(environ: dict[str, Any]) -> dict[str, Any]:
 
     :raises Invalid: 400, with pointers
     """
-    # Other sites cannot send this type without asking.
-    if environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower() != "application/json":
-        raise Invalid("The Content-Type must be application/json.")
     length = environ.get("CONTENT_LENGTH") or ""
     if not length.isdecimal() or int(length) > _MOST:
         raise Invalid(f"The body must be JSON of at most {_MOST} bytes, with its Content-Length.")

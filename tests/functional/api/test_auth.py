@@ -446,6 +446,22 @@ def test_who_listens_without_authentication_is_warned(conf, caplog, strategy, ho
     assert (f"noauth and the API listens on {host}:" in caplog.text) is warns
 
 
+@pytest.mark.parametrize(("allowed", "warns"), [([], True), (["ironic"], False), (["*"], False)])
+def test_who_accepts_every_name_without_authentication_is_warned(conf, caplog, allowed, warns):
+    conf.set_override("host_ip", "0.0.0.0", "api")
+    conf.set_override("allowed_hosts", allowed, "api")
+
+    assert ("[api]allowed_hosts" in auth.warn_if_open(conf)) is warns
+    caplog.clear()
+    auth.warn_if_open_to_pages(conf)
+    assert ("[api]allowed_hosts" in caplog.text) is warns
+
+    conf.set_override("auth_strategy", "http_basic")
+    caplog.clear()
+    auth.warn_if_open_to_pages(conf)
+    assert caplog.text == ""
+
+
 def test_what_is_refused_at_once_is_logged_under_its_own_id_and_nobodys_name(keystone):
     keystone.get("/v1/nodes", headers={"X-Auth-Token": "system:admin"})
     for headers, status in ((at(9999), 406), ({}, 401)):

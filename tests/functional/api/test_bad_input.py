@@ -68,11 +68,10 @@ def test_what_is_written_is_noticed(stocked, make_node):
     assert contents(stocked)["nodes"] != between["nodes"]
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 @pytest.mark.parametrize("route", WRITING, ids=str)
-def test_a_malformed_body_is_400_everywhere(app, stocked, rpc, route, content_type):
+def test_a_malformed_body_is_400_everywhere(app, stocked, rpc, route):
     for raw in MALFORMED.values():
-        assert refused(app, stocked, route.method, route.path, "", raw, CONTENT_TYPE=content_type).status == 400
+        assert refused(app, stocked, route.method, route.path, "", raw).status == 400
 
     assert rpc.calls == []
 
@@ -113,7 +112,7 @@ def test_a_body_over_the_limit_is_413_everywhere(conf, db, stocked, rpc, route):
     app = Client(make_app(conf, db, rpc))
     chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "", "wsgi.input_terminated": True}
 
-    for framing in ({}, {"CONTENT_TYPE": "text/plain"}, chunked):
+    for framing in ({}, {"CONTENT_TYPE": "application/vnd.example+json"}, chunked):
         assert refused(app, stocked, route.method, route.path, "", b" " * 1025, **framing).status == 413
 
 

@@ -83,7 +83,6 @@ def test_what_is_wrong_is_named(app: webtest.TestApp, change: dict[str, Any], po
 
 def test_only_json_of_some_kilobytes_is_read(app: webtest.TestApp) -> None:
     body = json.dumps(ADMIN).encode()
-    assert "Content-Type" in text_of(app.post(PATH, body, content_type="text/plain", status=400))
     app.post(PATH, b"[]", content_type="application/json", status=400)
     app.post(PATH, b"{", content_type="application/json", status=400)
     app.post(PATH, b" " * 20_000 + body, content_type="application/json", status=400)

@@ -46,7 +46,8 @@ def discovered(endpoint: str) -> list[str]:
 def post(endpoint: str, mac: str) -> str:
     """Send a machine's data as its ramdisk does; return the node's UUID."""
     body = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": mac}], "cpu": {"architecture": "x86_64"}}}
-    request = urllib.request.Request(f"{endpoint}/v1/continue_inspection", json.dumps(body).encode(), method="POST")
+    request = urllib.request.Request(f"{endpoint}/v1/continue_inspection", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"}, method="POST")
     with urllib.request.urlopen(request, timeout=60) as reply:
         return str(json.load(reply)["uuid"])
 

@@ -90,16 +90,30 @@ class Visitor:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Any]:
-    """One browser for the tests of a process."""
+def playwright_driver() -> Iterator[Any]:
+    """What starts browsers; a process can have one only."""
+    with playwright.sync_playwright() as driver:
+        yield driver
+
+
+@contextlib.contextmanager
+def launched(driver: Any, *arguments: str) -> Iterator[Any]:
+    """Run a browser with further arguments."""
     program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
         pytest.skip("there is no Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        # Root has no sandbox, and CI is root; containers may have a small /dev/shm.
-        launched = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield launched
-        launched.close()
+    # Root has no sandbox, and CI is root; containers may have a small /dev/shm.
+    started = driver.chromium.launch(executable_path=program,
+                                     args=["--no-sandbox", "--disable-dev-shm-usage", *arguments])
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="package")
+def browser(playwright_driver) -> Iterator[Any]:
+    """One browser for the tests of a process."""
+    with launched(playwright_driver) as started:
+        yield started
 
 
 @pytest.fixture

@@ -60,6 +60,8 @@ WRONG = [
     ("api", "public_endpoint", "ironic.example.org", URL),
     *(("api", "public_endpoint", f"https://192.0.2.1{end}", "without user, password, query and fragment")
       for end in ("?", "/v1?a=b", "#f")),
+    *(("api", "allowed_hosts", f"ironic, {host}", "names and addresses without scheme and port")
+      for host in ("http://ironic", "ironic:6385", "[::1]:80", "*.example.org", "10.0.0.0/8", "-a", "a..b", "**")),
     ("api", "threads", "0", "a whole number from 1 to 500"),
     ("api", "max_limit", "-1", "a whole number of at least 1"),
     ("api", "max_json_body_size", "10M", "a whole number of at least 1024"),
