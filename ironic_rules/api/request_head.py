@@ -33,7 +33,8 @@ _ONCE = frozenset((b"Host", b"Content-Length", b"Transfer-Encoding"))
 class Head(NamedTuple):
     """``length`` is None for a body in chunks; ``headers`` by name in title case, without ``Expect``.
 
-    The target in ``line`` is a path, also if the client sent a URL.
+    The target in ``line`` is a path that begins with one slash, also if the client sent a URL. With two, parsers of
+    URLs take what follows for a host, and fail if it is none.
     """
 
     line: bytes
@@ -83,7 +84,9 @@ def _check_host(headers: dict[bytes, bytes], line: bytes) -> None:
 def _with_path(headers: dict[bytes, bytes], line: bytes) -> bytes:
     """Return the first line with a path for a URL, whose host takes the place of the header's (RFC 9112 §3.2.2)."""
     method, target, version = line.split(b" ")
-    if target.startswith(b"/") or method == b"CONNECT" or (method, target) == (b"OPTIONS", b"*"):
+    if target.startswith(b"/"):
+        return b" ".join((method, b"/" + target.lstrip(b"/"), version))
+    if (method == b"CONNECT" and _HOST.fullmatch(target)) or (method, target) == (b"OPTIONS", b"*"):
         return line
     found = _ABSOLUTE.fullmatch(target)
     if not found:
@@ -91,8 +94,7 @@ def _with_path(headers: dict[bytes, bytes], line: bytes) -> bytes:
     if not _HOST.fullmatch(found[1]):
         raise Invalid("The URL in the first line has no host that is a name or an address, with or without a port.")
     headers[b"Host"] = found[1]
-    path = found[2] if found[2].startswith(b"/") else b"/" + found[2]
-    return b" ".join((method, path, version))
+    return b" ".join((method, b"/" + found[2].lstrip(b"/"), version))
 
 
 def _length(headers: dict[bytes, bytes], line: bytes) -> int | None:

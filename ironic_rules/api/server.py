@@ -17,7 +17,9 @@ from oslo_config import cfg
 from ironic_rules.api.front import Connection, Front, Limits
 from ironic_rules.api.turns import Turns
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.refusals import Lines
 from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +33,8 @@ _OTHER_FILES = 500
 _TOO_LARGE = 413
 #: Seconds that a reply to a request of this process itself may take.
 _REPLY_S = 20.0
+#: Lines about unexpected errors of cheroot: so many at once, and so many per second in the long run.
+_ERRORS_AT_ONCE, _ERRORS_PER_SECOND = 20, 0.1
 #: Addresses that mean every address, and one of them that a client can connect to.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -97,6 +101,13 @@ class _Server(wsgi.Server):  # type: ignore[misc]
         # cheroot's own queue gives every turn to the client that has sent the most requests.
         self.turns = self.requests._queue = Turns()
         self.requests.get = self.turns.get
+        self._errors = Lines(_ERRORS_AT_ONCE, _ERRORS_PER_SECOND)
+
+    def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
+        """Log an error, unless there are many: cheroot writes each one to standard error, with its traceback."""
+        if (withheld := self._errors.take()) is not None:
+            LOG.error("%s (%d such errors were not logged since the last one)", printable(msg), withheld,
+                      exc_info=traceback)
 
     def prepare(self) -> None:
         super().prepare()

@@ -64,11 +64,11 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
             made.close()
 
 
-def serve(cluster: Cluster, name: str, folder: Path, port: int) -> Process:
-    """Start a WSGI server with the configuration of the cluster."""
+def serve(config: str, name: str, folder: Path, port: int) -> Process:
+    """Start a WSGI server with a configuration file."""
     program, arguments, _ = SERVERS[name]
     filled = [argument.format(port=port) for argument in arguments] + OPTIONS[program]
-    environment = {"IRONIC_RULES_CONFIG_FILE": cluster.configuration(name)}
+    environment = {"IRONIC_RULES_CONFIG_FILE": config}
     if program == "uwsgi":
         # It is a C module without a ``__main__``.
         program = "run_uwsgi"
@@ -82,7 +82,7 @@ def serve(cluster: Cluster, name: str, folder: Path, port: int) -> Process:
     pytest.param("uwsgi-lazy-apps", marks=pytest.mark.long)])
 def test_a_wsgi_server_serves_the_api_and_each_worker_reaches_the_conductor(name, cluster, tmp_path):
     url = f"http://127.0.0.1:{(port := free_port())}"
-    server = serve(cluster, name, tmp_path, port)
+    server = serve(cluster.configuration(name), name, tmp_path, port)
     try:
         wait_for(f"{name} to answer", lambda: server.is_running() and answers(url + "/"))
         api = Api(url)
