@@ -11,6 +11,8 @@ import importlib.metadata
 import logging as std_logging
 import os
 import re
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,6 +58,8 @@ _MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
           "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING")
 
+#: Seconds between two statements that a log cannot be written.
+_UNWRITTEN_S = 3600.0
 #: A value in a format of log lines.
 _VALUE = re.compile(r"%\((\w+)\)")
 #: The values of lines that are composed here, and those of the caller: name -> attribute of the context.
@@ -141,7 +145,7 @@ def reload_config(conf: cfg.ConfigOpts) -> None:
         raise exceptions.ConfigurationError("\n".join(found))
     with _unchanged_on_error(conf):
         conf.mutate_config_files()
-    _mask()
+    _prepare_handlers()
 
 
 @contextlib.contextmanager
@@ -172,11 +176,12 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     :raises ConfigurationError: the log file cannot be written, or the options do not fit
     """
     logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_QUIET])
+    std_logging.raiseExceptions = False  # or a full disk makes kilobytes of tracebacks for each line
     try:
         logging.setup(conf, "ironic_rules", version())
     except Exception as exc:  # also of what the file of log_config_append evaluates
         raise _not_set_up(conf, exc) from exc
-    _mask()
+    _prepare_handlers()
     found = unread.lines(conf)
     for line in found[:_MAX_UNREAD]:
         LOG.warning("%s", line)
@@ -199,11 +204,34 @@ def _not_set_up(conf: cfg.ConfigOpts, error: BaseException) -> exceptions.Config
     return exceptions.ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")
 
 
-def _mask() -> None:
-    """Mask passwords in all lines from now on."""
+def _prepare_handlers() -> None:
+    """Mask passwords in all lines from now on, and report lines that cannot be written."""
     for handler in std_logging.getLogger().handlers:
         if not isinstance(handler.formatter, _Masking):
             handler.setFormatter(_Masking(handler.formatter))
+            handler.handleError = _Unwritten(handler)  # type: ignore[method-assign]
+
+
+class _Unwritten:
+    """Reports on standard error that a handler cannot write its log: the first time, and at most once per hour."""
+
+    def __init__(self, handler: std_logging.Handler, clock: Callable[[], float] = time.monotonic) -> None:
+        self._place = getattr(handler, "baseFilename", type(handler).__name__)
+        self._clock = clock
+        self._next: float | None = None
+        self._lost = 0
+
+    def __call__(self, record: std_logging.LogRecord) -> None:
+        """Count a lost line. Called while its error is being handled."""
+        self._lost += 1
+        now = self._clock()
+        if self._next is not None and now < self._next:
+            return
+        self._next = now + _UNWRITTEN_S
+        text = (f"ERROR: the log {self._place} cannot be written: {printable(sys.exc_info()[1])}. Lines lost so far: "
+                f"{self._lost}. This is repeated once per hour while it lasts.")
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error is full, closed or absent too
+            print(secrets.mask_text(text), file=sys.stderr, flush=True)
 
 
 class _Masking(std_logging.Formatter):

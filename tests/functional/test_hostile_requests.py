@@ -226,3 +226,18 @@ def test_what_is_a_host_for_parsers_of_urls_is_a_path(tmp_path):
         b"GET //[": [404], b"GET http://127.0.0.1//[": [404], b"OPTIONS //[": [404], b"POST ///[::1": [404],
         b"CONNECT //[": [405], b"CONNECT http://[]x": [400], b"CONNECT [": [400], b"GET //v1//nodes": [200],
         b"GET //x/v1/nodes": [404], b"HEAD //healthcheck/live": [200]}
+
+
+def test_a_log_on_a_full_disk_is_reported_once(tmp_path):
+    with standalone(tmp_path, config="[DEFAULT]\nlog_file = /dev/full\n") as (service, url):
+        address = urlsplit(url).hostname or "", urlsplit(url).port or 0
+        for number in range(50):
+            assert statuses(address, b"GET /v1/nodes?%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % number) == [400]
+        text = service.text()
+
+    told = [line for line in text.splitlines() if line.startswith("ERROR")]
+    assert told == [
+        "ERROR: the log /dev/full cannot be written: [Errno 28] No space left on device. Lines lost so far: 1. This is "
+        "repeated once per hour while it lasts."]
+    assert "Traceback" not in text
+    assert len(text) < 2000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import logging
@@ -89,3 +90,20 @@ def test_lines_are_those_of_oslo_log(options: dict[str, str], monkeypatch: pytes
     records = [logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO", "name": "x", "msg": "m",
                                       "created": 1.7e9, "msecs": 0.0, **given}) for _ in range(2)]
     assert ours.format(records[0]) == inner.format(records[1])
+
+
+def test_lines_that_are_lost_are_reported_once_per_hour(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [5.0]
+    handler = logging.FileHandler("/dev/full")
+    handler.handleError = service._Unwritten(handler, lambda: now[0])  # type: ignore[method-assign]
+    record = logging.LogRecord("x", logging.INFO, __file__, 1, "ftp://user:s3cret@files.example.org/", (), None)
+
+    for seconds in (0, 10, 3580, 20, 0):
+        now[0] += seconds
+        handler.emit(record)
+    with contextlib.suppress(OSError):  # of what could not be written
+        handler.close()
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert "the log /dev/full cannot be written: [Errno 28] No space left on device. Lines lost so far: 1." in first
+    assert "Lines lost so far: 4." in second
