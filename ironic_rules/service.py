@@ -7,14 +7,16 @@ imported by the functions that make it: API and conductor would be a third of a 
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.metadata
+import itertools
 import logging as std_logging
 import os
 import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
@@ -31,7 +33,7 @@ from ironic_rules.context import current as current_context
 from ironic_rules.db import clock, conductors, migration
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
-from ironic_rules.models import secrets, states
+from ironic_rules.models import known_secrets, secrets, states
 from ironic_rules.rpc import memory
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
@@ -71,6 +73,9 @@ _IDENTITY = {"user": "user_id", "project": "project_id", "domain": "domain_id", 
              "user_domain": "user_domain_id", "project_domain": "project_domain_id"}
 #: What a record has only if who logged it gave it.
 _FURTHER = frozenset({"context", "instance", "instance_uuid", "request_id", "global_request_id", "user_identity"})
+#: Maximum numbers of characters of a line, and of lines below it, such as those of a traceback.
+_MAX_LINE = 16_384
+_MAX_LINES = 1_000
 
 
 def version() -> str:
@@ -113,8 +118,27 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     pxe_filter_conf.register_targets(conf)
     check(conf)
     secrets.configure(conf.secret_words)
+    known_secrets.KNOWN.keep(_secrets(conf))
     _prepared.append(conf)
     return conf
+
+
+def _secrets(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the secrets of the configuration: options that are declared to be, and passwords of URLs in all others.
+
+    In the files, those that a library registers later are known by their names.
+    """
+    for sections in unread.parsed(conf):
+        for name, values in itertools.chain.from_iterable(options.items() for options in sections.values()):
+            if secrets.is_secret_key(name):
+                yield from (value for value in values if "://" not in value)
+    for info, group in conf._all_opt_infos():
+        option = info["opt"]
+        with contextlib.suppress(cfg.Error, ValueError):  # of a library, and never read
+            value = (conf if group is None else conf[group.name])[option.dest]
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    yield from [text] if option.secret and "://" not in text else secrets.passwords_of_urls(text)
 
 
 def placed(text: str) -> str:
@@ -145,6 +169,7 @@ def reload_config(conf: cfg.ConfigOpts) -> None:
         raise exceptions.ConfigurationError("\n".join(found))
     with _unchanged_on_error(conf):
         conf.mutate_config_files()
+    known_secrets.KNOWN.keep(_secrets(conf))
     _prepare_handlers()
 
 
@@ -155,9 +180,7 @@ def _unchanged_on_error(conf: cfg.ConfigOpts) -> Iterator[None]:
     :raises ConfigurationError: for whatever error, such as one of the file that ``log_config_append`` names
     """
     options = conf._mutable_ns
-    loggers = [std_logging.getLogger(), *(logger for logger in std_logging.root.manager.loggerDict.values()
-                                          if isinstance(logger, std_logging.Logger))]
-    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in _loggers()]
     try:
         yield
     except (Exception, SystemExit) as exc:  # also of what the file of log_config_append evaluates
@@ -205,11 +228,17 @@ def _not_set_up(conf: cfg.ConfigOpts, error: BaseException) -> exceptions.Config
 
 
 def _prepare_handlers() -> None:
-    """Mask passwords in all lines from now on, and report lines that cannot be written."""
-    for handler in std_logging.getLogger().handlers:
-        if not isinstance(handler.formatter, _Masking):
-            handler.setFormatter(_Masking(handler.formatter))
-            handler.handleError = _Unwritten(handler)  # type: ignore[method-assign]
+    """From now on, hide secrets in the lines of every logger, let no text forge a line, and report lost lines."""
+    for logger in _loggers():
+        for handler in logger.handlers:
+            if not isinstance(handler.formatter, _Masking):
+                handler.setFormatter(_Masking(handler.formatter))
+                handler.handleError = _Unwritten(handler)  # type: ignore[method-assign]
+
+
+def _loggers() -> list[std_logging.Logger]:
+    return [std_logging.getLogger(), *(logger for logger in std_logging.root.manager.loggerDict.values()
+                                       if isinstance(logger, std_logging.Logger))]
 
 
 class _Unwritten:
@@ -231,11 +260,15 @@ class _Unwritten:
         text = (f"ERROR: the log {self._place} cannot be written: {printable(sys.exc_info()[1])}. Lines lost so far: "
                 f"{self._lost}. This is repeated once per hour while it lasts.")
         with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error is full, closed or absent too
-            print(secrets.mask_text(text), file=sys.stderr, flush=True)
+            print(known_secrets.KNOWN.hide(text), file=sys.stderr, flush=True)
 
 
 class _Masking(std_logging.Formatter):
-    """Formats records as another formatter does, and masks passwords of URLs, also in tracebacks of libraries.
+    """Formats records as another formatter does, without secrets, and so that no text can forge a line.
+
+    Libraries log what others have sent. What this process knows to be secret is ``******``, and what is not printable,
+    such as line ends and terminal controls, is a backslash escape. Lines below the first one, those of a traceback, are
+    indented, or begin as the first one does: none of them looks like the line of another record.
 
     Lines that are only information, such as that of each request, are composed here, equal to those of oslo.log's
     formatter: it collects twenty values of the context twice for each line, and takes three times as long.
@@ -245,8 +278,14 @@ class _Masking(std_logging.Formatter):
         super().__init__()
         self._inner = inner or std_logging.Formatter()
         self._identity = ""
+        #: with what lines of a traceback begin besides what the other formatter gives them
+        self._prefixed = "  "
+        #: JSON, in which nothing may be left out, has its own escapes
+        self._most = sys.maxsize if isinstance(inner, oslo_formatters.JSONFormatter) else _MAX_LINE
         self._formats: tuple[str, str] | None = None  # with and without a request; None: the other formatter does all
         self._second = (-1, "")
+        if isinstance(self._inner, oslo_formatters.ContextFormatter) and self._inner.conf.logging_exception_prefix:
+            self._prefixed = ""
         if type(self._inner) is oslo_formatters.ContextFormatter and self._inner.datefmt:
             conf = self._inner.conf
             self._identity = conf.logging_user_identity_format
@@ -256,7 +295,23 @@ class _Masking(std_logging.Formatter):
                 self._formats = formats
 
     def format(self, record: std_logging.LogRecord) -> str:
-        return secrets.mask_text(self._information(record) or self._inner.format(record))
+        text = self._information(record)
+        below: Iterable[str] = ()
+        if text is None:
+            # Formatters store what they make of an error in the record, each in its own form.
+            made = copy.copy(record)
+            text = self._inner.format(made)
+            if not isinstance(text, str):  # structured, for a log collector
+                return _hidden(text)
+            if made.exc_text or made.stack_info:
+                text, below = _divided(text, made)
+        text = self._line(text)
+        indent = self._prefixed if record.exc_info else "  "
+        return "\n".join([text, *(indent + self._line(line) for line in below)]) if below else text
+
+    def _line(self, text: str) -> str:
+        text = known_secrets.KNOWN.hide(text)
+        return text if len(text) <= self._most and text.isprintable() else printable(text, self._most)
 
     def _information(self, record: std_logging.LogRecord) -> str | None:
         """Return the line of a record that is only information; None for others, and those with further values."""
@@ -281,6 +336,28 @@ class _Masking(std_logging.Formatter):
         values["user_identity"] = self._identity % {
             name: getattr(context, attribute) or "-" for name, attribute in _IDENTITY.items()}
         return self._formats[0 if context.request_id else 1] % values
+
+
+def _divided(text: str, record: std_logging.LogRecord) -> tuple[str, list[str]]:
+    """Return the line of a record, which ``text`` begins with, and the lines of its traceback and its stack."""
+    below = "\n".join(filter(None, (record.exc_text, record.stack_info)))
+    if not text.endswith(f"\n{below}"):
+        return text, []
+    # Secrets first: one may have a line end.
+    lines = known_secrets.KNOWN.hide(below).split("\n")
+    rest = len(lines) - _MAX_LINES
+    # The end of a traceback tells what the error is.
+    shown = lines if rest <= 0 else [*lines[:_MAX_LINES // 2], f"({rest} more lines)", *lines[-_MAX_LINES // 2:]]
+    return text[:-len(below) - 1], shown
+
+
+def _hidden(value: Any) -> Any:
+    """Return the text of each part of a structured record without secrets."""
+    if isinstance(value, dict):
+        return {name: _hidden(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_hidden(item) for item in value]
+    return known_secrets.KNOWN.hide(value) if isinstance(value, str) else value
 
 
 def _fields(text: str) -> set[str]:

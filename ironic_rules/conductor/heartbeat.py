@@ -16,6 +16,7 @@ from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import states, transitions
+from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps import procedures
 from ironic_rules.steps.procedures import AGENT_URL
@@ -38,6 +39,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
     """
     # It is not stored: whatever needs it runs now, or at the next heartbeat.
     context.agent_token = details.get("agent_token")
+    KNOWN.add(context.agent_token)
     with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
     if row.reservation is not None:

@@ -27,6 +27,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
 from ironic_rules.models import secrets, transitions
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.steps import polls
 from ironic_rules.steps.polls import Poll
@@ -168,6 +169,7 @@ class StepPolls:
     def _ask(self, row: Row, poll: Poll) -> str | Exception | None:
         """Return None if the hardware is done, the text about what is missing, or why that is not known."""
         task = Task(NodeDraft(row._asdict()), context=context.admin())
+        KNOWN.learn(task.node.driver_info)
         try:
             left: str | None = self._conductor.hardware.interface(task.node, poll.interface).poll(task, poll.what)
         except IronicRulesError as exc:

@@ -17,6 +17,7 @@ from ironic_rules.db.tables import portgroups as portgroups_table
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
+from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.models.task import RuleRevisions, Task
@@ -46,6 +47,8 @@ class Record:
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""
+        # Whatever works on the node may log what a BMC, or an agent, has sent back.
+        KNOWN.learn(self.node.driver_info, self.node.instance_info)
         return Task(
             NodeDraft(values_of(NODE, self.node), self.traits),
             [PortDraft(values_of(PORT, port)) for port in self.ports],

@@ -83,13 +83,14 @@ def _given(conf: cfg.ConfigOpts) -> dict[str, list[str]]:
     """Return the names in the files by section, in their order."""
     found: dict[str, dict[str, None]] = {}
     # oslo.config has no other way to what it has read; the last file is its first.
-    for sections in reversed(_parsed(conf)):
+    for sections in reversed(parsed(conf)):
         for section, options in sections.items():
             found.setdefault(section, {}).update(dict.fromkeys(options))
     return {section: list(names) for section, names in found.items()}
 
 
-def _parsed(conf: cfg.ConfigOpts) -> list[dict[str, dict[str, Any]]]:
+def parsed(conf: cfg.ConfigOpts) -> list[dict[str, dict[str, Any]]]:
+    """Return what the files have: for each file, section -> option -> the texts of its values."""
     return [] if conf._namespace is None else conf._namespace._parsed
 
 
@@ -116,7 +117,7 @@ def _keystone_options(conf: cfg.ConfigOpts) -> frozenset[str]:
     except ImportError:
         return frozenset()
     options: list[Any] = list(loading.get_auth_common_conf_options())
-    groups = [sections.get(_KEYSTONE, {}) for sections in _parsed(conf)]
+    groups = [sections.get(_KEYSTONE, {}) for sections in parsed(conf)]
     for kind in {kind for group in groups for name in ("auth_type", "auth_plugin") for kind in group.get(name, ())}:
         with contextlib.suppress(Exception):  # of any plug-in; the process that needs it reports it
             options += loading.get_auth_plugin_conf_options(kind)

@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 import re2
@@ -28,6 +29,7 @@ _MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.
                    re.DOTALL)
 #: The user and the password of a URL (RFC 3986, section 3.2.1); neither has a slash, unless it is encoded.
 _URL = re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+@""")
+_OF_URL = re.compile(r"""://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@""")
 _MASKED_URL = re.compile(rf"""://[^\s/?#:@"'<>]*:{re.escape(MASK)}@""")
 _LEAVES = (int, float, list, tuple, type(None))
 #: Each key of a JSON text as orjson writes it, without blanks and here without escapes. Other strings match with an
@@ -138,6 +140,14 @@ def mask(value: Any) -> Any:
 def mask_text(text: str) -> str:
     """Return a text, of any kind, with the passwords of URLs in it masked."""
     return _URL.sub(rf"\1{MASK}@", text) if "://" in text and "@" in text else text
+
+
+def passwords_of_urls(text: str) -> Iterator[str]:
+    """Yield the passwords of the URLs in a text, also decoded."""
+    for password in _OF_URL.findall(text) if "://" in text else ():
+        yield password
+        if "%" in password:
+            yield unquote(password)
 
 
 def json_has_none(text: str) -> bool:

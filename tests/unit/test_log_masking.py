@@ -1,11 +1,14 @@
-"""What the service logs: lines as oslo.log's, with passwords of URLs masked, also those in tracebacks of libraries."""
+"""Log lines: as those of oslo.log, without secrets, and none that another text has forged."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import itertools
+import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from oslo_context import context as oslo_context
@@ -13,6 +16,7 @@ from oslo_log import formatters
 
 from ironic_rules import service
 from ironic_rules.context import RequestContext
+from ironic_rules.models import known_secrets
 
 
 @pytest.fixture
@@ -107,3 +111,106 @@ def test_lines_that_are_lost_are_reported_once_per_hour(capsys: pytest.CaptureFi
     first, second = capsys.readouterr().err.splitlines()
     assert "the log /dev/full cannot be written: [Errno 28] No space left on device. Lines lost so far: 1." in first
     assert "Lines lost so far: 4." in second
+
+
+def logged(written: io.StringIO, name: str, *args: object, **more: object) -> list[str]:
+    """Return the lines of one record of a library's logger, at the default level."""
+    logging.getLogger(name).warning(*args, **more)  # type: ignore[arg-type]
+    return written.getvalue().splitlines()
+
+
+FORGED = "2026-01-01 00:00:00.000 1 INFO ironic_rules.policy [-] admin logged in"
+
+
+@pytest.mark.parametrize("name", ["sushy.connector", "urllib3.connectionpool", "oslo.messaging._drivers", "x"])
+def test_a_known_secret_is_in_no_line_of_any_logger(written: io.StringIO, name: str) -> None:
+    known_secrets.KNOWN.learn({"redfish_password": 'hunter"22\\x', "redfish_address": "https://me:of-a-url@bmc"})
+    known_secrets.KNOWN.add_login("me", "of-a-login")
+    for text in ('hunter"22\\x', json.dumps({"a": 'hunter"22\\x'}), repr(['hunter"22\\x']), "?p=hunter%2222%5Cx",
+                 "of-a-url", "Basic bWU6b2YtYS1sb2dpbg==", "xof-a-loginx"):
+        logged(written, name, "The server said: %s", text)
+        logged(written, name, "The server said: %(text)s", {"text": text})
+        try:
+            raise ValueError(text)
+        except ValueError:
+            logged(written, name, "A failure", exc_info=True)
+    told = written.getvalue()
+    assert not any(secret in told for secret in ("hunter", "of-a-", "bWU6"))
+    assert told.count("The server said: ") == 14 and told.count("ValueError: ") >= 7 and "******" in told
+
+
+def test_secrets_of_the_configuration_are_known(tmp_path: Path) -> None:
+    file = tmp_path / "ironic-rules.conf"
+    file.write_text("[database]\nconnection = mysql+pymysql://me:of%2Bdatabase@db/x\n"
+                    "[keystone_authtoken]\npassword = of-keystone\n")
+    conf = service.prepare_config([], config_files=[str(file)])
+    try:
+        assert known_secrets.KNOWN.hide("of+database of%2Bdatabase of-keystone") == "****** ****** ******"
+    finally:
+        service.prepare_config([], config_files=[])
+    assert conf.database.connection and known_secrets.KNOWN.hide("of-keystone") == "of-keystone"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\u2028", "\x0b"])
+def test_no_text_can_forge_a_line(written: io.StringIO, end: str) -> None:
+    lines = logged(written, "sushy", "An error: %s", f"x{end}{FORGED}\x1b[2J")
+    assert len(lines) == 1 and FORGED in lines[0] and "\x1b" not in lines[0] and "\\x1b[2J" in lines[0]
+
+
+@pytest.mark.parametrize("formatter", [None, logging.Formatter("%(levelname)s %(message)s")])
+def test_a_traceback_has_lines_and_none_of_them_begins_as_another_record(
+        written: io.StringIO, formatter: logging.Formatter | None) -> None:
+    if formatter is not None:
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(service._Masking(formatter))
+    try:
+        raise ValueError(f"x\n{FORGED}\r{FORGED}\x1b[2J")
+    except ValueError:
+        lines = logged(written, "sushy", "It failed", exc_info=True)
+    assert sum("test_log_masking.py" in line for line in lines) == 1 and len(lines) >= 5
+    assert not any(line.startswith(FORGED) for line in lines)
+    assert "\x1b" not in written.getvalue() and "\r" not in written.getvalue()
+    if formatter is not None:
+        assert all(line.startswith("  ") for line in lines[1:])
+    else:
+        assert all(re.match(r"\d{4}-\d\d-\d\d \S+ \d+ (WARNING|ERROR) sushy ", line) for line in lines)
+        assert not any(line.startswith("2026-01-01") for line in lines)
+
+
+def test_a_line_has_a_limit(written: io.StringIO) -> None:
+    line, = logged(written, "sushy", "An error: %s", "x" * 2**20)
+    assert len(line) < 20_000 and "more characters" in line
+
+
+def test_handlers_of_other_loggers_hide_secrets_too() -> None:
+    handler = logging.StreamHandler(out := io.StringIO())
+    logger = logging.getLogger("with_a_handler_of_its_own")
+    logger.addHandler(handler)
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    try:
+        service.setup_logging(service.prepare_config([], config_files=[]))
+        known_secrets.KNOWN.add("of-another-logger")
+        logger.warning("x %s\ny", "of-another-logger")
+    finally:
+        logger.removeHandler(handler)
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert out.getvalue() == "x ******\\ny\n"
+
+
+def test_short_texts_are_hidden_as_words_only() -> None:
+    known = known_secrets.KnownSecrets()
+    for text in ("ab1", "admin", "password"):
+        known.add(text)
+    assert known.hide("ab1 admin 'admin' administrator sysadmin ipmi_password") == (
+        "ab1 ****** '******' administrator sysadmin ipmi_******")
+
+
+def test_the_oldest_secrets_are_forgotten_except_those_of_the_configuration() -> None:
+    known = known_secrets.KnownSecrets(most=1000)
+    known.keep(["of-the-configuration"])
+    for number in range(3000):
+        known.add(f"secret-{number:05}")
+    assert known.hide("of-the-configuration secret-00000 secret-02500 secret-02999") == (
+        "****** secret-00000 ****** ******")

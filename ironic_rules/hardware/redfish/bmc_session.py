@@ -30,6 +30,7 @@ from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import destinations, time_limit
 from ironic_rules.hardware.destinations import Denied
 from ironic_rules.models import addresses, json_text
+from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
@@ -156,6 +157,7 @@ class BMCSession(requests.Session):
                     raise importlib.import_module("sushy").exceptions.AccessError(
                         refused.request.method, refused.url, refused)
             log_in()
+            KNOWN.add(self.headers.get(_TOKEN))
 
     def log_out(self, auth: Any) -> None:
         """Close the session at the BMC if there is one, with one request; that it fails is no error."""

@@ -20,6 +20,7 @@ from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
 from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.driver_info import DriverInfo
+from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.text import installation_of, printable
 
@@ -156,6 +157,7 @@ class RedfishInterface(Interface):
         options = self.conf.redfish
         kind = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
                 "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
+        KNOWN.add_login(wanted.username or "", wanted.password or "")
         auth = kind(username=wanted.username, password=wanted.password)
         connector = self.sushy.connector.Connector(
             wanted.address, verify=wanted.verify, server_side_retries=options.connection_attempts,

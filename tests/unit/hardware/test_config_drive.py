@@ -46,7 +46,8 @@ def test_base64_may_have_lines():
     (packed(bytes(config_drive.MAX_BYTES + 1)), "is larger than 64 MiB"),
     (packed(random.Random(1).randbytes(200_000))[:-8000], "is empty or incomplete"),
     (packed(b""), "is empty or incomplete"), (base64.b64encode(b"iso").decode(), "is neither"),
-    (base64.b64encode(gzip.compress(bytes(99), mtime=0)[:10] + b"\xff" * 9).decode(), "is neither"), ("\u00e9", "is neither"),
+    (base64.b64encode(gzip.compress(bytes(99), mtime=0)[:10] + b"\xff" * 9).decode(), "is neither"),
+    ("\u00e9", "is neither"),
 ])
 def test_what_is_no_image(value, why):
     with pytest.raises(InvalidParameterValue, match=f"/instance_info/configdrive: {why}"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
+import logging
 from types import SimpleNamespace
 
 import pytest
 from sushy import connector
 
+from ironic_rules import service
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.client import Connections
@@ -340,3 +343,32 @@ def test_a_bmc_that_does_not_report_interfaces_has_no_mac_addresses(bmc, conf, c
 
     assert make(RedfishManagement, conf).get_mac_addresses(task_of(bmc)) == []
     assert "does not report its network interfaces" in caplog.text
+
+
+@pytest.mark.parametrize("auth_type", ["basic", "session"])
+def test_a_bmc_that_repeats_the_login_does_not_write_the_log(bmc, conf, auth_type):
+    """sushy logs what a BMC answers, by its own logger at the default level."""
+    root, out = logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    header = base64.b64encode(f"u:{PASSWORD}".encode()).decode()
+    forged = "2026-01-01 00:00:00.000 1 INFO ironic_rules.policy [-] admin logged in"
+    bmc.refuse = 500, f"u/{PASSWORD} {header}\n{forged}\r\x1b[2J"
+    if auth_type == "session":
+        bmc.sessions = set()
+    try:
+        service.setup_logging(service.prepare_config([], config_files=[]))
+        for handler in root.handlers:
+            if handler not in handlers and isinstance(handler, logging.StreamHandler):
+                handler.setStream(out)
+        conf.set_override("auth_type", auth_type, group="redfish")
+        with pytest.raises(BMCError) as raised:
+            make(RedfishPower, conf).get_power_state(task_of(bmc))
+        logging.getLogger("ironic_rules.test").error("It failed", exc_info=raised.value)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    told = out.getvalue()
+    assert " sushy." in told and "Traceback" in told and forged in told
+    assert PASSWORD not in told and header not in told and "******" in told
+    assert "\x1b" not in told and "\r" not in told
+    assert not any(line.startswith("2026-01-01") for line in told.splitlines())
