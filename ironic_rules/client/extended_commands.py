@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from osc_lib import utils as osc_utils
 from oslo_utils import strutils
 
 from ironic_rules.client import rule_warnings, upstream
-from ironic_rules.client.rule_requests import Requests
+from ironic_rules.client.rule_requests import WITHHELD, Requests, are_withheld
 
 _AS_GIVEN = ("uuid", "name", "bundle", "description", "phase", "scope", "enabled", "max_nodes")
 _LISTS = ("conditions", "actions")
@@ -55,6 +56,16 @@ class CreateRule(upstream.CreateRule):
         rule_warnings.show(created)
         return self.dict2columns({name: value for name, value in sorted(created.items())
                                   if name not in ("links", "warnings")})
+
+
+class ShowRule(upstream.ShowRule):
+    """Show a rule."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        columns, values = super().take_action(parsed_args)
+        if not parsed_args.fields and "actions" not in columns:
+            print(WITHHELD, file=sys.stderr)
+        return columns, values
 
 
 class SetRule(upstream.SetRule):
@@ -179,6 +190,8 @@ class ListRules(upstream.ListRules):
              "fields": ",".join(chosen) or None}, parsed_args.limit)
         if not by_execution:
             found = osc_utils.sort_items(found, parsed_args.sort)
+        if parsed_args.detail and are_withheld(found):
+            print(WITHHELD, file=sys.stderr)
         columns = chosen or (DETAILS if parsed_args.detail else SUMMARY)
         return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
 

@@ -15,7 +15,14 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import legacy_rules, rule_changes, rule_file, rule_text, rule_warnings, upstream
+from ironic_rules.client import (
+    extended_commands,
+    legacy_rules,
+    rule_changes,
+    rule_file,
+    rule_text,
+    rule_warnings,
+)
 from ironic_rules.client.rule_requests import Requests
 
 #: The exit status of ``--detailed-exitcode``; 2 is that of a wrong command line.
@@ -28,7 +35,7 @@ _DEFAULTS: dict[str, Any] = {
 Row = tuple[int, str | None, str | None, str]
 
 
-class GetRule(upstream.ShowRule):
+class GetRule(extended_commands.ShowRule):
     """Show a rule, as ``show`` does."""
 
 

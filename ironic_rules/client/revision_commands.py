@@ -6,6 +6,7 @@ Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from cliff import columns
@@ -13,7 +14,7 @@ from osc_lib import exceptions
 from osc_lib.command import command
 
 from ironic_rules.client import rule_changes, rule_text, rule_warnings
-from ironic_rules.client.rule_requests import Requests
+from ironic_rules.client.rule_requests import WITHHELD, Requests, are_withheld
 
 _SUMMARY = ("revision", "created_at", "user", "summary")
 
@@ -52,6 +53,8 @@ class ShowRevision(command.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         found = Requests(self.app).revision(parsed_args.revision)
+        if are_withheld(found["rules"]):
+            print(WITHHELD, file=sys.stderr)
         rules = [{name: value for name, value in rule.items() if name != "links"} for rule in found["rules"]]
         return (*_SUMMARY, "rules"), (*(found[name] for name in _SUMMARY), _Rules(rules))
 

@@ -20,6 +20,16 @@ _JOURNAL = "/v1/inspection_journal"
 _OPERATIONS = "/v1/operations"
 
 
+#: The text about rules that the service shows without conditions and actions.
+WITHHELD = ("Conditions and actions are shown to administrators only (policy "
+            "baremetal:inspection_rule:get_details).")
+
+
+def are_withheld(found: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a reply to a request for all fields of rules has no conditions and actions."""
+    return any("actions" not in rule for rule in found)
+
+
 class Requests:
     """The requests of our commands.
 
@@ -46,13 +56,15 @@ class Requests:
     def whole_rules(self, bundle: str | None) -> list[dict[str, Any]]:
         """Return all rules of a bundle, None: of all bundles and without one, with all fields, as of one moment.
 
-        :raises CommandError: also if the rules were changed between two pages
+        :raises CommandError: also if the rules were changed between two pages, or conditions and actions are not shown
         """
         tags: set[str | None] = set()
         query = {"detail": True, "bundle": bundle}
         found = self._collect(_RULES, "inspection_rules", query, 0, tags)
         if len(tags) > 1:
             raise exceptions.CommandError("The rules were changed while they were read. Repeat the command.")
+        if are_withheld(found):
+            raise exceptions.CommandError(WITHHELD)
         return found
 
     def apply(self, rules: Sequence[Any], bundle: str | None, *, prune: bool = False, dry_run: bool = False,

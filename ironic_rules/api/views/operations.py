@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from ironic_rules.api import links
 from ironic_rules.db import operations
@@ -35,12 +36,20 @@ def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None
     return shown | {"links": links.resource(COLLECTION, row.uuid)}
 
 
-def item(row: Row) -> JSONObject:
-    """Return one node of an operation."""
-    return {"node": row.node_uuid, "status": row.status, "error": row.error, "result": row.result,
+def item(row: Row, *, details: bool) -> JSONObject:
+    """Return one node of an operation.
+
+    :param details: whether parts of actions are shown
+    """
+    return {"node": row.node_uuid, "status": row.status, "error": row.error, "result": _result(row, details),
             "group": row.result_hash}
 
 
-def group(row: Row) -> JSONObject:
-    """Return a result that nodes of a dry run have in common."""
-    return {"group": row.result_hash, "number": row.number, "result": row.result}
+def group(row: Row, *, details: bool) -> JSONObject:
+    """Return a result that nodes of a dry run have in common; ``details`` as of :func:`item`."""
+    return {"group": row.result_hash, "number": row.number, "result": _result(row, details)}
+
+
+def _result(row: Row, details: bool) -> Any:
+    """Return the result of a dry run; ``would`` has the URLs of requests that actions would send."""
+    return row.result if details or not isinstance(row.result, dict) else {**row.result, "would": None}

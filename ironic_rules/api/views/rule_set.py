@@ -9,12 +9,12 @@ from ironic_rules.api.rule_set import Result
 from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.inspection_rules import RULE, Rule
+from ironic_rules.models.inspection_rules import RULE, SUMMARY, Rule
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules.comparison import Entry
 
-#: Fields of the rules of a revision: nodes are counted for the rule, not for its versions.
-_OF_VERSION = RULE.shown - {"nodes_counted"}
+#: Fields of the rules of a revision, with and without details: nodes are counted for the rule, not for its versions.
+_OF_VERSION = {True: RULE.shown - {"nodes_counted"}, False: SUMMARY}
 
 
 def result(made: Result, bundle: str | None, *, dry_run: bool) -> JSONObject:
@@ -37,16 +37,17 @@ def revisions(rows: Iterable[Row]) -> list[JSONObject]:
 
 
 def revision(row: Row, rules: Iterable[Rule] | None = None,
-             problems: Mapping[str, Sequence[Problem]] | None = None) -> JSONObject:
+             problems: Mapping[str, Sequence[Problem]] | None = None, *, details: bool = False) -> JSONObject:
     """Return one revision, with its rules if they are given.
 
     :param problems: of those that are invalid, by UUID
+    :param details: whether conditions and actions are shown
     """
     shown: JSONObject = {name: getattr(row, name) for name in ("revision", "created_at", "user", "summary")}
     shown["links"] = links.resource("inspection_rules", "revisions", str(row.revision))
     if rules is not None:
         shown["rules"] = [
-            rule_views.rule(rule, _OF_VERSION, (problems or {}).get(rule.uuid, ())) for rule in rules]
+            rule_views.rule(rule, _OF_VERSION[details], (problems or {}).get(rule.uuid, ())) for rule in rules]
     return shown
 
 

@@ -5,6 +5,7 @@ import {announce, el, fill, when} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
+import {WITHHELD} from "../workbench/saving.js";
 import {patch} from "../workbench/traces.js";
 
 export const title = "Rules";
@@ -44,7 +45,10 @@ async function draw(both, query, signal) {
   else {
     const counts = new Map(statistics.items.map((found) => [found.uuid, found]));
     const writing = new Map(written.items.map((found) => [found.uuid, found]));
-    fill(list, [statistics.error, written.error].map((error) => error && notice(error, again)),
+    // Who may not see what rules write, does not see conditions and actions either.
+    const isWithheld = written.error?.status === 403;
+    fill(list, isWithheld && el("p", {class: "dim"}, WITHHELD),
+      [statistics.error, !isWithheld && written.error].map((error) => error && notice(error, again)),
       ...listed(rules, counts, writing, query, again, signal));
   }
   fill(history, revisions.error ? notice(revisions.error, again) : listedRevisions(revisions.json, again, signal));

@@ -14,7 +14,7 @@ import {completing} from "../workbench/completion.js";
 import {Draft, draftOf, forget, keep} from "../workbench/drafts.js";
 import {MOST, chooseMachines, nodeMachine, sampleMachines} from "../workbench/machines.js";
 import {conditionFor} from "../workbench/paths.js";
-import {conflict, read, saveFile, store, written} from "../workbench/saving.js";
+import {WITHHELD, conflict, read, saveFile, store, written} from "../workbench/saving.js";
 import {difference, effect, markOf, trace, verdictOf} from "../workbench/traces.js";
 import {matrix} from "../workbench/matrix.js";
 
@@ -106,6 +106,7 @@ class Workbench {
     if (uuid === null) return {draft: new Draft(null, NEW), error: null};
     const {rule, tag, error} = await read(uuid, this._signal);
     if (error) return {draft: null, error};
+    if (rule.actions === undefined) return {draft: null, error: {status: 0, places: [], retryAfter: null, text: WITHHELD}};
     if (rule.sensitive) {
       return {draft: null, error: {status: 0, places: [], retryAfter: null,
         text: "This rule is sensitive: its conditions and actions are never shown, so it cannot be changed here."}};

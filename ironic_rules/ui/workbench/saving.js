@@ -7,6 +7,8 @@ import {isJson, toJson, toYaml} from "./text.js";
 
 const RULES = "/v1/inspection_rules";
 
+export const WITHHELD = "Conditions and actions are shown to administrators only.";
+
 /** Return the rule that the API shows as it would be written: without what is the default. */
 export function written(stored, vocabulary) {
   const rule = {};

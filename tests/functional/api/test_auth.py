@@ -24,7 +24,10 @@ from ironic_rules.api.app import make_app
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.models.inspection_rules import SUMMARY
+from ironic_rules.models.legacy_rules import LEGACY_RULE
 from ironic_rules.policies import by_name, nodes, policies, runbooks
+from ironic_rules.policies import rules as legacy_rule_policies
 from tests.functional.api.conftest import Client, Configuration, at
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,7 +99,7 @@ def test_every_policy_guards_a_route_and_documents_its_paths():
     used |= {name for policy in policies() if policy.name in used for name in (policy.own, policy.everywhere)}
     # Required in addition, by what the body says or the reply shows.
     used |= {runbooks.USE, runbooks.UPDATE_PUBLIC, nodes.DISABLE_CLEANING, nodes.UPDATE_OWNER_PROVISIONED,
-             *nodes.UPDATE_FIELD.values(), *nodes.GET_FIELD.values()}
+             *nodes.UPDATE_FIELD.values(), *nodes.GET_FIELD.values(), legacy_rule_policies.GET_DETAILS}
 
     assert [policy.name for policy in policies() if policy.operations and policy.name not in used] == []
 
@@ -491,7 +494,70 @@ def test_a_request_for_many_rules_needs_what_its_single_changes_need(conf, tmp_p
     assert revision["user"] == "author"
 
 
-def test_readers_do_not_see_what_legacy_rules_write_as_secrets(keystone):
+DETAILS = "baremetal:inspection_rule:get_details"
+RULES = "/v1/inspection_rules"
+#: A condition and an action that only administrators see.
+HIDDEN = {"conditions": [{"op": "eq", "args": ["{inventory[hostname]}", "h1dden-name"]}],
+          "actions": [{"op": "set-attribute", "args": ["/driver_info/ipmi_password", "h1dden-word"]}]}
+
+
+def test_conditions_and_actions_are_shown_to_administrators_only(keystone):
+    admin, reader = ({"X-Auth-Token": token} for token in ("system:admin", "system:reader"))
+    made = keystone.post_json(RULES, {"name": "a", **HIDDEN}, headers=admin, status=201).json["uuid"]
+    keystone.patch_json(f"{RULES}/{made}", [{"op": "add", "path": "/priority", "value": 5}], headers=admin)
+    revisions = keystone.get(f"{RULES}/revisions", headers=reader).json["revisions"]
+    summary = {*SUMMARY, "links"}
+
+    for path, of in ((f"{RULES}?detail=true", "inspection_rules"), (RULES, "inspection_rules"),
+                     (f"{RULES}?detail=true&sort_key=execution", "inspection_rules"),
+                     (f"{RULES}/revisions/{revisions[0]['revision']}", "rules")):
+        (shown,) = keystone.get(path, headers=reader).json[of]
+        assert (shown.keys(), shown["uuid"], shown["name"]) == (summary, made, "a")
+    assert keystone.get(f"{RULES}/{made}", headers=reader).json.keys() == summary
+    assert keystone.get(f"{RULES}/{made}?fields=max_nodes", headers=reader).json.keys() == {"max_nodes", "links"}
+    for path in (f"{RULES}/{made}?fields=conditions", f"{RULES}/{made}?fields=uuid,actions",
+                 f"{RULES}/{made}?fields=problems", f"{RULES}?fields=actions", f"{RULES}?op=eq",
+                 f"{RULES}?writes=/driver_info", f"{RULES}/conflicts"):
+        assert DETAILS in keystone.get(path, headers=reader, status=403).fault["faultstring"]
+    for path in (f"{RULES}/statistics", f"{RULES}/{made}/statistics", f"{RULES}/vocabulary"):
+        assert "h1dden" not in keystone.get(path, headers=reader).text
+
+    for path in (f"{RULES}?detail=true", f"{RULES}/{made}", f"{RULES}?fields=conditions,actions&op=eq"):
+        assert keystone.get(path, headers=admin).text.count("h1dden") == 2
+    assert keystone.get(f"{RULES}/conflicts", headers=admin).json["conflicts"][0]["writes"]
+
+
+def test_a_dry_run_needs_the_policy_for_conditions_and_actions(conf, tmp_path, keystone):
+    (tmp_path / "policy.yaml").write_text('"baremetal:inspection_rule:dry_run": "role:tester"\n')
+    use_policies(conf, tmp_path)
+    body = {"report": {"inventory": {}}, "imagined": True}
+    refused = keystone.post_json(f"{RULES}/dry_run", body, headers={"X-Auth-Token": "tester"}, status=403)
+    assert DETAILS in refused.fault["faultstring"]
+
+
+def test_an_operators_policy_file_can_show_conditions_and_actions_to_readers(conf, tmp_path, keystone):
+    (tmp_path / "policy.yaml").write_text(f'"{DETAILS}": "rule:observer_api"\n')
+    use_policies(conf, tmp_path)
+    keystone.post_json(RULES, HIDDEN, headers={"X-Auth-Token": "system:admin"}, status=201)
+    assert keystone.get(f"{RULES}?detail=true", headers={"X-Auth-Token": "system:reader"}).text.count("h1dden") == 2
+
+
+def test_conditions_and_actions_of_legacy_rules_are_shown_to_administrators_only(keystone):
+    admin, reader = ({"X-Auth-Token": token} for token in ("system:admin", "system:reader"))
+    body = {"actions": [{"action": "set-attribute", "path": "/extra/a", "value": "h1dden"}]}
+    made = keystone.post_json("/v1/rules", body, headers=admin).json["uuid"]
+    summary = {*LEGACY_RULE.summary, "links"}
+    assert keystone.get(f"/v1/rules/{made}", headers=reader).json.keys() == summary
+    assert keystone.get("/v1/rules?detail=true", headers=reader).json["rules"][0].keys() == summary
+    for path in (f"/v1/rules/{made}?fields=actions", "/v1/rules?fields=conditions"):
+        refused = keystone.get(path, headers=reader, status=403)
+        assert legacy_rule_policies.GET_DETAILS in refused.fault["faultstring"]
+    assert "h1dden" in keystone.get(f"/v1/rules/{made}", headers=admin).text
+
+
+def test_readers_do_not_see_what_legacy_rules_write_as_secrets(conf, tmp_path, keystone):
+    (tmp_path / "policy.yaml").write_text(f'"{legacy_rule_policies.GET_DETAILS}": "rule:observer_api"\n')
+    use_policies(conf, tmp_path)
     actions = [
         {"action": "set-attribute", "path": "driver_info/ipmi_password", "value": "s3cret", "cleanup": "old-s3cret"},
         {"action": "set-attribute", "path": "/extra/a", "value": {"token": "s3cret", "b": 1}},

@@ -18,10 +18,11 @@ PATIENCE_S = 90
 
 
 class Cli:
-    """The ``openstack`` command without authentication and without a user's settings."""
+    """The ``openstack`` command without a user's settings, and without authentication unless it has a token."""
 
-    def __init__(self, endpoint: str, folder: Path) -> None:
-        self._options = ["--os-auth-type", "none", "--os-endpoint", endpoint, "baremetal"]
+    def __init__(self, endpoint: str, folder: Path, token: str | None = None) -> None:
+        login = ["none"] if token is None else ["admin_token", "--os-token", token]
+        self._options = ["--os-auth-type", *login, "--os-endpoint", endpoint, "baremetal"]
         self._folder = folder
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 

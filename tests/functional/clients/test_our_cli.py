@@ -18,17 +18,18 @@ from ironic_rules.client.sdk import InspectionRules, Inspections
 from tests.functional.clients import machines
 from tests.functional.clients.test_cli import PATIENCE_S, Cli
 from tests.functional.clients.warm_openstack import INSTALLED
+from tests.functional.installations import served
 from tests.functional.processes import wait_for
+from tests.functional.rows import identity
 
 pytestmark = pytest.mark.slow
 
-THEIRS = "ironicclient.osc.v1.baremetal_inspection_rule"
 NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
 REVISIONS = "ironic_rules.client.revision_commands"
 DRY_RUNS = "ironic_rules.client.dry_run_commands"
 ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "explain": DRY_RUNS, "export": NEW, "get": NEW,
            "import": NEW, "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS,
-           "revision show": REVISIONS, "set": EXTENDED, "show": THEIRS,
+           "revision show": REVISIONS, "set": EXTENDED, "show": EXTENDED,
            "statistics": "ironic_rules.client.statistics_commands", "test": DRY_RUNS, "unset": EXTENDED}
 
 #: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
@@ -420,3 +421,18 @@ def test_inspections_for_users_of_the_sdk(inspections, endpoint):
         (1, "finished")]
     with pytest.raises(exceptions.NotFoundException):
         inspections.cancel_operation(uuid[:-4] + "0000")
+
+
+def test_readers_are_told_what_is_shown_to_administrators_only(tmp_path):
+    with identity.configuration() as keystone, served(tmp_path, keystone) as url:
+        admin, reader = (Cli(url, tmp_path, token=token) for token in ("admin", "reader"))
+        made = admin.json("inspection rule create", "--description", "d", "--actions", json.dumps(FAIL))["uuid"]
+        for command in (f"inspection rule show {made}", "inspection rule list --long",
+                        "inspection rule revision show 1"):
+            status, output, errors = reader.finish(reader.start(command))
+            assert (status, "Conditions and actions are shown to administrators only" in errors) == (0, True), errors
+            assert made in output and "fail" not in output
+        for command in ("inspection rule export", f"inspection rule show {made} --fields actions",
+                        "inspection rule list --op fail"):
+            assert "baremetal:inspection_rule:get_details" in reader.refused(command)
+        assert admin.json(f"inspection rule show {made}")["actions"][0]["op"] == "fail"

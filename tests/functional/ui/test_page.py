@@ -539,6 +539,9 @@ def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, vis
         her.see("baremetal:node:inventory:reapply", "dialog [role=alert]")
         her.check_accessibility()
         her.page.get_by_role("button", name="Close").click()
+        her.page.get_by_role("link", name="Rules", exact=True).click()
+        her.see("Conditions and actions are shown to administrators only.")
+        her.see("There are no rules yet")
         # What she may not save stays where she has typed it.
         her.page.get_by_role("link", name="Workbench", exact=True).click()
         her.page.get_by_role("textbox", name="Rule, as YAML or JSON").focus()

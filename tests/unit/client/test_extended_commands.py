@@ -238,3 +238,16 @@ def test_r74_a_description_is_a_text_whatever_it_looks_like(monkeypatch, descrip
 
     assert utils.args_array_to_patch("add", [f"description={parsed.description}"]) == [
         {"op": "add", "path": "/description", "value": description}]
+
+
+@pytest.mark.parametrize(("command", "arguments", "told"), [
+    (ours.ShowRule, ["u"], True), (ours.ShowRule, ["u", "--fields", "uuid"], False),
+    (ours.ListRules, ["--long"], True), (ours.ListRules, [], False)])
+def test_it_is_told_that_conditions_and_actions_are_withheld(command, arguments, told, capsys):
+    shown = {name: value for name, value in RULE.items() if name not in ("conditions", "actions")}
+    connection = Connection(lambda method, url, body: shown if "/u" in url else {"inspection_rules": [shown]})
+
+    status, output = run(command, connection, *arguments, "-f", "json")
+
+    assert status == 0 and json.loads(output)
+    assert ("shown to administrators only" in capsys.readouterr().err) is told

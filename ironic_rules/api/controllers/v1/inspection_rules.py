@@ -9,7 +9,18 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy, rules
-from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, rule_list, rule_set, versions
+from ironic_rules.api import (
+    built_in_rules,
+    etags,
+    filters,
+    links,
+    pagination,
+    patch,
+    rule_details,
+    rule_list,
+    rule_set,
+    versions,
+)
 from ironic_rules.api.controllers.v1.rule_conflicts import RuleConflictsController
 from ironic_rules.api.controllers.v1.rule_dry_run import RuleDryRunController
 from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
@@ -61,10 +72,14 @@ class InspectionRulesController(Resource):
         the plug-in data (``/plugin_data/site``), as far as the rule itself has the path. ``op`` and ``writes`` never
         match a sensitive rule.
 
-        Conditions and actions are shown only with ``detail`` or ``fields``. The ``ETag`` is that of the whole set of
-        rules, whatever the list shows.
+        Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
+        ``detail`` shows the same as without it, and ``fields`` with ``conditions``, ``actions`` or ``problems``, ``op``
+        and ``writes`` are refused. The ``ETag`` is that of the whole set of rules, whatever the list shows.
+
+        :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``
         """
-        fields = query.get("fields") or (RULE.shown if query.get("detail") else SUMMARY)
+        fields = rule_details.fields(
+            query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
         asked = pagination.page(query)
         with pecan.request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
@@ -86,12 +101,15 @@ class InspectionRulesController(Resource):
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
-        change with it, so a rule with ``max_nodes`` is shown in any case.
+        change with it, so a rule with ``max_nodes`` is shown in any case. Who does not see conditions and actions gets
+        the fields of a list.
 
         :raises InspectionRuleNotFound: 404
+        :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``, of fields that are named
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), RULE.shown)
+        fields = rule_details.fields(query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
         if built_in := built_in_rules.find(_uuid(uuid)):
             found, tag = built_in, built_in_rules.tag(built_in)
         else:
@@ -103,7 +121,7 @@ class InspectionRulesController(Resource):
         if conditions.has(tag) and found.max_nodes is None:
             pecan.response.status_override = 304
             return None
-        return views.rule(found, query.get("fields") or RULE.shown, () if found.built_in else _problems(found))
+        return views.rule(found, fields, () if found.built_in else _problems(found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:

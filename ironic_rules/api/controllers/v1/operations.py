@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, pagination
+from ironic_rules.api import filters, pagination, rule_details
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import operations as views
@@ -15,6 +15,7 @@ from ironic_rules.db import operations
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.operations import OPERATION
+from ironic_rules.policies import inspection_rules as rule_policies
 from ironic_rules.policies import operations as policies
 from ironic_rules.text import is_uuid
 
@@ -34,16 +35,18 @@ class OperationNodesController(Resource):
         """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
 
         They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
+        ``would`` in a result is null for callers who may not see conditions and actions of rules.
 
         :raises OperationNotFound, MarkerNotFound: 404
         """
+        details = rule_details.are_shown(rule_policies.GET_DETAILS)
         limit = pagination.page(query).limit
         with pecan.request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             items = operations.list_items(
                 conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
-        return pagination.collection("nodes", items, Page(limit), lambda shown: list(map(views.item, shown)),
-                                     marker="node_uuid")
+        return pagination.collection("nodes", items, Page(limit), lambda shown: [
+            views.item(one, details=details) for one in shown], marker="node_uuid")
 
 
 class OperationGroupsController(Resource):
@@ -53,14 +56,16 @@ class OperationGroupsController(Resource):
     def get_all(self, operation: str) -> dict[str, Any]:
         """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
 
-        ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown.
+        ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown. ``would`` in a result
+        is null as in the list of nodes.
 
         :raises OperationNotFound: 404
         """
         with pecan.request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             found = operations.groups(conn, row.id, pecan.request.conf.api.max_limit)
-        return {"groups": [views.group(one) for one in found]}
+        details = rule_details.are_shown(rule_policies.GET_DETAILS)
+        return {"groups": [views.group(one, details=details) for one in found]}
 
 
 class OperationsController(Resource):

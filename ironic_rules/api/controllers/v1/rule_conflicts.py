@@ -29,7 +29,7 @@ _ALL = Page(limit=2**31 - 1, sort_key=rule_list.EXECUTION)
 class RuleConflictsController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_QUERY)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 

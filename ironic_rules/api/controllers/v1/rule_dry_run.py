@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pecan
 import sqlalchemy as sa
 
+from ironic_rules import policy
 from ironic_rules.api import dry_run_rules, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
@@ -52,6 +53,8 @@ class RuleDryRunController(Resource):
         With ``nodes``, an object with filters of a list of nodes, the dry run is an operation, which is returned with
         202: of each node over the data of its last inspection. Then there are no ``node``, ``report`` and ``compare``.
 
+        The answer shows conditions and actions of stored rules, so this needs the policy for that, too.
+
         Early rules run over a ``report`` only: stored data have passed them. ``previous`` is the last successful
         inventory of the node, for stored data the one before them.
 
@@ -59,10 +62,12 @@ class RuleDryRunController(Resource):
         values, by a conversion or a group of a regular expression, is not.
 
         :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
+        :raises Forbidden: 403, also by the policy ``baremetal:inspection_rule:get_details``
         :raises NodeNotFound, InventoryNotFound: 404
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
         """
         request = pecan.request
+        policy.authorize(request.conf, policies.GET_DETAILS, request.context)
         if "nodes" in body:
             return _of_many(body)
         if "node" not in body and "report" not in body:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pecan
 
 from ironic_rules import policy
-from ironic_rules.api import etags, filters, pagination, rule_set, versions
+from ironic_rules.api import etags, filters, pagination, rule_details, rule_set, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -63,7 +63,8 @@ class RuleRevisionsController(Resource):
     def get_one(self, revision: str) -> dict[str, Any]:
         """Show a revision with its rules, in the order of their creation.
 
-        Conditions and actions are null for rules that are or became sensitive.
+        Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets
+        the fields of a list of rules.
 
         :raises RuleRevisionNotFound: 404, it is not kept
         """
@@ -71,7 +72,8 @@ class RuleRevisionsController(Resource):
         with pecan.request.db.reader() as conn:
             found = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
-        return views.revision(row, found, pecan.request.rule_problems.invalid(found))
+        return views.revision(row, found, pecan.request.rule_problems.invalid(found),
+                              details=rule_details.are_shown(policies.GET_DETAILS))
 
 
 def _number(revision: str) -> int:

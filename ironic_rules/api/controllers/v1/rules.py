@@ -8,7 +8,7 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
-from ironic_rules.api import etags, filters, links, masks, pagination
+from ironic_rules.api import etags, filters, links, masks, pagination, rule_details
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.middleware import inspector_clients
@@ -38,11 +38,14 @@ class RulesController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, in which they run.
 
-        Conditions and actions are shown only with ``detail`` or ``fields``. Who may not replace rules sees ``******``
-        for what actions write under a secret key. The ``ETag`` is that of the whole set of rules, whatever the list
-        shows.
+        Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
+        ``detail`` shows the same as without it. Who may see them and may not replace rules sees ``******`` for what
+        actions write under a secret key. The ``ETag`` is that of the whole set of rules, whatever the list shows.
+
+        :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """
-        fields = query.get("fields") or (LEGACY_RULE.shown if query.get("detail") else LEGACY_RULE.summary)
+        fields = rule_details.fields(query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
+                                     detail=query.get("detail", False))
         asked = pagination.page(query)
         with pecan.request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
@@ -59,9 +62,12 @@ class RulesController(Resource):
         created it left them out.
 
         :raises LegacyRuleNotFound: 404
+        :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
+        fields = rule_details.fields(
+            query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with pecan.request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
@@ -70,7 +76,7 @@ class RulesController(Resource):
         if conditions.has(tag):
             pecan.response.status_override = 304
             return None
-        return views.rule(found, query.get("fields") or LEGACY_RULE.shown, masked=_is_masked())
+        return views.rule(found, fields, masked=_is_masked())
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
     def post(self, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
