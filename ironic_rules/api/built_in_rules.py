@@ -16,7 +16,7 @@ from ironic_rules.db.rule_filters import Place
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.inspection_rules import Rule
 
-#: Makes the tags of sensitive rules unpredictable.
+#: Makes the tags of rules unpredictable whose conditions and actions the client does not see.
 _KEY = secrets.token_bytes(32)
 
 
@@ -26,13 +26,15 @@ def find(uuid: str | None) -> Rule | None:
     return next((rule for rule in built_in if rule.uuid == uuid), None)
 
 
-def tag(rule: Rule) -> str:
+def tag(rule: Rule, *, details: bool = True) -> str:
     """Return the entity tag of a built-in rule, which depends on its content only, not on its file.
 
     That of a sensitive rule differs in every process, so that a client cannot verify a guess at its content.
+
+    :param details: whether the client sees conditions and actions; otherwise, the tag is as that of a sensitive rule
     """
     content = orjson.dumps({**rule.said(), "built_in": True}, option=orjson.OPT_SORT_KEYS)
-    return etags.tag(content, _KEY) if rule.sensitive else etags.tag(content)
+    return etags.tag(content, _KEY) if rule.sensitive or not details else etags.tag(content)
 
 
 def refuse(uuid: str) -> None:

@@ -245,10 +245,10 @@ def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Pr
     outcome = processing.outcome
     if outcome is None:
         matched = [trace for trace in getattr(error, "traces", ()) if trace.matched]
-        records.describe(entry, task, processing.data, matched, task.messages, error)
+        records.describe(entry, task, matched, task.messages, error)
     else:
         entry.seconds.update(outcome.seconds)
-        records.describe(entry, task, processing.data, outcome.matched, outcome.messages, text=outcome.inventory)
+        records.describe(entry, task, outcome.matched, outcome.messages)
 
 
 def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing: Processing) -> Collection[str]:

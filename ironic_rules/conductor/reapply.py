@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
     NodeNotFound,
     RuleFailed,
 )
-from ironic_rules.inspection import authors, reapplying, records
+from ironic_rules.inspection import authors, reapplying
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
@@ -167,7 +167,7 @@ class _Work:
             reapplying.check_ports(self.row, task)
         except (HookFailed, RuleFailed) as exc:
             inspection.describe(self.entry, self.conductor, task, processing, exc)
-            self.told = records.concealment(task, data).hide(str(exc))
+            self.told = str(exc)
             raise
         except (*state_machine.DATABASE_AWAY, Abandoned):
             raise

@@ -22,7 +22,7 @@ from ironic_rules.inspection.dry_run import FAILED, FINISHED, Machine
 from ironic_rules.inspection.explained_steps import ExplainedSteps
 from ironic_rules.inspection.pipeline import WITHHELD, LegacyRun, Pipeline
 from ironic_rules.legacy import LegacyRuleSet
-from ironic_rules.models import authorship, mac
+from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
 from ironic_rules.models.inventories import InspectionData
@@ -190,7 +190,7 @@ class BulkDryRun:
         before = node.before(data)
         is_explained = self.rules.shows_secrets or (self.legacy is not None and bool(self.legacy or machine.owned))
         steps = ExplainedSteps() if is_explained else None
-        notes = DryNotes() if steps is None else DryNotes(steps.conceal)
+        notes = DryNotes()
         rules_only = reapplying.is_deployed(node.row)
         is_sealed = False
         try:
@@ -204,8 +204,7 @@ class BulkDryRun:
             failure = dry_run.failure(exc)
             if steps is not None:
                 return Tried(False, True, _kept(dry_run.failed(steps, failure, ()).shown))
-            self._learn(notes, machine, data, task)
-            hidden = {name: notes.conceal.hide(value) for name, value in failure.items()}
+            hidden = {name: task.conceal.hide(value) for name, value in failure.items()}
             return Tried(False, True, {"outcome": FAILED, "failure": hidden, "would": notes.would})
         except Abandoned:
             raise
@@ -219,10 +218,9 @@ class BulkDryRun:
             return Tried(is_changed, False, _kept(done.shown))
         if not is_changed and not notes.would:
             return Tried(False, False, _NOTHING)
-        self._learn(notes, machine, data, task)
         original, final = dry_run.left(task, outcome.plugin_data)
-        found = dry_run.changes(machine, original, final, before, notes.conceal)
-        would = [{**one, "text": notes.conceal.hide(one["text"])} for one in notes.would]
+        found = dry_run.changes(machine, original, final, before, task.conceal)
+        would = [{**one, "text": task.conceal.hide(one["text"])} for one in notes.would]
         return Tried(is_changed, False, _kept({"outcome": FINISHED, "failure": None, **found, "would": would}))
 
     def _legacy(self, machine: Machine, steps: ExplainedSteps | None) -> LegacyRun | None:
@@ -231,18 +229,6 @@ class BulkDryRun:
             return None
         return lambda task, source: rules.run(
             task, source, machine.owned, self.cleanup, explain=True, explainer=steps.explainer, dry_run=True)
-
-    def _learn(self, notes: DryNotes, machine: Machine, data: InspectionData, task: Task) -> None:
-        """Note the secrets of the data, and what was written for a while."""
-        conceal = notes.conceal
-        conceal.learn_all((data.inventory, data.plugin_data, machine.ports))
-        conceal.learn(machine.node)
-        if self.rules.reads_previous:
-            conceal.learn(task.previous_inventory())
-        drafts: list[NodeDraft | PortDraft] = [task.node, *task.ports]
-        for draft in drafts:
-            for key, value in authorship.overwritten(draft):
-                conceal.learn({key: value})
 
 
 def _kept(shown: JSONObject) -> JSONObject:

@@ -249,7 +249,7 @@ def changes(machine: Machine, original: JSONObject, final: JSONObject, sent: JSO
     :param original: the fields of the node that change, as they are
     :param final: as in a result
     :param sent: the plug-in data that those of the run are compared with
-    :param conceal: learns what the patches show to be secret
+    :param conceal: what must not be shown
     """
     before = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(before.get(address), final["ports"].get(address))
@@ -267,7 +267,7 @@ def changes(machine: Machine, original: JSONObject, final: JSONObject, sent: JSO
         "ports_removed": [address for address, patch in found["ports"].items()
                           if patch[0]["path"] == "" and patch[0]["op"] == "remove"],
         "traits": {"added": conceal.hide(sorted(set(final["traits"]) - old), ("node", "traits")),
-                   "removed": conceal.hide(sorted(old - set(final["traits"])))},
+                   "removed": sorted(old - set(final["traits"]))},
         "plugin_data": {"patch": found["plugin_data"]}}
     if machine.is_new:
         shown["new_node"] = conceal.hide(
@@ -293,8 +293,8 @@ def difference_of(first: Result, second: Result) -> JSONObject:
         of_sets = name == "traits" and old is not None and new is not None
         patch = json_patch.difference_of_sets(old, new, ()) if of_sets else json_patch.difference(old, new)
         # Each may hide what the other one shows.
-        found[name] = second.steps.conceal.hide_patch(
-            first.steps.conceal.hide_patch(patch, (name,)), (name,))
+        place = ("node", name) if name == "traits" else (name,)
+        found[name] = second.steps.conceal.hide_patch(first.steps.conceal.hide_patch(patch, place), place)
     outcomes = [result.outcome for result in (first, second)]
     return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **found}
 

@@ -76,11 +76,10 @@ class ExplainedSteps:
         self._before: JSONObject = {}
         self._messages = 0
 
-    def begin(self, task: Task, inventory: Any, data: JSONObject) -> None:
+    def begin(self, task: Task, data: JSONObject) -> None:
         """Note the task and the plug-in data that all further steps change."""
         self._task, self._data = task, data
-        for known in (inventory, data, task.node.read(), [port.read() for port in task.ports]):
-            self.conceal.learn(known)
+        task.conceal = self.conceal
         self._before = self._state()
 
     def begin_phase(self, phase: str) -> None:
@@ -127,7 +126,7 @@ class ExplainedSteps:
                 "ports": {str(port.address): clone(port.read()) for port in self._task.ports}}
 
     def shown(self) -> list[JSONObject]:
-        """Return the steps as JSON, without secrets, also those that were found to be secret after a step."""
+        """Return the steps as JSON, without what must not be shown, also what that is by a later step."""
         return [_shown(step, self.conceal) for step in self.steps]
 
 
@@ -157,7 +156,7 @@ def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSO
 
 
 def changes(found: JSONObject, conceal: Concealment) -> JSONObject:
-    """Return changes of a trace, with what was found to be secret after it masked as well."""
+    """Return changes of a trace, with places masked that later steps have sealed."""
     return hidden(found, conceal)
 
 

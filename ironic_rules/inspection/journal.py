@@ -19,8 +19,8 @@ from ironic_rules.db import clock, inspection_journal
 from ironic_rules.db.errors import AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.refusals import Refusals
-from ironic_rules.models.concealment import Concealment
-from ironic_rules.models.refused_callbacks import EARLY_RULE, RefusedCallback
+from ironic_rules.models import secrets
+from ironic_rules.models.refused_callbacks import RefusedCallback
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -35,8 +35,6 @@ MOST_REPORTS = 16 * 1024 * 1024
 _BATCH = 100
 #: Seconds between two transactions, at least: so many callbacks are written per second at most.
 _PAUSE_S = 0.2
-#: In place of what a rule says, if there is no report whose secrets could be hidden in it.
-UNTOLD = "an early rule refuses the machine; what it says is in the log only"
 _dropped = Refusals(LOG)
 _failed = Refusals(LOG)
 
@@ -62,11 +60,8 @@ class Journal:
         """Write a callback, later: without secrets, and without its report, if that is too large or too many wait."""
         if not self._max_entries:
             return
-        # What an early rule says of a machine can have any value of its report.
-        is_told = callback.reason == EARLY_RULE
-        is_wanted = callback.report is not None and (is_told or self._keep_reports)
-        if not (is_wanted and self._take(callback.size)):
-            callback = replace(callback, report=None, size=0, detail=UNTOLD if is_told else callback.detail)
+        if not (self._keep_reports and callback.report is not None and self._take(callback.size)):
+            callback = replace(callback, report=None, size=0)
         try:
             self._waiting.put_nowait(callback)
         except queue.Full:
@@ -91,12 +86,8 @@ class Journal:
         self._waiting.join()
 
     def _concealed(self, callback: RefusedCallback) -> RefusedCallback:
-        """Return a callback without the secrets of its report, wherever they are."""
-        conceal = Concealment()
-        conceal.learn_all([callback.report])
-        return replace(
-            callback, detail=conceal.hide(callback.detail),
-            report=conceal.hide(callback.report) if self._keep_reports else None)
+        """Return a callback without the secrets of its report, which their keys tell."""
+        return replace(callback, detail=secrets.mask_text(callback.detail), report=secrets.mask(callback.report))
 
     def _start(self) -> None:
         # Not before the first callback: servers like gunicorn fork before that.

@@ -28,6 +28,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
 from ironic_rules.rules.dry_notes import DryNotes
+from ironic_rules.rules.engine import difference, seal, state
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -47,7 +48,6 @@ class Outcome:
     :ivar plugin_data: what the ramdisk sent besides the inventory, with the changes of hooks and rules
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
     :ivar seconds: of each stage so far
-    :ivar inventory: the inventory as JSON text; None: it is not known
     :ivar matched: the traces of the rules that matched
     """
 
@@ -55,7 +55,6 @@ class Outcome:
     plugin_data: dict[str, Any]
     messages: list[tuple[str, str]]
     seconds: Mapping[str, float] = field(default_factory=dict)
-    inventory: bytes | None = None
     matched: list[Trace] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +110,7 @@ class Pipeline:
             facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=notes is not None, notes=notes)
             return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
         facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
-        explain.begin(task, received.data, data)
+        explain.begin(task, data)
         try:
             return self._run(task, received, data, facts, rule_set, explain, legacy, rules_only=rules_only)
         except (HookFailed, RuleFailed) as exc:
@@ -122,6 +121,8 @@ class Pipeline:
              explain: ExplainedSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         sealed = False
+        if rule_set is not None:
+            task.conceal.add_sources(rule_set.sensitive_early)
         traces: list[Trace] = []
         task.stages.begin("hooks")
         for_hooks = task.copy() if rules_only else task
@@ -137,11 +138,18 @@ class Pipeline:
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         task.stages.begin("hooks")
         for_hooks = task.copy() if rules_only else task
+        # What a sensitive rule has written, hooks may write elsewhere.
+        before = state(data, task) if sealed or task.conceal.has_places else None
         for name, hook in self._hooks:
+            said = len(for_hooks.messages)
             self._call(name, hook, hook, for_hooks, received, data, sealed)
+            if before is not None:
+                for_hooks.messages[said:] = [(level, WITHHELD) for level, _ in for_hooks.messages[said:]]
             if explain is not None:
                 explain.hook(name, MAIN)
         task.messages = for_hooks.messages
+        if before is not None:
+            seal(task.conceal, difference(before, state(data, task)))
         if rules is not None:
             task.stages.begin("rules")
             traces += _rules(rules, "main", facts, explain)
@@ -149,7 +157,7 @@ class Pipeline:
             if legacy is not None:
                 traces += self._run_legacy(legacy, task, received.data, data, explain)
         task.stages.begin("finish")
-        return Outcome(traces, data, list(task.messages), task.stages.end(), received.sent)
+        return Outcome(traces, data, list(task.messages), task.stages.end())
 
     def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
                     plugin_data: Mapping[str, Any], explain: ExplainedSteps | None) -> list[Trace]:

@@ -11,7 +11,6 @@ from ironic_rules.exceptions import HookFailed, RuleFailed
 from ironic_rules.models import authorship, pointer, secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.inspections import Inspection
-from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.joint_writes import Description
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
@@ -22,20 +21,17 @@ from ironic_rules.text import MAX_MESSAGE, printable
 _MAX_RULES = 1000
 _MAX_MESSAGES = 50
 _MAX_CHANGES = 64 * 1024
-#: What a rule may have replaced, and with it a secret that it has read before.
-_MAY_HAVE_SECRETS = ("driver_info", "instance_info", "properties", "extra")
 
 
-def describe(found: Inspection, task: Task, data: InspectionData | None, matched: Sequence[Trace],
-             messages: Sequence[tuple[str, str]], error: Exception | None = None, *, text: bytes | None = None) -> None:
+def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: Sequence[tuple[str, str]],
+             error: Exception | None = None) -> None:
     """Fill in what hooks and rules have done.
 
     :param task: its drafts after the run
     :param matched: the traces of the rules that matched
     :param messages: ``(level, text)``
-    :param text: the inventory as JSON, as orjson writes it, if it is known
     """
-    conceal = concealment(task, data, text) if matched or error is not None or messages else Concealment()
+    conceal = task.conceal
     # What failed is not saved.
     changes = _Changes(task) if matched and error is None else None
     found.changed_by = frozenset() if changes is None else changes.authors()
@@ -45,31 +41,14 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, matched
         found.together = b"[]"
         found.rules = orjson.dumps(
             [{"rule": trace.uuid, "sensitive": trace.sensitive, "changes": None} for trace in shown])
-    found.messages = [{"level": level, "text": conceal.hide(printable(text, MAX_MESSAGE))}
+    found.messages = [{"level": level, "text": secrets.mask_text(printable(text, MAX_MESSAGE))}
                       for level, text in messages[:_MAX_MESSAGES]]
     if error is not None:
-        found.failure = failure(error, conceal)
+        found.failure = failure(error)
 
 
-def concealment(task: Task, data: InspectionData | None, text: bytes | None = None) -> Concealment:
-    """Return what knows the secrets of the node, before and after the run, and of the data.
-
-    :param text: as :func:`describe`
-    """
-    found = Concealment()
-    for name in _MAY_HAVE_SECRETS:
-        if (old := task.node.original(name)) is not task.node.current(name):
-            found.learn(old)
-    found.learn(task.node.all_current())
-    if data is not None:
-        is_free = text is not None and secrets.json_is_free(text)
-        found.learn_all((data.plugin_data,) if is_free else (data.inventory, data.plugin_data))
-    return found
-
-
-def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:
-    """Return why an inspection failed."""
-    conceal = conceal or Concealment()
+def failure(error: Exception) -> JSONObject:
+    """Return why an inspection failed. What rules may not tell, their errors do not have."""
     if isinstance(error, RuleFailed):
         told: JSONObject = {"rule": error.facts["rule"], "pointer": error.facts["where"],
                             "reason": str(error.facts["reason"])}
@@ -77,7 +56,7 @@ def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:
         told = {"hook": error.facts.get("hook"), "reason": str(error)}
     else:
         told = {"reason": str(error)}
-    return {name: conceal.hide(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
+    return {name: secrets.mask_text(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
 
 
 def changed_by(task: Task) -> Collection[str]:
@@ -171,7 +150,8 @@ def _joint(traces: Sequence[Trace], changes: _Changes, conceal: Concealment) -> 
 
 def _are_harmless(changes: _Changes, conceal: Concealment) -> bool:
     patches = [patch for author, _, patch in changes.raw if author is not None]
-    return not any(author is not None and author.sensitive for author, _, _ in changes.raw) and (
+    return not conceal.secretive and not any(
+        author is not None and author.sensitive for author, _, _ in changes.raw) and (
         conceal.is_harmless(patches, changes.joint))
 
 
@@ -181,7 +161,7 @@ def _written(raw: _Raw, conceal: Concealment, *, are_harmless: bool) -> dict[str
     :param are_harmless: whether it is known that nothing has to be hidden
     """
     for author, place, patch in raw:
-        if author is not None and author.sensitive:
+        if author is not None and (author.sensitive or author.uuid in conceal.secretive):
             for operation in patch:
                 conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
     found: dict[str, JSONObject] = {}
@@ -193,9 +173,6 @@ def _written(raw: _Raw, conceal: Concealment, *, are_harmless: bool) -> dict[str
             changes.setdefault("node", []).extend(patch)
         else:
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    if are_harmless or conceal.is_harmless(patch for author, _, patch in raw if author is not None):
+    if are_harmless:
         return found
-    # All of them first: what one rule shows to be secret, an earlier one may have written elsewhere.
-    for changes in found.values():
-        engine.learn(changes, conceal)
-    return {uuid: engine.shown(changes, conceal) for uuid, changes in found.items()}
+    return {uuid: engine.hidden(changes, conceal) for uuid, changes in found.items()}

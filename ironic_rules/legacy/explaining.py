@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
-from jsonpath_ng.jsonpath import Fields
+from jsonpath_ng.jsonpath import Fields, Parent
 
 from ironic_rules.legacy import paths
 from ironic_rules.legacy.actions import LegacyAction
+from ironic_rules.legacy.compiler import CompiledLegacyRule
 from ironic_rules.legacy.conditions import NETWORK, OPERATORS, Test, test_of
 from ironic_rules.legacy.paths import FieldPath
 from ironic_rules.legacy.values import compile_message, compile_value, message_parts
 from ironic_rules.models import secrets
-from ironic_rules.rules import template
+from ironic_rules.models.concealment import Concealment, Place
+from ironic_rules.rules import reads, template
 from ironic_rules.rules.compiler import CompiledCondition
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.explaining import MAX_ITEMS, Argument, Explainer, marked
+from ironic_rules.rules.explaining import MAX_ITEMS, Argument, Explainer, marked, masked_by_path
 from ironic_rules.rules.limits import DEFAULT
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.traces import ArgumentTrace, ConditionTrace, ItemTrace
@@ -120,6 +123,8 @@ def condition(explainer: Explainer, condition: CompiledCondition, view: View, ou
     :param note: why it could not be
     """
     explainer.tick()
+    if note is not None and explainer.is_secretive:
+        note = secrets.MASK
     written = _condition(condition.check.written)
     trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
     if written.path.plain is None:
@@ -147,7 +152,8 @@ def _item(explainer: Explainer, written: _Written, view: View, value: Any) -> It
     if written.test is not None:
         with contextlib.suppress(CannotEvaluate):
             outcome = written.test(value) is not written.inverted
-    shown = (*explainer.found("field", value, is_secret=written.is_secret), *explainer.shown(written.params, view))
+    is_secret = written.is_secret or explainer.is_secretive
+    shown = (*explainer.found("field", value, is_secret=is_secret), *explainer.shown(written.params, view))
     return ItemTrace(outcome, shown, *_why(written, outcome, shown))
 
 
@@ -167,7 +173,30 @@ def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]
     return _WORDS.get(written.op, _OTHER)[not is_true], None
 
 
+def is_secretive(rule: CompiledLegacyRule, view: View, conceal: Concealment) -> bool:
+    """Return whether a rule reads what must not be shown; arguments as those of ``rules.reads.is_secretive``."""
+    return any(reads.is_secret(path, view, conceal) for path in _reads(rule))
+
+
+def _reads(rule: CompiledLegacyRule) -> Iterator[Place]:
+    """Yield the paths that a rule reads; of one that finds several values, the part before these."""
+    for condition in rule.conditions:
+        yield _path(condition.check.written)
+    for action in rule.actions:
+        for argument in _action(action.written, action.formatted, action.op == "fail"):
+            yield from ((field.root, *field.steps) for field in argument.fields)
+
+
+@functools.lru_cache(maxsize=4096)
+def _path(text: bytes) -> Place:
+    root, parts = paths.split(orjson.loads(text)[0])
+    if any(isinstance(part, Parent) for part in parts):
+        return (root,)
+    steps = itertools.takewhile(lambda step: step is not None, map(paths.step, parts))
+    return (root, *filter(None, steps))
+
+
 def run_of(explainer: Explainer, action: LegacyAction, view: View) -> tuple[ArgumentTrace, ...]:
     """Return the parameters of an action as they are now."""
     explainer.tick()
-    return explainer.shown(_action(action.written, action.formatted, action.op == "fail"), view)
+    return masked_by_path(explainer.shown(_action(action.written, action.formatted, action.op == "fail"), view))

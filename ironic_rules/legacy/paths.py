@@ -95,8 +95,8 @@ def parse(text: str, most: int) -> FieldPath:
     if any(isinstance(part, Parent) for part in parts):
         whole = path_getter(_field(root, ()), True)
         return FieldPath(root, None, whole, _with_parents(whole, parts, most))
-    plain = list(itertools.takewhile(lambda part: _step(part) is not None, parts))
-    start = _field(root, tuple(filter(None, map(_step, plain))))
+    plain = list(itertools.takewhile(lambda part: step(part) is not None, parts))
+    start = _field(root, tuple(filter(None, map(step, plain))))
     get = path_getter(start, True)
     rest = parts[len(plain):]
     if not rest:
@@ -106,7 +106,7 @@ def parse(text: str, most: int) -> FieldPath:
     except RecursionError:
         raise PathProblem("is nested too deeply") from None
     key = f"at most {most} of {text}"
-    names = [_step(part) for part in rest[1:] if isinstance(part, Fields)]
+    names = [step(part) for part in rest[1:] if isinstance(part, Fields)]
     if isinstance(rest[0], Wildcard) and len(names) == len(rest) - 1 and all(names):
         return FieldPath(root, None, get, _noted(key, _all_of(get, [name for name in names if name], most)))
     return FieldPath(root, None, get, _noted(key, _all(get, walk, most)))
@@ -157,7 +157,7 @@ def _flat(path: JSONPath) -> list[JSONPath]:
     return [path, *parts]
 
 
-def _step(part: JSONPath) -> str | None:
+def step(part: JSONPath) -> str | None:
     """Return a part as the step of a template, "" if it is none, and None if a template has no such steps."""
     if isinstance(part, (Root, This)):
         return ""

@@ -26,7 +26,8 @@ from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.rules.engine import difference, hidden, state
+from ironic_rules.rules.base import SECRETIVE
+from ironic_rules.rules.engine import difference, hidden, seal, state
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.index import Chooser, Index
@@ -135,8 +136,7 @@ class LegacyRuleSet:
             return LegacyOutcome(owned)
         task.checkpoint()
         if explain:
-            explainer = explainer or Explainer()
-            explainer.conceal.learn(task.node.read())
+            explainer = explainer or Explainer(task.conceal)
         drafts: tuple[NodeDraft | PortDraft, ...] = (task.node, *task.ports)
         positions = [draft.position() for draft in drafts]
         run = _Run(self._rules, task, data, cleanup, explainer if explain else None, dry_run, self._mask)
@@ -205,8 +205,7 @@ class _Run:
         self.cleanup = cleanup
         self.explainer = explainer
         self._dry_run = dry_run
-        self._data = data
-        self._views = Views({"data": data if explainer is None else self._learned, "node": self._node}, mask)
+        self._views = Views({"data": data, "node": self._node}, mask)
         self.view = self._views.of(sensitive=False)
         self.view[TASK] = task
         self.ledger = Ledger(task, cleanup != "off")
@@ -214,13 +213,6 @@ class _Run:
         self.taken_back: Mapping[str, Any] = {}
         self._conditions: dict[int, tuple[ConditionTrace, ...]] = {}
         self.maintenance_reason: str | None = None
-
-    def _learned(self) -> Mapping[str, Any]:
-        """Return the processed data, whose secrets are known from then on."""
-        found = self._data()
-        assert self.explainer is not None
-        self.explainer.conceal.learn(found)
-        return found
 
     def _node(self) -> dict[str, Any]:
         """Return the node in the form of the API."""
@@ -279,6 +271,7 @@ class _Run:
             return False
         conditions: list[ConditionTrace] = []
         holds = True
+        explainer.is_secretive = self._is_secretive(rule)
         for condition in rule.conditions:
             outcome, note = None, None
             try:
@@ -302,6 +295,11 @@ class _Run:
     def _changes_since(self, before: State) -> dict[str, Any]:
         return hidden(difference(before, self._state()), self.explainer.conceal) if self.explainer is not None else {}
 
+    def _seal(self, before: State) -> None:
+        """Note that nothing may be shown of what was changed, if rules are explained."""
+        if self.explainer is not None:
+            seal(self.explainer.conceal, difference(before, self._state()))
+
     def clean_up(self, numbers: Iterable[int]) -> None:
         """Let rules that do not match clean up.
 
@@ -323,9 +321,16 @@ class _Run:
                 if trace is not None and (self.cleanup == "any" or action.has_cleanup):
                     done.append(trace)
             if done:
+                if self._is_secretive(rule):
+                    self._seal(before)
                 place = places[rule.uuid]
                 self.traces[place] = replace(self.traces[place], actions=tuple(done), note="it cleans up",
                                              changes=self._changes_since(before))
+
+    def _is_secretive(self, rule: CompiledLegacyRule) -> bool:
+        """Return whether a rule reads what must not be shown; nearly always at once."""
+        conceal = self.task.conceal
+        return (conceal.has_sources or not self.view.masked) and explaining.is_secretive(rule, self.view, conceal)
 
     def _begin_author(self, rule: CompiledLegacyRule | None) -> None:
         """Note who writes from now on, for the history of inspections."""
@@ -343,16 +348,27 @@ class _Run:
             before = self._state()
             done: list[ActionTrace] = []
             self._begin_author(rule)
+            is_secretive = self._is_secretive(rule)
+            if self.explainer is not None:
+                self.explainer.is_secretive = is_secretive
+            if is_secretive:
+                self.task.conceal.secretive.add(rule.uuid)
             try:
                 for index, action in enumerate(rule.actions):
                     self.ledger.begin(rule.uuid, index)
                     trace = self._do(rule, action, action.apply, self.ledger)
                     if trace is not None:
                         done.append(trace)
-            except RuleFailed as failure:
+            except RuleFailed as failed:
+                failure = _withheld(failed) if is_secretive else failed
                 self.traces.append(Trace(rule.uuid, rule.description, True, str(failure),
                                          self._conditions.get(number, ()), tuple(done)))
+                if is_secretive:
+                    self.maintenance_reason = self.maintenance_reason and SECRETIVE
+                    raise failure from None
                 raise
+            if is_secretive:
+                self._seal(before)
             self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions.get(number, ()),
                                      tuple(done), self._changes_since(before)))
         self._begin_author(None)
@@ -383,6 +399,12 @@ class _Run:
         except BaseException as exc:  # third-party code can raise anything, SystemExit too
             raise _failure(rule, action.where, exc) from exc
         return trace
+
+
+def _withheld(failure: RuleFailed) -> RuleFailed:
+    """Return a failure without its reason, which may quote what must not be shown."""
+    return LegacyRuleFailed(rule=failure.facts["rule"], where=failure.facts["where"],
+                            reason=f"details are withheld, {SECRETIVE}")
 
 
 def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:

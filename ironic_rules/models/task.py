@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ironic_rules.context import RequestContext, admin
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import mac
+from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData, Report
@@ -77,6 +78,8 @@ class Task:
         self.accepted: Callable[[], InspectionData | None] = lambda: None
         #: returns those of the given MAC addresses that are ports of other nodes; known while an inspection starts
         self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
+        #: what must not be shown of this inspection
+        self.conceal = Concealment()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
         #: what a step that has not failed tells about its outcome nevertheless, for the node's history
@@ -170,8 +173,8 @@ class Task:
     def copy(self) -> Task:
         """Return a task with the same changes so far, independent of this one."""
         # Rules are not copied, they have what cannot be; nor is the report, which is not changed.
-        shared = (self.context, self.watch, self.report, *self.node.authors(), *(author for port in self.ports
-                                                                    for author in port.authors()))
+        shared = (self.context, self.watch, self.report, self.conceal, *self.node.authors(),
+                  *(author for port in self.ports for author in port.authors()))
         return copy.deepcopy(self, {id(each): each for each in shared})
 
     def checkpoint(self, author: object = None) -> Sign:

@@ -12,6 +12,8 @@ from ironic_rules.text import MAX_MESSAGE, printable
 
 #: What an action may change unless it declares otherwise; templates read it again afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
+#: Why nothing is shown of what a rule does that is not sensitive.
+SECRETIVE = "the rule reads a secret"
 
 
 #: Sends a request (URL, headers, timeout in seconds) and returns the status of the response. Redirects are not
@@ -44,11 +46,13 @@ class ActiveRule:
     action changes the drafts as usual, but nothing else: it reports what it :meth:`would` do.
     """
 
-    __slots__ = ("_http_get", "_rule", "_watch", "dry_run", "messages", "plugin_data", "requests", "withheld")
+    __slots__ = ("_http_get", "_is_secretive", "_rule", "_watch", "dry_run", "messages", "plugin_data", "requests",
+                 "withheld")
 
     def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
                  dry_run: bool = False, http_get: HttpGet | None = None, watch: Watch | None = None) -> None:
         self._rule = rule
+        self._is_secretive = False
         self._watch = watch or Watch()
         self.plugin_data = plugin_data
         self.messages = messages
@@ -57,9 +61,13 @@ class ActiveRule:
         self.dry_run = dry_run
         self.withheld: tuple[str, ...] = ()
 
-    def follow(self, rule: Identity) -> None:
-        """Become the next rule that runs on the node: to make an object for each match takes longer."""
+    def follow(self, rule: Identity, *, is_secretive: bool = False) -> None:
+        """Become the next rule that runs on the node: to make an object for each match takes longer.
+
+        :param is_secretive: whether it reads what must not be shown
+        """
         self._rule = rule
+        self._is_secretive = is_secretive
         self.requests = 0
         self.withheld = ()
 
@@ -98,8 +106,11 @@ class ActiveRule:
         return self._rule.sensitive
 
     def log(self, level: str, text: str) -> None:
-        """Add a message for the caller to log; the text of a sensitive rule is withheld."""
-        shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text, MAX_MESSAGE)
+        """Add a message for the caller to log; that of a sensitive rule, or one that reads secrets, is withheld."""
+        if self.sensitive:
+            shown = "message withheld, the rule is sensitive"
+        else:
+            shown = f"message withheld, {SECRETIVE}" if self._is_secretive else printable(text, MAX_MESSAGE)
         self.messages.append((level, f"Inspection rule {self.uuid}: {shown}"))
 
     def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
@@ -113,7 +124,8 @@ class ActiveRule:
 
     def would(self, text: str) -> None:
         """Report what is not done in a dry run: "send GET to ...". Shown in the trace, so it must not have secrets."""
-        self.withheld += (f"would {printable(text, MAX_MESSAGE)}",)
+        self.withheld += (f"details are withheld, {SECRETIVE}" if self._is_secretive
+                          else f"would {printable(text, MAX_MESSAGE)}",)
 
     def take_withheld(self) -> tuple[str, ...]:
         """Return what was not done since the last call of this method."""

@@ -1,14 +1,10 @@
-"""What is kept of rules that run in a dry run without traces: what they would send, and what must not be shown.
-
-What is found to be secret is the same as with traces, so that the same patch is shown.
-"""
+"""What is kept of rules that run in a dry run without traces: what they would send."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules.traces import ActionTrace
 
@@ -17,11 +13,9 @@ from ironic_rules.rules.traces import ActionTrace
 class DryNotes:
     """The notes of one inspection.
 
-    :ivar conceal: gets the places that sensitive rules write, and the secrets that others write into the plug-in data
     :ivar would: what actions did not do: ``rule``, ``pointer`` and ``text``
     """
 
-    conceal: Concealment = field(default_factory=Concealment)
     would: list[JSONObject] = field(default_factory=list)
 
     def acted(self, rule: str, actions: Iterable[ActionTrace]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,13 +11,14 @@ from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import json_patch, pointer, secrets
-from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, Watch
-from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
+from ironic_rules.rules import reads
+from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
 from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
 from ironic_rules.rules.dry_notes import DryNotes
@@ -30,7 +32,7 @@ from ironic_rules.rules.values import PREVIOUS
 from ironic_rules.text import MAX_MESSAGE, printable
 
 WITHHELD = "details are withheld, the rule is sensitive"
-
+_SECRETIVE = f"details are withheld, {SECRETIVE}"
 
 #: How often each action ran, and what each did not do (only in a dry run).
 _Done = tuple[list[int], list[tuple[str, ...]]]
@@ -150,6 +152,11 @@ class RuleSet:
         task = None if phase == "early" else facts.task
         return _Run(rules, facts, task, Views(_sources(facts, task), self._mask), explain, self._http_get).all()
 
+    @functools.cached_property
+    def sensitive_early(self) -> frozenset[Place]:
+        """The places that sensitive rules of the phase ``early`` write, which have run before there is a task."""
+        return frozenset(place for rule in self.rules("early") if rule.sensitive for place in reads.written_by(rule))
+
 
 def _changed(phases: Mapping[str, Phase], removed: Iterable[CompiledRule | BrokenRule],
              added: Iterable[CompiledRule | BrokenRule]) -> dict[str, Phase]:
@@ -194,8 +201,8 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
 class _Run:
     """One run of the rules of a phase on one node."""
 
-    __slots__ = ("_active", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_rewritten",
-                 "_scope", "_sensitive", "_stopped", "_task", "_traces", "_views", "_watch")
+    __slots__ = ("_active", "_conceal", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain",
+                 "_rewritten", "_scope", "_sensitive", "_stopped", "_task", "_traces", "_views", "_watch")
 
     _explain: Explainer | None
 
@@ -205,7 +212,8 @@ class _Run:
         self._facts = facts
         self._task = task
         self._views = views
-        self._explain = _explainer(facts, task, phase) if explain else None
+        self._explain = (facts.explainer or Explainer()) if explain else None
+        self._conceal = self._explain.conceal if self._explain else Concealment() if task is None else task.conceal
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
@@ -279,10 +287,34 @@ class _Run:
             later = self._each(remaining[place:stretch.start], remaining)
             if self._stopped is not None:
                 return later
+            # What these rules read now decides whether they are secretive, not what they write.
+            secretive = self._secretive(remaining[stretch.start:stretch.end])
             traces = stretch.run(task.node, self._plain, self._views)
             place = stretch.start if traces is None else stretch.end
             self._traces += traces or ()
+            if secretive:
+                self._note_secretive(secretive, traces or ())
         return self._each(remaining[place:], remaining)
+
+    def _secretive(self, numbers: list[int]) -> dict[str, CompiledRule]:
+        """Return those of rules that read what must not be shown, by their UUIDs."""
+        if self._plain.masked and not self._conceal.has_sources:
+            return {}
+        return {entry.rule.uuid: entry.rule for entry in map(self._phase.entries.__getitem__, numbers)
+                if self._is_secretive(entry, self._plain)}
+
+    def _note_secretive(self, rules: Mapping[str, CompiledRule], traces: Iterable[Trace]) -> None:
+        """Note that nothing may be shown of those rules that have matched."""
+        for trace in traces:
+            if (rule := rules.get(trace.uuid)) is not None:
+                self._conceal.secretive.add(rule.uuid)
+                self._conceal.add_sources(reads.written_by(rule))
+
+    def _is_secretive(self, entry: Entry, view: View) -> bool:
+        """Return whether a rule that is not sensitive reads what must not be shown; nearly always at once."""
+        if (view.masked and not self._conceal.has_sources) or entry.sensitive:
+            return False
+        return reads.is_secretive(entry.rule, view, self._conceal)
 
     def _each(self, numbers: list[int], remaining: list[int]) -> list[int]:
         """Run rules one after the other, as :meth:`_follow` does.
@@ -355,6 +387,7 @@ class _Run:
     def _explained(self, entry: Entry, view: View) -> Trace:
         rule, explainer = entry.rule, self._explain
         assert explainer is not None
+        is_secretive = explainer.is_secretive = self._is_secretive(entry, view)
         holds, shown = self._conditions(rule, view, explainer)
         if not holds:
             return Trace(rule.uuid, rule.description, False, conditions=shown, sensitive=rule.sensitive,
@@ -365,11 +398,13 @@ class _Run:
         before = _state(self._facts, self._task, rule)
         if rule.sensitive:
             self._act(entry, view)
-            _seal(explainer.conceal, difference(before, _state(self._facts, self._task, rule)))
+            seal(explainer.conceal, difference(before, _state(self._facts, self._task, rule)))
             return entry.matched
         noted = explainer.noted(entry.actions)
         times, notes = self._act(entry, view, shown, noted)
         found = difference(before, _state(self._facts, self._task, rule))
+        if is_secretive:
+            seal(explainer.conceal, found)
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(noted, times, notes),
                      hidden(found, explainer.conceal), limited=entry.limited)
 
@@ -391,6 +426,10 @@ class _Run:
         :param noted: its actions, if they are to be explained
         """
         task, rule = self._task, entry.rule
+        if is_secretive := self._is_secretive(entry, view):
+            self._conceal.secretive.add(rule.uuid)
+        if rule.sensitive or is_secretive:
+            self._conceal.add_sources(reads.written_by(rule))
         sign = None
         if task is not None and (entry.keeps_node or entry.keeps_task):
             sign = task.node.checkpoint(rule) if entry.keeps_node else task.checkpoint(rule)
@@ -400,8 +439,7 @@ class _Run:
         if active is None:
             active = self._active = ActiveRule(
                 rule, self._data, self._messages, dry_run, self._http_get, self._watch)
-        else:
-            active.follow(rule)
+        active.follow(rule, is_secretive=is_secretive)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
         for action in noted or entry.actions:
@@ -415,9 +453,10 @@ class _Run:
             except Abandoned:
                 raise
             except IronicRulesError as exc:
-                failure = _failure(rule, action.where, str(exc), exc)
+                failure = _failure(rule, action.where, str(exc), exc, is_secretive=is_secretive)
             except BaseException as exc:  # noqa: BLE001  (third-party code, also SystemExit; a sensitive rule must not leak)
-                failure = _failure(rule, action.where, f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}", exc)
+                failure = _failure(rule, action.where, f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}", exc,
+                                   is_secretive=is_secretive)
             else:
                 if dry_run:
                     notes.append(active.take_withheld())
@@ -433,22 +472,16 @@ class _Run:
     def _act_noted(self, entry: Entry, view: View, notes: DryNotes) -> None:
         """Run the actions of a rule in a dry run without traces."""
         rule, facts = entry.rule, self._facts
-        # What others write in the drafts, these know.
-        task = self._task if rule.sensitive else None
-        is_compared = rule.sensitive or "plugin_data" in rule.touches
-        before = _state(facts, task, rule) if is_compared else {}
+        is_sealed = rule.sensitive or self._is_secretive(entry, view)
+        before = _state(facts, self._task, rule) if is_sealed else {}
         try:
             times, withheld = self._act(entry, view)
         except RuleFailed as failure:
             notes.acted(rule.uuid, failure.traces[-1].actions)  # type: ignore[attr-defined]
             raise
-        if is_compared:
-            found = difference(before, _state(facts, task, rule))
-            if rule.sensitive:
-                _seal(notes.conceal, found)
-                return
-            hidden(found, notes.conceal)
-        if any(withheld):
+        if is_sealed:
+            seal(self._conceal, difference(before, _state(facts, self._task, rule)))
+        if any(withheld) and not rule.sensitive:
             notes.acted(rule.uuid, _action_traces(entry.actions, times, withheld))
 
     def _watched(self, rule: CompiledRule, action: CompiledAction | NotedAction, active: ActiveRule, view: View,
@@ -532,10 +565,11 @@ def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 
-def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException) -> RuleFailed:
-    if rule.sensitive:
+def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException, *,
+             is_secretive: bool = False) -> RuleFailed:
+    if rule.sensitive or is_secretive:
         # Without its cause: a traceback in the log would show what the rule does.
-        return RuleFailed(rule=rule.uuid, where=where, reason=WITHHELD)
+        return RuleFailed(rule=rule.uuid, where=where, reason=WITHHELD if rule.sensitive else _SECRETIVE)
     failure = RuleFailed(rule=rule.uuid, where=where, reason=printable(reason, MAX_MESSAGE))
     failure.__cause__ = cause
     return failure
@@ -562,19 +596,6 @@ def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View) -> tu
         return None, str(exc)
     except BaseException as exc:  # noqa: BLE001  (as in _hold)
         raise _failed_condition(rule, condition.where, exc) from None
-
-
-def _explainer(facts: Facts, task: Task | None, phase: Phase) -> Explainer:
-    """Return the explainer of a run, which knows the secrets of the data."""
-    made = facts.explainer or Explainer()
-    made.conceal.learn(facts.inventory)
-    made.conceal.learn(facts.plugin_data)
-    if task is not None:
-        made.conceal.learn(task.node.read())
-        made.conceal.learn([port.read() for port in task.ports])
-        if phase.reads_previous:
-            made.conceal.learn(task.previous_inventory())
-    return made
 
 
 def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
@@ -645,32 +666,17 @@ def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list
             yield (root,), patch
 
 
-def _seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
+def seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
+    """Note that nothing of what was changed may be shown."""
     for place, patch in _patches(changes):
         for operation in patch:
             conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
 
 
 def hidden(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
-    """Return changes as they may be shown; what they show to be secret is known from then on."""
+    """Return changes as they may be shown."""
     if conceal.is_harmless(patch for _, patch in _patches(changes)):
         return dict(changes)
-    learn(changes, conceal)
-    return shown(changes, conceal)
-
-
-def learn(changes: Mapping[str, Any], conceal: Concealment) -> None:
-    """Note what changes show to be secret."""
-    for _, patch in _patches(changes):
-        for operation in patch:
-            if secrets.is_secret_path(operation["path"]):
-                conceal.add(operation.get("value"))
-            else:
-                conceal.learn(operation.get("value"))
-
-
-def shown(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
-    """Return changes without what is known to be secret."""
     return {
         root: {address: conceal.hide_patch(of_port, ("ports", address)) for address, of_port in patch.items()}
         if root == "ports" else conceal.hide_patch(patch, (root,))

@@ -7,6 +7,7 @@ show it; the outcome is always that of the compiled rule.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.models import secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.task import Task
-from ironic_rules.rules import arguments, groups, loop, template
+from ironic_rules.rules import arguments, groups, loop, reads, template
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled_actions import CompiledAction
@@ -53,6 +54,8 @@ _WORDS = {
     "one-of": ("among the values", "not among the values"), "eq": ("equal", "not equal"),
     "lt": ("less", "not less"), "gt": ("greater", "not greater"),
 }
+#: Arguments of actions that say where they write.
+_PATHS = frozenset({"path", "name"})
 _COMPARING = frozenset({"eq", "lt", "gt"})
 _TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "list",
           tuple: "list", dict: "object"}
@@ -162,7 +165,7 @@ def _fields(written: Any, is_regex: bool) -> Iterable[template.Field]:
 
 
 class Explainer:
-    """Makes the traces of one inspection, which share what is known to be secret, and the size of what is shown.
+    """Makes the traces of one inspection, which share what must not be shown, and the size of what is shown.
 
     :param conceal: what must not be shown
     :param tick: called often; may raise to end the run
@@ -170,6 +173,8 @@ class Explainer:
 
     def __init__(self, conceal: Concealment | None = None, tick: Callable[[], None] = lambda: None) -> None:
         self.conceal = conceal or Concealment()
+        #: whether the current rule reads what must not be shown
+        self.is_secretive = False
         self.tick = tick
         self._room = MAX_SHOWN
 
@@ -180,6 +185,8 @@ class Explainer:
         :param note: why it could not be
         """
         self.tick()
+        if note is not None and self.is_secretive:
+            note = secrets.MASK
         written = _condition(condition.check.written) if condition.check.written else None
         if written is None or written.items is not None:
             trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
@@ -224,7 +231,7 @@ class Explainer:
     def run_of(self, action: CompiledAction, view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments of an action as they are now."""
         self.tick()
-        return self.shown(_action(action.written).arguments, view) if action.written else ()
+        return masked_by_path(self.shown(_action(action.written).arguments, view)) if action.written else ()
 
     def shown(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments as they are now; none if too much is shown already."""
@@ -234,7 +241,7 @@ class Explainer:
         if argument.get is None:
             return self._fitted(argument.name, None, argument.written)
         written = argument.written if isinstance(argument.written, str) else orjson.dumps(argument.written).decode()
-        written = self.conceal.hide(printable(written, MAX_VALUE))
+        written = secrets.mask_text(printable(written, MAX_VALUE))
         missing = next(filter(None, (_missing(field, view) for field in argument.fields)), None)
         try:
             value = argument.get(view)
@@ -242,26 +249,30 @@ class Explainer:
             return ArgumentTrace(argument.name, written, None, "missing" if missing else "unknown", missing)
         if missing is not None and value is None:
             return ArgumentTrace(argument.name, written, None, "missing", missing)
-        if argument.is_secret and value is not None:
-            # Converted, or within a text, it may not be known by its value.
-            self.conceal.add(value)
+        if value is not None and self._is_secret(argument, view):
             return ArgumentTrace(argument.name, written, secrets.MASK, type_of(value), missing)
-        field = argument.alone
-        place = () if field is None or not field.steps else (field.root, *field.steps)
-        return self._fitted(argument.name, written, value, missing, place)
+        return self._fitted(argument.name, written, value, missing)
 
     def found(self, name: str, value: Any, *, is_secret: bool) -> tuple[ArgumentTrace, ...]:
         """Return one value of several that an argument stands for."""
         if self._room <= 0:
             return ()
         if is_secret and value is not None:
-            self.conceal.add(value)
             return (ArgumentTrace(name, None, secrets.MASK, type_of(value)),)
         return (self._fitted(name, None, value),)
 
-    def _fitted(self, name: str, written: str | None, value: Any, missing: str | None = None,
-                place: tuple[str, ...] = ()) -> ArgumentTrace:
-        shown = self.conceal.hide(value, place) if _is_small(value, MAX_VALUE) else value
+    def _is_secret(self, argument: Argument, view: View) -> bool:
+        """Return whether an argument stands for what must not be shown as a whole."""
+        if argument.is_secret:
+            return True
+        if argument.alone is not None and argument.alone.root not in reads.LOCAL:
+            # Of what has secrets under their keys, these are masked.
+            return self.conceal.is_read((argument.alone.root, *argument.alone.steps))
+        return any(self.is_secretive if field.root in reads.LOCAL
+                   else reads.is_secret((field.root, *field.steps), view, self.conceal) for field in argument.fields)
+
+    def _fitted(self, name: str, written: str | None, value: Any, missing: str | None = None) -> ArgumentTrace:
+        shown = self.conceal.hide(value) if _is_small(value, MAX_VALUE) else value
         try:
             size = len(orjson.dumps(shown))
         except (orjson.JSONEncodeError, TypeError):
@@ -270,6 +281,15 @@ class Explainer:
             return ArgumentTrace(name, written, None, type_of(value), missing, size)
         self._room -= size + len(written or "")
         return ArgumentTrace(name, written, shown, type_of(value), missing)
+
+
+def masked_by_path(given: tuple[ArgumentTrace, ...]) -> tuple[ArgumentTrace, ...]:
+    """Return the arguments of an action, of one that writes under a secret key without what it writes."""
+    if not any(argument.name in _PATHS and isinstance(argument.value, str)
+               and any(map(secrets.is_secret_key, re.split(r"[/.]", argument.value))) for argument in given):
+        return given
+    return tuple(argument if argument.name in _PATHS or argument.value is None
+                 else replace(argument, value=secrets.MASK, written=None) for argument in given)
 
 
 class NotedAction:

@@ -263,12 +263,13 @@ def test_a_machine_that_cannot_be_recognised_is_not_enrolled(whole: Whole) -> No
 
 def test_planted_secrets_are_in_no_journal_log_or_metric(whole: Whole, caplog: pytest.LogCaptureFixture) -> None:
     mac, body = whole.machine()
-    rule = {"phase": "early", "actions": [{"op": "fail", "args": {"msg": "it sent {plugin_data[copy]}"}}]}
+    rule = {"phase": "early", "actions": [{"op": "fail", "args": {
+        "msg": "it sent {plugin_data[site_token]}, {plugin_data[copy]}"}}]}
     whole.app.post_json("/v1/inspection_rules", rule)
-    body |= {"site_token": PLANTED[0], "copy": f"as sent: {PLANTED[0]}", "ipmi": {"ipmi_password": PLANTED[1]}}
+    body |= {"site_token": PLANTED[0], "copy": f"https://me:{PLANTED[1]}@host/", "ipmi": {"ipmi_password": PLANTED[1]}}
     send(whole, body)
     early, = entries(whole, f"mac={mac}")
-    assert (early["reason"], "it sent as sent: ******" in early["detail"]) == ("early rule", True)
+    assert (early["reason"], "it sent ******, https://me:******@host/" in early["detail"]) == ("early rule", True)
     whole.app.delete("/v1/inspection_rules")
     caplog.clear()
     caplog.set_level(logging.DEBUG)
@@ -280,7 +281,7 @@ def test_planted_secrets_are_in_no_journal_log_or_metric(whole: Whole, caplog: p
     assert created.status_int == 201, created.text
     shown = whole.app.get(f"{URL}/{entry['uuid']}")
     assert (shown.json["report"]["copy"], shown.json["report"]["ipmi"]) == (
-        "as sent: ******", {"ipmi_password": "******"})
+        "https://me:******@host/", {"ipmi_password": "******"})
     with whole.db.reader() as conn:
         stored = repr(conn.execute(sa.select(tables.inspection_journal)).all())
     assert mac in stored

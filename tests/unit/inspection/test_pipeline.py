@@ -7,9 +7,11 @@ from oslo_db import exception as db_exc
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, HookFailed, InvalidInventory, RuleFailed
+from ironic_rules.inspection import records
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.models.inspections import Inspection
 from tests.unit.inspection.tasks import make_task
 
 
@@ -147,6 +149,51 @@ def test_no_error_of_a_hook_quotes_what_a_sensitive_rule_wrote(caplog, error):
 
     assert caught.value.__suppress_context__
     assert "swordfish" not in f"{caught.value} {caplog.text}"
+
+
+def copying(path, **fields):
+    """Return a rule that copies and logs what is at a path."""
+    actions = [{"op": "set-attribute", "args": ["/extra/copy", f"{{{path}}}"]}, {"op": "log", "args": [f"{{{path}}}"]}]
+    return rules.compile(rules.Rule(uuid="11111111-1111-4111-8111-111111111111", actions=actions, **fields))
+
+
+def history_of(task, outcome):
+    """Return what the history of an inspection has of its rules and its messages."""
+    entry = Inspection()
+    records.describe(entry, task, outcome.matched, outcome.messages)
+    return f"{entry.rules.decode()} {entry.messages}"
+
+
+@pytest.mark.parametrize(("path", "is_told"), [
+    ("plugin_data[site]", False), ("plugin_data", False), ("node[extra][moved]", False), ("node[extra]", False),
+    ("node[name]", True)])
+def test_what_a_sensitive_rule_wrote_is_in_no_history_wherever_hooks_and_rules_copy_it(path, is_told):
+    def move(task, inventory, data):
+        task.node.extra = {"moved": data["site"]}
+        task.messages.append(("info", data["site"]))
+
+    task = make_task({"name": "swordfish" if is_told else "x"})
+    rule_set = rules.RuleSet([
+        rule("preprocess", "set-plugin-data", sensitive=True, path="/site", value="swordfish"), copying(path)])
+
+    outcome = Pipeline([("custom", Custom(move))]).run(task, {}, {}, rule_set)
+
+    told = history_of(task, outcome)
+    assert ("swordfish" in told) is is_told
+    assert ("withheld, the rule reads a secret" in told) is not is_told
+    assert "withheld, a sensitive rule matched" in told
+
+
+def test_what_a_sensitive_early_rule_wrote_is_in_no_history():
+    """It has run before, in another process: what it may have written is known by the rule."""
+    task = make_task()
+    early = rule("early", "set-plugin-data", sensitive=True, path="/site", value="swordfish")
+    rule_set = rules.RuleSet([early, copying("plugin_data[site]")])
+
+    outcome = Pipeline([]).run(task, {}, {"site": "swordfish"}, rule_set)
+
+    assert task.node.extra["copy"] == "swordfish"
+    assert "swordfish" not in history_of(task, outcome)
 
 
 @pytest.mark.parametrize("value", [{1}, b"x", 2**80, "\ud800", {1: 2}, object()])

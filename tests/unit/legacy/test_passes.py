@@ -351,15 +351,20 @@ class TestTraces:
 
     def test_values_of_secrets_are_masked_in_explanations_whatever_is_read(self) -> None:
         conditions = [{"field": field, "op": "ne", "value": "x"} for field in (
-            "users[*].password", "users[0].password", "users[*]", "copied")]
-        said = {"conditions": conditions,
-                "actions": [_attribute("/extra/a", "{data[users][0][password]} and {data[copied]}")]}
-        rules = legacy.LegacyRuleSet([legacy.compile_rule(rule(**said))], mask_secrets="never")
-        trace, = Machine().inspect(rules, {"users": [{"password": "s3cret-1"}], "copied": "s3cret-1"},
-                                   explain=True).traces
+            "users[*].password", "users[0].password", "users[*]")]
+        said = {"conditions": conditions, "actions": [_attribute("/extra/a", "{data[users][0][password]} and more")]}
+        guessing = {"conditions": [{"field": "guesses[*]", "op": "ne", "value": "x"}],
+                    "actions": [_attribute("/extra/b", "{data[guesses]}")]}
+        rules = legacy.LegacyRuleSet([legacy.compile_rule(rule(number=number, **each)) for number, each in (
+            (1, said), (2, guessing))], mask_secrets="never")
+        trace, other = Machine().inspect(rules, {"users": [{"password": "s3cret-1"}], "guesses": ["s3cret-1", "no"]},
+                                         explain=True).traces
         assert trace.matched
         assert "s3cret" not in str(trace)
         assert trace.conditions[0].items[0].arguments[0].value == "******"
+        # What a machine has sent is not hidden for what it is equal to.
+        assert [item.arguments[0].value for item in other.conditions[0].items] == ["s3cret-1", "no"]
+        assert other.changes["node"][0]["value"] == ["s3cret-1", "no"]
 
     def test_the_data_are_made_only_if_a_rule_asks_and_once(self) -> None:
         asked: list[int] = []

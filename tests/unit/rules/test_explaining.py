@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironic_rules import rules
+from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models import json_patch
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.rules import explaining
@@ -102,23 +103,64 @@ def test_a_large_value_is_told_by_its_size() -> None:
 
 
 @pytest.mark.parametrize("mode", ["always", "never", "sensitive"])
-def test_a_secret_is_hidden_wherever_it_was_copied_to(mode: str) -> None:
+def test_a_secret_is_hidden_wherever_a_rule_copies_it_to(mode: str) -> None:
     planted = "Xyzzy-31415926"
-    facts = world.facts(node={"driver_info": {"ipmi_password": planted, "url": f"http://me:{planted}@bmc"},
-                              "extra": {"copied": planted, "within": f"pw={planted}!", planted: 1}},
-                        plugin_data={"pin": planted, "deep": [{"x": planted}]})
+    facts = world.facts(node={"driver_info": {"ipmi_password": planted, "url": f"http://me:{planted}@bmc"}},
+                        plugin_data={"pin": planted, "deep": [{"pin": planted}]})
     copying = [{"op": "set-attribute", "args": [f"/extra/{name}", value]} for name, value in (
-        ("a", "{node[driver_info][ipmi_password]}"), ("b", "{node[extra]}"), ("c", "{plugin_data[deep][0][x]|lower}"),
-        ("d", "p {node[driver_info][ipmi_password]}"), ("e", "{node[driver_info][ipmi_password]|lower}"))]
+        ("a", "{node[driver_info][ipmi_password]}"), ("b", "{node[driver_info]}"), ("c", "{plugin_data[pin]|lower}"),
+        ("d", "p {node[driver_info][ipmi_password]}"), ("e", "{node[driver_info][ipmi_password]|lower}"),
+        ("f", "all: {node}"), ("g", "{node[driver_info][url]}")) if mode == "never" or name not in "bfg"]
+    looping = {"op": "set-attribute", "args": ["/extra/i", "{item[pin]}"], "loop": "{plugin_data[deep]}"}
+    saying = [{"op": "log", "args": ["{node[driver_info][ipmi_password]}"]}]
     conditions = [{"op": "!eq", "args": ["{item}", 1], "loop": "{plugin_data[deep]}"},
-                  {"op": "contains", "args": ["{node[extra][within]}", planted]}]
-    traces = world.run(world.rule(conditions=conditions, actions=copying), given=facts, explain=True,
-                       mask_secrets=mode)
-    assert traces[0].matched
-    shown = repr(traces)
-    assert planted not in shown
-    # Under a secret key the text is hidden as a whole, whatever a conversion makes of it.
-    assert "'/extra/e', 'value': '" + planted.lower() not in shown
+                  {"op": "matches", "args": ["{node[driver_info][ipmi_password]}", "(?P<group>.*)"]}]
+    matched = {"op": "set-attribute", "args": ["/extra/m", "{match[group]}"]}
+    first = world.rule(uuid="11111111-1111-4111-8111-111111111111", priority=2, conditions=conditions,
+                       actions=[*copying, looping, matched, *saying])
+    # Another rule copies what the first one has written.
+    second = world.rule(actions=[{"op": "set-attribute", "args": ["/extra/again", "{node[extra][a]}"]}, {
+        "op": "log", "args": ["again {node[extra][a]}"]}])
+    traces = world.run(first, second, given=facts, explain=True, mask_secrets=mode)
+    assert [trace.matched for trace in traces] == [True, True]
+    shown = repr((traces, facts.messages)).lower()
+    assert planted.lower() not in shown
+
+
+@pytest.mark.parametrize("mode", ["always", "never", "sensitive"])
+def test_what_a_machine_has_sent_is_no_evidence_of_a_secret(mode: str) -> None:
+    """Traces with the right guess among many differ in nothing but this guess from those without it."""
+    def shown(guess: str) -> str:
+        node = {"driver_info": {"ipmi_password": "Xyzzy-31415926"}}
+        given = world.facts(node=node, plugin_data={"guesses": [f"guess-{number}" for number in range(20)] + [guess]})
+        actions = [{"op": "set-attribute", "args": ["/extra/all", "{plugin_data[guesses]}"]},
+                   {"op": "set-attribute", "args": ["/extra/{item}", "it is {item}"], "loop": "{plugin_data[guesses]}"},
+                   {"op": "log", "args": ["{item}"], "loop": "{plugin_data[guesses]}"}]
+        conditions = [{"op": "!eq", "args": ["{item}", "x"], "loop": "{plugin_data[guesses]}"}]
+        traces = world.run(world.rule(conditions=conditions, actions=actions), given=given, explain=True,
+                           mask_secrets=mode)
+        assert traces[0].matched and guess in repr(traces)
+        return repr((traces, given.messages)).replace(guess, "GUESS")
+
+    assert shown("Xyzzy-31415926") == shown("Xyzzy-31415927")
+
+
+def test_what_is_written_under_a_secret_key_is_masked_in_arguments_too() -> None:
+    trace, = world.run(world.rule(actions=[
+        {"op": "set-attribute", "args": ["/driver_info/ipmi_password", "Xyzzy-31415926"]}]), explain=True)
+    assert [given.value for given in trace.actions[0].runs[0]] == ["/driver_info/ipmi_password", "******"]
+    assert "Xyzzy" not in repr(trace)
+
+
+@pytest.mark.parametrize("reading", ["{node[driver_info][ipmi_password]}", "{node[driver_info]}", "{item}"])
+def test_a_failure_of_a_rule_that_reads_a_secret_quotes_nothing(reading: str) -> None:
+    action = {"op": "fail", "args": [f"it is {reading}"]}
+    if reading == "{item}":
+        action["loop"] = ["x", "{node[driver_info][ipmi_password]}"]
+    with pytest.raises(RuleFailed) as raised:
+        world.run(world.rule(actions=[action]), given=world.facts(), mask_secrets="never")
+    assert str(raised.value.facts["reason"]) == "details are withheld, the rule reads a secret"
+    assert raised.value.__cause__ is None
 
 
 def test_what_a_sensitive_rule_wrote_is_hidden_in_later_rules() -> None:

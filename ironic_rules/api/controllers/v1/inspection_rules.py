@@ -111,7 +111,8 @@ class InspectionRulesController(Resource):
         filters.check_fields(query.get("fields", ()), RULE.shown)
         fields = rule_details.fields(query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
         if built_in := built_in_rules.find(_uuid(uuid)):
-            found, tag = built_in, built_in_rules.tag(built_in)
+            found = built_in
+            tag = built_in_rules.tag(built_in, details=rule_details.are_shown(policies.GET_DETAILS))
         else:
             with pecan.request.db.reader() as conn:
                 found = inspection_rules.get(conn, _uuid(uuid))

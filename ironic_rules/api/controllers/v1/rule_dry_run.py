@@ -58,8 +58,8 @@ class RuleDryRunController(Resource):
         Early rules run over a ``report`` only: stored data have passed them. ``previous`` is the last successful
         inventory of the node, for stored data the one before them.
 
-        Secrets, and the values that a sensitive rule wrote, are masked in the answer. What another rule made of these
-        values, by a conversion or a group of a regular expression, is not.
+        Secrets are masked in the answer by their keys, what a sensitive rule wrote by its place, and with them what
+        other rules made of them. The outcomes of conditions are shown.
 
         :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
         :raises Forbidden: 403, also by the policy ``baremetal:inspection_rule:get_details``

@@ -1,0 +1,120 @@
+"""What the templates of rules read, and where actions write, as far as the rules themselves say it.
+
+A rule that reads a secret, or what a sensitive rule has written, may write it anywhere and in any form: nothing that it
+makes is shown then. This follows from the paths that it reads, never from the values that it finds there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from ironic_rules.models import pointer, secrets
+from ironic_rules.models.concealment import Concealment, Place
+from ironic_rules.models.rule_search import path_of
+from ironic_rules.rules import groups, template
+from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.mask import View
+
+#: The roots that are no data, but parts of what other templates of the rule have read.
+LOCAL = frozenset({"item", groups.ROOT})
+#: The path of a rule of which is not known what it reads: everything.
+_EVERYTHING = frozenset({()})
+
+
+def is_secretive(rule: CompiledRule, view: View, conceal: Concealment) -> bool:
+    """Return whether a rule reads what must not be shown.
+
+    :param view: that of the rule, before it acts
+    """
+    return any(is_secret(path, view, conceal) for path in _of(rule))
+
+
+def is_secret(path: Place, view: View, conceal: Concealment) -> bool:
+    """Return whether a template with this path reads what must not be shown; of a local root, False."""
+    if path and path[0] in LOCAL:
+        return False
+    if conceal.is_read(path):
+        return True
+    if view.masked:
+        return False
+    return not path or any(map(secrets.is_secret_key, path)) or _has_secret(_found(view, path))
+
+
+def _found(view: View, path: Place) -> Any:
+    """Return what is at a path now; None: nothing."""
+    value = view[path[0]]
+    for step in path[1:]:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, (list, tuple)) and step.isdecimal() and int(step[:9]) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def _has_secret(value: Any) -> bool:
+    """Return whether a value has secrets by their keys, or a URL with a password."""
+    if isinstance(value, str):
+        return secrets.mask_text(value) != value
+    return isinstance(value, (dict, list, tuple)) and not secrets.has_none(value) and secrets.mask(value) != value
+
+
+def _of(rule: CompiledRule) -> Iterator[Place]:
+    for condition in rule.conditions:
+        yield from of_text(condition.check.written)
+    for action in rule.actions:
+        yield from of_text(action.written)
+
+
+@functools.lru_cache(maxsize=8192)
+def of_text(written: bytes) -> frozenset[Place]:
+    """Return the paths that a condition or action reads.
+
+    :param written: as JSON; empty: it is not known
+    """
+    if not written:
+        return _EVERYTHING
+    operation = orjson.loads(written)
+    return frozenset(_paths([operation.get("args"), operation.get("loop")]))
+
+
+def _paths(value: Any) -> Iterator[Place]:
+    if isinstance(value, str):
+        # Which texts are regular expressions does not matter: what only one of both finds is read by none.
+        for is_regex in (False, True):
+            try:
+                parts = template.parse(value, is_regex)
+            except template.TemplateError:
+                continue
+            yield from ((part.root, *part.steps) for part in parts
+                        if isinstance(part, template.Field) and part.root not in LOCAL)
+    elif isinstance(value, dict):
+        yield from _paths(list(value))
+        yield from _paths(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _paths(item)
+
+
+def written_by(rule: CompiledRule) -> Iterable[Place]:
+    """Return the places that a rule writes, without those of traits: the known part of a path with templates."""
+    return (place for action in rule.actions for place in _written(action.written, action.touches))
+
+
+@functools.lru_cache(maxsize=8192)
+def _written(written: bytes, touches: frozenset[str]) -> tuple[Place, ...]:
+    path = path_of(orjson.loads(written)) if written else None
+    if path is None:
+        return tuple((root,) for root in touches)
+    tokens = pointer.parse(path)
+    known = tokens[:next((at for at, token in enumerate(tokens) if "{" in token), len(tokens))]
+    if known[:1] == ("traits",):
+        return ()
+    if known[:1] == ("ports",):
+        return (known[:1],)
+    return (known if known[:1] == ("plugin_data",) else ("node", *known),)
