@@ -15,7 +15,7 @@ import yaml
 from oslo_config import cfg
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.text import enumeration, nearest, printable
+from ironic_rules.text import enumeration, misspelt, printable
 
 #: oslo.policy's default, which need not exist.
 _DEFAULT_FILE = "policy.yaml"
@@ -165,5 +165,5 @@ def _references(check: object) -> set[str]:
 
 
 def _question(name: str, known: Collection[str]) -> str:
-    similar = nearest(name, known)
+    similar = misspelt(name, known)
     return f" Is {similar} meant?" if similar else ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib.metadata
-import itertools
 import logging as std_logging
 import os
 import re
@@ -26,7 +25,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
-from ironic_rules.conf import arguments, unread, validation
+from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.context import RequestContext
 from ironic_rules.context import current as current_context
@@ -128,10 +127,9 @@ def _secrets(conf: cfg.ConfigOpts) -> Iterator[str]:
 
     In the files, those that a library registers later are known by their names.
     """
-    for sections in unread.parsed(conf):
-        for name, values in itertools.chain.from_iterable(options.items() for options in sections.values()):
-            if secrets.is_secret_key(name):
-                yield from (value for value in values if "://" not in value)
+    for options in sources.given(conf).values():
+        yield from (given.value for name, given in options.items()
+                    if secrets.is_secret_key(name) and "://" not in given.value)
     for info, group in conf._all_opt_infos():
         option = info["opt"]
         with contextlib.suppress(cfg.Error, ValueError):  # of a library, and never read

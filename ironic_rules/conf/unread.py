@@ -1,16 +1,17 @@
-"""Groups and options in the configuration files that nothing reads: mistyped, of an older version, or of Ironic."""
+"""Groups and options of the configuration that nothing reads: mistyped, of an older version, or of Ironic."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.conf import opts, pxe_filter
-from ironic_rules.text import nearest, printable
+from ironic_rules.conf import ironic_options, opts, pxe_filter, sources
+from ironic_rules.models import secrets
+from ironic_rules.text import misspelt, printable
 
 #: The entry points by which packages list their options, and those of libraries all of whose options processes read.
 _ENTRY_POINTS = "oslo.config.opts"
@@ -18,20 +19,27 @@ _LIBRARIES = frozenset({"keystonemiddleware.auth_token", "oslo.log", "oslo.polic
 #: Those of other libraries of OpenStack, which are installed because the service, or something else, requires them:
 #: processes read some of two of them (``opts.list_library_opts``), and none of oslo.middleware and others.
 _NOT_READ = ("oslo.", "keystonemiddleware.")
+#: A section that oslo.config takes for another one than [DEFAULT], though it ignores the case of all others.
+_NOT_DEFAULT = "default"
 #: Options of this group depend on the plug-in that one of them names.
 _KEYSTONE = "keystone_authtoken"
 #: Groups to which other packages than those libraries add nothing.
 _OWN_GROUPS = frozenset({group for group, _ in opts.list_opts()} - {"inspector", pxe_filter.GROUP.name})
+#: Group -> names of the service's own options.
+_OWN_NAMES = {group: {option.dest for option in options} for group, options in opts.list_opts()}
+#: Maximum number of characters of a value that a message quotes.
+_MAX_VALUE = 200
 
 
 def lines(conf: cfg.ConfigOpts) -> list[str]:
-    """Return one line for each group and option that no process of the service reads, with its file.
+    """Return one line for each group and option that no process of the service reads, with its file or variable.
 
     What other installed packages, such as those of hooks, list by the entry point ``oslo.config.opts`` counts as read.
 
     :param conf: with the service's own options registered, after the files have been read
     """
-    unread, known = _given(conf), _Known(conf)
+    given = sources.given(conf)
+    unread, known = {section: list(options) for section, options in given.items()}, _Known(conf)
     # Only for what is not known yet: loading the options of a library takes longer than to read all of the service's.
     for load in (None, _library_options, _other_options):
         if load is _other_options and set(unread) <= _OWN_GROUPS:
@@ -42,7 +50,29 @@ def lines(conf: cfg.ConfigOpts) -> list[str]:
                   if (rest := [name for name in names if not known.has(section, name)])}
         if not unread:
             break
-    return [line for section, names in unread.items() for line in _told(conf, section, names, known.by_group)]
+    files = sources.sections_of(conf)
+    return [line for section, names in unread.items()
+            for line in _told(section, {name: given[section][name].place for name in names}, known.by_group,
+                              files.get(section))]
+
+
+def unprotected(conf: cfg.ConfigOpts, groups: Collection[str] = ()) -> list[str]:
+    """Return one line for each option of Ironic that requests a protection and that no process reads, with its place.
+
+    A process that started without the protection would not be what the operator expects.
+
+    :param groups: only of these; empty: of all
+    """
+    found = []
+    for section, options in sources.given(conf).items():
+        group = section if section == "DEFAULT" else section.lower()
+        for name, given in options.items():
+            protection = ironic_options.PROTECTIONS.get((group, name.replace("-", "_")))
+            if protection is not None and protection.is_requested(given.value) and (not groups or group in groups):
+                value = printable(secrets.mask_text(given.value), _MAX_VALUE)
+                found.append(f"{given.place}: [{group}]{name} = {value}: no process reads this option. "
+                             f"{protection.instead} Then remove this option.")
+    return found
 
 
 class _Known:
@@ -71,27 +101,14 @@ class _Known:
             names.add((old.name or option.dest).replace("-", "_"))
 
     def has(self, section: str, name: str) -> bool:
+        if section == _NOT_DEFAULT:
+            return False
         group = section.lower()
         # What a package lists for [pxe_filter] is an option of each target, too, if there is a target of that name.
         base = pxe_filter.GROUP.name if group in self.by_group and group.startswith(f"{pxe_filter.GROUP.name}:") else ""
         dest = name.replace("-", "_")
         return dest in self.by_group.get(group, ()) or dest in self._listed.get(base, ()) or (
             group == _KEYSTONE and name in _keystone_options(self._conf))
-
-
-def _given(conf: cfg.ConfigOpts) -> dict[str, list[str]]:
-    """Return the names in the files by section, in their order."""
-    found: dict[str, dict[str, None]] = {}
-    # oslo.config has no other way to what it has read; the last file is its first.
-    for sections in reversed(parsed(conf)):
-        for section, options in sections.items():
-            found.setdefault(section, {}).update(dict.fromkeys(options))
-    return {section: list(names) for section, names in found.items()}
-
-
-def parsed(conf: cfg.ConfigOpts) -> list[dict[str, dict[str, Any]]]:
-    """Return what the files have: for each file, section -> option -> the texts of its values."""
-    return [] if conf._namespace is None else conf._namespace._parsed
 
 
 def _library_options() -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:
@@ -117,8 +134,7 @@ def _keystone_options(conf: cfg.ConfigOpts) -> frozenset[str]:
     except ImportError:
         return frozenset()
     options: list[Any] = list(loading.get_auth_common_conf_options())
-    groups = [sections.get(_KEYSTONE, {}) for sections in parsed(conf)]
-    for kind in {kind for group in groups for name in ("auth_type", "auth_plugin") for kind in group.get(name, ())}:
+    for kind in {kind for name in ("auth_type", "auth_plugin") for kind in sources.values_of(conf, _KEYSTONE, name)}:
         with contextlib.suppress(Exception):  # of any plug-in; the process that needs it reports it
             options += loading.get_auth_plugin_conf_options(kind)
     names = {option.dest for option in options} | {
@@ -126,24 +142,51 @@ def _keystone_options(conf: cfg.ConfigOpts) -> frozenset[str]:
     return frozenset(names)
 
 
-def _told(conf: cfg.ConfigOpts, section: str, names: list[str], known: Mapping[str, set[str]]) -> Iterator[str]:
-    files = {} if conf._namespace is None else conf._namespace._sections_to_file
-    file = printable(files.get(section, "command line"))
+def _told(section: str, places: Mapping[str, str], known: Mapping[str, set[str]],
+          file: str | None) -> Iterator[str]:
+    """Yield the lines of a section.
+
+    :param places: of the names that nothing reads
+    :param file: that of the section; None: only variables have the group
+    """
     group = f"[{printable(section, 64)}]"
-    of_group = known.get(section.lower())
+    of_group = known.get(section.lower()) if section != _NOT_DEFAULT else None
     base = section.partition(":")[0].lower()
-    if of_group is None and base == pxe_filter.GROUP.name:
-        yield f"{file}: {group}: no process reads this group; [{base}]targets does not have its name."
-        return
     if of_group is None:
-        # The groups of libraries resemble each other, and what one means is nothing for another.
-        similar = None if section.startswith("oslo_") else nearest(section, known)
-        yield f"{file}: {group}: no process reads this group{_question(f'[{similar}]' if similar else None)}"
+        place = file or next(iter(places.values()))
+        if base == pxe_filter.GROUP.name:
+            yield f"{place}: {group}: no process reads this group; [{base}]targets does not have its name."
+            return
+        renamed = {name: ironic_options.RENAMED[section.lower(), name] for name in places
+                   if (section.lower(), name) in ironic_options.RENAMED}
+        yield f"{place}: {group}: no process reads this group{_question(_similar_group(section, known))}"
+        yield from (f"{places[name]}: {group}{name}: here this is {other}." for name, other in renamed.items())
         return
-    for name in names:
-        similar = nearest(name, of_group)
-        yield (f"{file}: {group}{printable(name, 64)}: no process reads this option"
-               f"{_question(f'{group}{similar}' if similar else None)}")
+    for name, place in places.items():
+        yield f"{place}: {group}{printable(name, 64)}: no process reads this option{_hint(section, name, of_group)}"
+
+
+def _similar_group(section: str, known: Mapping[str, set[str]]) -> str | None:
+    if section == _NOT_DEFAULT:
+        return "[DEFAULT]"
+    # The groups of libraries resemble each other, and what one means is nothing for another.
+    if section.lower().startswith("oslo_") or section.lower() in ironic_options.GROUPS:
+        return None
+    similar = misspelt(section, known)
+    return f"[{'DEFAULT' if similar == 'default' else similar}]" if similar else None
+
+
+def _hint(section: str, name: str, of_group: Collection[str]) -> str:
+    """Return the end of a line: which other option may be meant, if it can be no other one."""
+    group, dest = section if section == "DEFAULT" else section.lower(), name.replace("-", "_")
+    if other := ironic_options.RENAMED.get((group, dest)):
+        return f"; here it is {other}."
+    if ironic_options.is_known(group, dest):
+        return "."
+    if similar := misspelt(name, of_group):
+        return _question(f"[{printable(section, 64)}]{similar}")
+    elsewhere = [own for own, names in _OWN_NAMES.items() if dest in names]
+    return _question(f"[{elsewhere[0]}]{dest}" if len(elsewhere) == 1 else None)
 
 
 def _question(similar: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from oslo_config import cfg, types
 
 from ironic_rules import entry_points
-from ironic_rules.conf import ironic_values, log_options, opts
+from ironic_rules.conf import ironic_values, log_options, opts, sources, unread
 from ironic_rules.conf.arguments import readable_files
 from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
 from ironic_rules.exceptions import ConfigurationError
@@ -67,7 +67,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
     if conductor:
         found += _heartbeats(values)
         found += _not_installed(values)
-    return [_line(conf, problem) for problem in found]
+    return [*(_line(conf, problem) for problem in found), *unread.unprotected(conf, groups)]
 
 
 def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str] | None) -> cfg.ConfigOpts:
@@ -192,7 +192,7 @@ def placed(conf: cfg.ConfigOpts, text: str) -> str:
     except cfg.Error:  # an option of another package's hook
         return text
     if place == _DEFAULT:
-        place = ", ".join(map(printable, conf.config_file or ())) or "no configuration file"
+        place = sources.read_files(conf)
     return f"{place}: {text}"
 
 
@@ -209,7 +209,12 @@ def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, s
         variable, variable_place = conf._env_driver.get(group_name, name, option)
         if variable_place is not None:
             raw, place = variable, variable_place
-    return option, raw, _DEFAULT if place is None else printable(place.detail) or "command line"
+    if place is None:
+        return option, raw, _DEFAULT
+    if place.location is cfg.Locations.user:
+        before = [(old.group or group, old.name or option.dest) for old in option.deprecated_opts]
+        return option, raw, sources.file_of(conf, [(group, option.dest), *before]) or printable(place.detail)
+    return option, raw, printable(place.detail) or "command line"
 
 
 def allowed(option: cfg.Opt) -> str:

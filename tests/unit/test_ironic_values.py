@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ironic_rules.conf import ironic_values, opts
+from ironic_rules.conf import ironic_options, ironic_values, opts
 from tests.unit.doc_extensions import extension
 
 TABLE = extension("ironic_values")
@@ -34,3 +34,31 @@ def test_the_defaults_of_the_page_are_those_of_the_options() -> None:
         default = OPTIONS[group, name].default
         value = ",".join(default) if isinstance(default, list) else str(default)
         assert text.lower() == value.lower(), (group, name)
+
+
+def test_every_protection_is_in_one_row() -> None:
+    found = [(option, advice) for options, advice in TABLE.protection_rows() for option in options]
+
+    assert len(found) == len(set(found))
+    assert set(found) == {(f"[{group}]{name}", protection.instead)
+                          for (group, name), protection in ironic_options.PROTECTIONS.items()}
+
+
+def test_what_nothing_reads_is_no_option() -> None:
+    of_ironic = {(group, name) for group, names in ironic_options.NAMES.items() for name in names}
+    library = {(group, option.dest) for group, options in opts.list_library_opts() for option in options}
+
+    assert OPTIONS.keys() | library >= {tuple(re.findall(r"\w+", other)) for other in ironic_options.RENAMED.values()}
+    assert of_ironic.isdisjoint(OPTIONS.keys() | library)
+    assert ironic_options.PROTECTIONS.keys().isdisjoint(OPTIONS.keys() | library)
+    assert ironic_options.RENAMED.keys().isdisjoint(OPTIONS.keys() | library)
+    assert {group for group, _ in OPTIONS}.isdisjoint(ironic_options.GROUPS)
+
+
+def test_advice_names_options_that_exist() -> None:
+    named = {found for protection in ironic_options.PROTECTIONS.values()
+             for found in re.findall(r"\[(\w+)\](\w+)", protection.instead)}
+
+    assert len(named) > 10
+    assert {(group, name) for group, name in named if group in {own for own, _ in OPTIONS}
+            and name != "transport_url"} - OPTIONS.keys() == set()

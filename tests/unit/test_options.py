@@ -91,4 +91,5 @@ def test_every_group_module_is_listed():
     present = {path.stem for path in Path(service_conf.__file__).parent.glob("*.py")}
 
     assert present - listed == {
-        "__init__", "arguments", "opts", "ironic_values", "log_options", "unread", "validation", "value_types"}
+        "__init__", "arguments", "opts", "ironic_options", "ironic_values", "log_options", "sources", "unread",
+        "validation", "value_types"}

@@ -1,6 +1,6 @@
 import pytest
 
-from ironic_rules.text import enumeration, is_storable, nearest, pointer_token, printable
+from ironic_rules.text import enumeration, is_storable, misspelt, nearest, pointer_token, printable
 
 
 def test_controls_become_escapes_and_letters_stay():
@@ -30,6 +30,13 @@ def test_a_token_of_a_pointer_is_escaped_and_bounded():
 @pytest.mark.parametrize(("name", "found"), [("physical_net", "physical-network"), ("zzz", None), ("p" * 65, None)])
 def test_the_nearest_name_is_told_whatever_the_hyphens(name, found):
     assert nearest(name, ["physical-network", "ports"]) == found
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    ("prot", "port"), ("por", None), ("Ports", "port"), ("enable-iu", "enable_ui"), ("enable_ssl_api", None),
+    ("verify_step", None), ("claen_step", "clean_step"), ("clean_step", None), ("p" * 65, None), ("", None)])
+def test_only_a_misspelling_is_told_what_is_meant(name, found):
+    assert misspelt(name, ["port", "enable_ui", "clean_step"]) == found
 
 
 @pytest.mark.parametrize(("text", "storable"), [("Straße", True), ("a\x00", False), ("\ud800", False)])

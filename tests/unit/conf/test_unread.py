@@ -9,7 +9,8 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.conf import unread
+from ironic_rules.conf import ironic_options, unread
+from ironic_rules.exceptions import ConfigurationError
 
 EVERYTHING_IS_READ = """\
 [DEFAULT]
@@ -62,14 +63,131 @@ def test_options_of_the_service_its_libraries_and_its_scopes_are_read(told):
     ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-1]\nzzz = 1\n",
      "[pxe_filter:rack-1]zzz: no process reads this option."),
     ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-1]\nsync_period = 1\n",
-     "[pxe_filter:rack-1]sync_period: no process reads this option."),
+     "[pxe_filter:rack-1]sync_period: no process reads this option. Is [pxe_filter]sync_period meant?"),
     ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-2]\nreload_after = 3000\n",
      "[pxe_filter:rack-2]: no process reads this group; [pxe_filter]targets does not have its name."),
     ("[api]\n\x1b[1m = 1\n", "[api]\\x1b[1m: no process reads this option."),
     ("[swift]\nregion_name = x\n", "[swift]: no process reads this group."),
+    ("[default]\ndebug = true\n", "[default]: no process reads this group. Is [DEFAULT] meant?"),
+    ("[DEFAULTS]\ndebug = true\n", "[DEFAULTS]: no process reads this group. Is [DEFAULT] meant?"),
+    ("[redfihs]\nauth_type = basic\n", "[redfihs]: no process reads this group. Is [redfish] meant?"),
+    # Options and groups of Ironic mean what they mean there.
+    ("[api]\nenable_ssl_api = false\n", "[api]enable_ssl_api: no process reads this option."),
+    ("[conductor]\nnode_history = false\n", "[conductor]node_history: no process reads this option."),
+    ("[agent]\ncommand_timeout = 60\n", "[agent]: no process reads this group."),
+    ("[pxe]\ntftp_root = /tftpboot\n", "[pxe]: no process reads this group."),
+    ("[api]\napi_workers = 4\n", "[api]api_workers: no process reads this option; here it is [api]workers."),
+    ("[conductor]\ndeploy_kernel = http://x\n",
+     "[conductor]deploy_kernel: no process reads this option; here it is [deploy]deploy_kernel."),
+    # A similar name of another meaning is not proposed, but the same name in another group is.
+    ("[api]\nenable_cors = true\n", "[api]enable_cors: no process reads this option."),
+    ("[DEFAULT]\nconnectoin = x\n", "[DEFAULT]connectoin: no process reads this option."),
+    ("[DEFAULT]\nhost_ip = 127.0.0.1\n",
+     "[DEFAULT]host_ip: no process reads this option. Is [api]host_ip meant?"),
+    ("[conductor]\nworkers_pol_size = 9\n",
+     "[conductor]workers_pol_size: no process reads this option. Is [conductor]workers_pool_size meant?"),
 ])
 def test_what_nothing_reads_is_named_with_what_may_be_meant(told, text, line):
     assert told(text) == [f"0.conf: {line}"]
+
+
+def test_a_group_whose_options_have_other_names_here_is_named_with_them(told):
+    assert told("[agent]\nstream_raw_images = true\ncommand_timeout = 1\n") == [
+        "0.conf: [agent]: no process reads this group.",
+        "0.conf: [agent]stream_raw_images: here this is [deploy]stream_raw_images."]
+
+
+def test_what_the_environment_sets_is_named_with_its_variable(told, monkeypatch):
+    monkeypatch.setenv("OS_API__PROT", "1")
+    monkeypatch.setenv("OS_API__PORT", "1")
+    monkeypatch.setenv("OS_DEFAULT__DEBUG", "true")
+    monkeypatch.setenv("OS_AUTH_URL", "http://192.0.2.1")
+    monkeypatch.setenv("OS_REDFIHS__AUTH_TYPE", "basic")
+
+    assert told("[DEFAULT]\n") == [
+        "OS_API__PROT: [api]prot: no process reads this option. Is [api]port meant?",
+        "OS_REDFIHS__AUTH_TYPE: [redfihs]: no process reads this group. Is [redfish] meant?"]
+
+
+def test_each_option_is_named_with_its_own_file_if_several_have_the_group(told):
+    assert told("[api]\nprot = 1\n[inspectr]\nhooks = x\n", "[api]\nport = 1\nthreds = 2\n[inspectr]\n") == [
+        "0.conf: [api]prot: no process reads this option. Is [api]port meant?",
+        "1.conf: [api]threds: no process reads this option. Is [api]threads meant?",
+        "1.conf: [inspectr]: no process reads this group. Is [inspector] meant?"]
+
+
+#: Of each option about security, a value that requests a protection, and one that does not.
+PROTECTIONS = {
+    **dict.fromkeys([
+        ("api", "enable_ssl_api"), ("DEFAULT", "use_ssl"), ("audit", "enabled"), ("json_rpc", "use_ssl"),
+        ("agent", "require_tls"), ("conductor", "conductor_always_validates_images"),
+        ("conductor", "disable_support_for_checksum_files"), ("firewall", "manage_firewall")], ("true", "false")),
+    **dict.fromkeys([
+        ("DEFAULT", "ssl_cert_path"), ("DEFAULT", "ssl_key_path"), ("DEFAULT", "listen_unix_socket"),
+        ("ssl", "ca_file"), ("ssl", "cert_file"), ("ssl", "key_file"), ("ssl", "version"), ("ssl", "ciphers"),
+        ("api", "unix_socket"), ("healthcheck", "allowed_source_ranges"), ("json_rpc", "allowed_roles"),
+        ("json_rpc", "unix_socket"), ("agent", "api_ca_file"), ("iptables", "dnsmasq_interface"),
+        ("dnsmasq_pxe_filter", "dhcp_hostsdir")], ("/a/path", "")),
+    **dict.fromkeys([("agent", "verify_ca"), ("DEFAULT", "webserver_verify_ca"), ("redfish", "verify_ca")],
+                    ("/etc/ssl/own.pem", "True")),
+    ("json_rpc", "auth_strategy"): ("http_basic", "noauth"),
+    ("conductor", "permitted_image_formats"): ("raw", "raw,gpt,qcow2,iso"),
+    ("conductor", "disallowed_deployment_boot_modes"): ("bios", ""),
+    ("conductor", "automated_cleaning_step_source"): ("runbook", "autogenerated"),
+    ("conductor", "verify_step_priority_override"): ("management.clear_job_queue:10", "management.clear_job_queue:0"),
+    ("conductor", "allow_deleting_available_nodes"): ("false", "true"),
+    ("conductor", "max_concurrent_deploy"): ("20", "250"),
+    ("conductor", "max_concurrent_clean"): ("20", "50"),
+    ("pxe_filter", "driver"): ("iptables", "noop"),
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def written(values) -> str:
+        file = tmp_path / "service.conf"
+        file.write_text("".join(f"[{group}]\n{name} = {value}\n" for (group, name), value in values.items()))
+        return str(file)
+
+    return written
+
+
+def test_every_option_that_requests_a_protection_refuses_the_start(written):
+    file = written({option: value for option, (value, _) in PROTECTIONS.items()})
+    with pytest.raises(ConfigurationError) as refused:
+        service.prepare_config([], config_files=[file])
+
+    told = str(refused.value).splitlines()
+    assert PROTECTIONS.keys() == ironic_options.PROTECTIONS.keys()
+    assert sorted(line.partition(" no process")[0] for line in told) == sorted(
+        f"{file}: [{group}]{name} = {value}:" for (group, name), (value, _) in PROTECTIONS.items())
+    assert all(line.endswith("Then remove this option.") for line in told)
+
+
+def test_one_with_a_value_that_changes_nothing_is_a_warning(written):
+    file = written({option: value for option, (_, value) in PROTECTIONS.items()})
+    conf = service.prepare_config([], config_files=[file])
+
+    assert len(unread.lines(conf)) >= len({group for group, _ in PROTECTIONS})
+
+
+def test_the_last_value_counts_and_a_variable_before_it(written, tmp_path, monkeypatch):
+    file = written({("api", "enable_ssl_api"): "true"})
+    other = tmp_path / "other.conf"
+    other.write_text("[api]\nenable_ssl_api = false\n")
+    assert service.prepare_config([], config_files=[file, str(other)]).api.port
+
+    monkeypatch.setenv("OS_API__ENABLE_SSL_API", "true")
+    with pytest.raises(ConfigurationError, match=r"^OS_API__ENABLE_SSL_API: \[api\]enable_ssl_api = true: no process"):
+        service.prepare_config([], config_files=[file, str(other)])
+
+
+def test_a_reload_does_not_take_a_file_that_requests_a_protection(written, tmp_path):
+    conf = service.prepare_config([], config_files=[written({("api", "port"): "1"})])
+    written({("agent", "require_tls"): "true"})
+
+    with pytest.raises(ConfigurationError, match=r"\[agent\]require_tls = true: no process reads this option"):
+        service.reload_config(conf)
 
 
 def test_what_installed_libraries_list_and_the_service_does_not_use_is_named(told):
