@@ -11,6 +11,7 @@ from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.text import enumeration
 
 Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -27,6 +28,26 @@ def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, 
                 into = known.setdefault(kind, {"enabled": [], "default": offer["default"]})
                 into["enabled"].extend(name for name in offer["enabled"] if name not in into["enabled"])
     return merged
+
+
+def of_group(offered: Mapping[str | None, Description], group: str, driver: str) -> Description:
+    """Return what the conductors of a group offer.
+
+    :param offered: by the names of the groups with live conductors, and what all of them together offer under None
+    :raises DriverNotFound: 400, no conductor of the group is alive, or none of them offers the driver
+    """
+    groups = sorted(name for name in offered if name is not None)
+    if group not in groups:
+        raise DriverNotFound(f"No conductor {_named(group)} is alive that could support the hardware type {driver}; "
+                             f"conductors are alive {enumeration([_named(name) for name in groups])}.", driver=driver)
+    if driver not in offered[group]:
+        raise DriverNotFound(f"No conductor {_named(group)} supports the hardware type {driver}; supported are "
+                             f"{enumeration(sorted(offered[group]))}.", driver=driver)
+    return offered[group]
+
+
+def _named(group: str) -> str:
+    return f"in the group {group}" if group else "without a group"
 
 
 def choose_interfaces(hardware_types: Description, driver: str, requested: Mapping[str, str | None]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 
 from ironic_rules.db import conductors
 from ironic_rules.models.nodes import INTERFACES
+from tests.functional.whole import fault
 
 from .conftest import FAKE_HARDWARE, at
 
@@ -292,3 +293,17 @@ def test_no_node_is_above_itself_or_of_another_owner_and_none_is_deleted_before_
     patch(node, replace("/parent_node", None))
     for name in ("above", node.uuid):
         app.delete(f"/v1/nodes/{name}")
+
+
+def test_a_group_without_conductors_is_named_with_those_that_have_some(db, patch, node):
+    reply = patch(node, replace("/conductor_group", "Rack-9"))
+    db.write(lambda conn: conductors.register(conn, "conductor-2", "rack-1", {}, "run"))
+    with_others = patch(node, replace("/conductor_group", "rack-9"))
+    without_driver = patch(node, replace("/conductor_group", "rack-1"))
+
+    assert (reply.status_int, with_others.status_int, without_driver.status_int) == (400, 400, 400)
+    assert fault(reply) == ("No conductor in the group rack-9 is alive that could support the hardware type "
+                            "fake-hardware; conductors are alive without a group.")
+    assert fault(with_others).endswith("conductors are alive without a group, in the group rack-1.")
+    assert fault(without_driver) == ("No conductor in the group rack-1 supports the hardware type fake-hardware; "
+                                     "supported are none.")

@@ -188,7 +188,7 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
     offered = pecan.request.offered_steps.interfaces(conn)
     if not offered:
         raise NoValidHost
-    return selection.choose_interfaces(offered.get(group, {}), driver, requested)
+    return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)
 
 
 def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
