@@ -36,6 +36,8 @@ A class represents a situation; its keyword arguments are the facts, which are f
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -626,6 +628,31 @@ class ConfigurationError(IronicRulesError):
     """The configuration is invalid; the process does not start."""
 
     message = "Invalid configuration."
+
+
+def cannot_listen(said: str, host_option: str, port_option: str, error: Exception) -> ConfigurationError:
+    """Return the error for an address on which a process cannot listen.
+
+    :param said: begins with what does not work, and has the address
+    :param host_option: the option that has the address, as [group]name;  port_option: that of the port
+    """
+    # cheroot's own error has those of all addresses in its text only.
+    number = next(map(int, re.findall(r"\[Errno (-?\d+)\]", str(error))), 0)
+    if number < 0:  # of getaddrinfo(3)
+        return ConfigurationError(f"{host_option}: {said}: there is no such host: correct the name, or set an address.")
+    if number == errno.EADDRNOTAVAIL:
+        return ConfigurationError(f"{host_option}: {said}: no interface of this machine has the address: set one that "
+                                  "an interface has.")
+    reason = _PORTS.get(number, f"{error}: set another port or address")
+    return ConfigurationError(f"{port_option}: {said}: {reason}.")
+
+
+#: errno -> why a port cannot be used, and what to do.
+_PORTS = {
+    errno.EADDRINUSE: "it is in use: end the process that uses it, or set another port",
+    errno.EACCES: "this user may not use it: set one of at least 1024",
+}
+
 
 
 def http_errors() -> dict[str, type[IronicRulesError]]:

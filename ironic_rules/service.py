@@ -29,7 +29,7 @@ from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.context import RequestContext
 from ironic_rules.context import current as current_context
-from ironic_rules.db import clock, conductors, migration
+from ironic_rules.db import clock, conductors, migration, unusable
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import known_secrets, secrets, states
@@ -57,7 +57,9 @@ PROJECT = "ironic-rules"
 #: Maximum number of groups and options that nothing reads, and that are logged at the start.
 _MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
-          "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING")
+          "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING",
+          # Tracebacks of errors that it converts and raises again; who handles these logs them.
+          "oslo_db.sqlalchemy.exc_filters=CRITICAL")
 
 #: Seconds between two statements that a log cannot be written.
 _UNWRITTEN_S = 3600.0
@@ -97,9 +99,13 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
 
     def check(conf: cfg.ConfigOpts) -> None:
         if not groups:
-            with contextlib.suppress(messaging.InvalidTransportURL):  # creating the transport reports it
+            with contextlib.suppress(messaging.InvalidTransportURL, ValueError):  # which is one of the problems
                 rpc_transport.register_opts(conf, memory.DEFAULT_URL if one_process else None)
         found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
+        if not groups and (reason := rpc_transport.problem_of(conf)):
+            found.append(validation.told(conf, "DEFAULT", "transport_url", reason))
+        if conf.database.connection and (reason := unusable.problem_of(conf.database.connection)):
+            found.append(validation.told(conf, "database", "connection", reason))
         if conductor:
             found += _hook_problems(conf)
         if found:
@@ -142,6 +148,11 @@ def _secrets(conf: cfg.ConfigOpts) -> Iterator[str]:
 def placed(text: str) -> str:
     """Return a text that begins with ``[group]name`` after the file that has the option, in what was read last."""
     return validation.placed(_prepared[-1], text) if _prepared else text
+
+
+def explained(error: BaseException) -> str:
+    """Return a text about an error of the database, with the file that sets the connection."""
+    return placed(unusable.explained(error, _prepared[-1].database.connection if _prepared else None))
 
 
 def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
@@ -203,7 +214,7 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     except Exception as exc:  # also of what the file of log_config_append evaluates
         raise _not_set_up(conf, exc) from exc
     _prepare_handlers()
-    found = unread.lines(conf)
+    found = [*unread.repeated(conf), *unread.lines(conf)]
     for line in found[:_MAX_UNREAD]:
         LOG.warning("%s", line)
     if len(found) > _MAX_UNREAD:
@@ -370,7 +381,9 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
     try:
         os.makedirs(conf.state_path, mode=0o750, exist_ok=True)
     except OSError as exc:
-        raise exceptions.ConfigurationError(f"The state folder cannot be made: {exc}") from exc
+        raise exceptions.ConfigurationError(
+            f"[DEFAULT]state_path: the state folder {printable(conf.state_path)} cannot be made: {exc.strerror}: set "
+            "another one, or --state-dir.") from exc
     path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
@@ -384,6 +397,7 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     :raises ConfigurationError: no connection is configured, the schema is not the current one, or it is that of a newer
         version or of another program
     """
+    _prepared.append(conf)  # upgrade check reads the files itself
     if not conf.database.connection:
         raise exceptions.ConfigurationError("[database]connection is not set.")
     db = Database(conf)
@@ -547,7 +561,7 @@ def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:
         from ironic_rules.metrics import exporter, exposition
 
         page = exposition.page_of(exposition.NumbersCollector(numbers), "metrics_port")
-        exporter.serve(page, options.metrics_host, port or options.metrics_port)
+        exporter.serve(page, options.metrics_host, port or options.metrics_port, options._group.name)
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,

@@ -11,6 +11,7 @@ Routes that are declared public need no credentials; an unknown path needs them.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from oslo_config import cfg
@@ -18,8 +19,11 @@ from oslo_log import log as logging
 
 from ironic_rules import policy
 from ironic_rules.api.own_names import is_loopback
+from ironic_rules.conf import sources
 from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policy import ADMIN_STRATEGIES
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 _ANY_NAME = ("By DNS rebinding, so is every web page in a browser of such a client: set [api]allowed_hosts to the "
@@ -31,7 +35,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
 
     The libraries are imported here because most installations need none of them.
 
-    :raises ConfigurationError: the user file cannot be read, or the policy files cannot be used
+    :raises ConfigurationError: the user file, the policy files or the identity service cannot be used
     """
     if conf.auth_strategy == "noauth":
         return app
@@ -40,9 +44,8 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
         checked: Any = BasicAuth(app, conf.http_basic_auth_user_file, conf.api.threads,
                                  conf.http_basic_max_checks)
     else:
-        from keystonemiddleware import auth_token
         policy.enforcer(conf)
-        checked = auth_token.AuthProtocol(app, {"oslo_config_config": conf})
+        checked = _keystone(app, conf)
 
     def authenticate(environ: dict[str, Any], start_response: Any) -> Any:
         controller = environ["ironic_rules.found"].controller
@@ -51,6 +54,36 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
         return (app if public else checked)(environ, start_response)
 
     return authenticate
+
+
+def _keystone(app: Any, conf: cfg.ConfigOpts) -> Any:
+    """Return ``app`` behind keystonemiddleware.
+
+    :raises ConfigurationError: ``[keystone_authtoken]`` does not have what the identity service needs
+    """
+    from keystoneauth1 import exceptions as keystone_errors
+    from keystonemiddleware import auth_token
+
+    try:
+        checked = auth_token.AuthProtocol(app, {"oslo_config_config": conf})
+    except keystone_errors.NoMatchingPlugin as exc:
+        raise ConfigurationError(f"[keystone_authtoken]auth_type: {printable(exc)}; as a rule, password or "
+                                 "v3applicationcredential is required.") from exc
+    except keystone_errors.MissingRequiredOptions as exc:
+        missing = enumeration([option.dest for option in exc.options])
+        raise ConfigurationError(f"[keystone_authtoken]auth_type: with this plug-in, these options of the group are "
+                                 f"required: {missing}.") from exc
+    # The middleware has registered its options. Without a plug-in it starts nevertheless.
+    options = conf.keystone_authtoken if "keystone_authtoken" in conf else None
+    if options is not None and not (options.auth_type or options.auth_section):
+        raise ConfigurationError("[keystone_authtoken]auth_type is not set: with auth_strategy = keystone, no token "
+                                 "could be checked. Set it and the options of that plug-in, or another auth_strategy.")
+    given = sources.given(conf).get("keystone_authtoken", {})
+    for name in ("cafile", "certfile", "keyfile"):
+        if name in given and given[name].value and not os.access(given[name].value, os.R_OK):
+            raise ConfigurationError(f"[keystone_authtoken]{name}: {printable(given[name].value)} cannot be read: "
+                                     "correct the path, or give the file to the user of this process.")
+    return checked
 
 
 def warn_if_open(conf: cfg.ConfigOpts) -> str:

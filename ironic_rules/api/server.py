@@ -16,7 +16,7 @@ from oslo_config import cfg
 
 from ironic_rules.api.front import Connection, Front, Limits
 from ironic_rules.api.turns import Turns
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import ConfigurationError, cannot_listen
 from ironic_rules.inspection.refusals import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
@@ -178,7 +178,7 @@ class ApiServer:
         try:
             self._server.prepare()
         except OSError as exc:
-            raise ConfigurationError(f"Cannot listen on {self._host}, port {self._server.bind_addr[1]}: {exc}") from exc
+            raise _cannot_listen(self._host, self._server.bind_addr[1], exc) from exc
         self._thread.start()
 
     def is_answering(self) -> bool:
@@ -217,8 +217,12 @@ def listen(conf: cfg.ConfigOpts) -> socket.socket:
         found.bind(address)
         found.listen(_BACKLOG)
     except OSError as exc:
-        raise ConfigurationError(f"Cannot listen on {address[0]}, port {address[1]}: {exc}") from exc
+        raise _cannot_listen(*address, exc) from exc
     return found
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
+    return cannot_listen(f"Cannot listen on {host}, port {port}", "[api]host_ip", "[api]port", error)
 
 
 def _allow_files(number: int) -> None:

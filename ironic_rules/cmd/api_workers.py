@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.api import auth, server
-from ironic_rules.cmd import workers
+from ironic_rules.cmd import lifecycle, workers
 from ironic_rules.rpc import transport as rpc_transport
 
 #: Seconds that a process needs at most to end.
@@ -51,6 +51,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     db = service.make_database(conf)
     transport = rpc_transport.get_transport(conf)
     service.make_wsgi_app(conf, db, transport)
+    lifecycle.reach_broker(transport, conf)
     transport.cleanup()
     db.dispose()  # connections are not shared with the processes
     auth.warn_if_open(conf)

@@ -29,9 +29,10 @@ def _run(argv: Sequence[str]) -> int:
 def _work(conf: cfg.ConfigOpts) -> int:
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
+    transport = rpc_transport.get_transport(conf)
     numbers = Numbers()
-    conductor = service.make_conductor_service(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop,
-                                               numbers=numbers)
+    conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, numbers=numbers)
+    lifecycle.reach_broker(transport, conf)
     service.serve_metrics(numbers, conf.conductor)
     try:
         conductor.start()
@@ -42,7 +43,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
         systemd.tell("STOPPING=1")
     finally:
         conductor.stop()
-    lifecycle.exit_now(1 if conductor.is_displaced else 0)
+    lifecycle.end_of_conductor(conf, is_displaced=conductor.is_displaced)
     return 0
 
 

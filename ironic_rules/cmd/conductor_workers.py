@@ -13,7 +13,7 @@ from cotyledon.types import WorkerId
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.cmd import workers
+from ironic_rules.cmd import lifecycle, workers
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -54,7 +54,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
     db = service.make_database(conf)
     service.make_conductor(conf, db)
-    rpc_transport.get_transport(conf).cleanup()
+    transport = rpc_transport.get_transport(conf)
+    lifecycle.reach_broker(transport, conf)
+    transport.cleanup()
     db.dispose()  # connections are not shared with the processes
     grace_s = max(conf.conductor.shutdown_grace, 1)
     workers.make_manager(ConductorProcess, conf.conductor.workers, grace_s, conf).run()

@@ -78,9 +78,13 @@ def _reached(conf: cfg.ConfigOpts) -> sa.Engine:
         except db_exc.DBConnectionError as exc:
             if time.monotonic() - began + _RETRY_S > conf.cli_timeout:
                 raise ConfigurationError(f"[database]connection: the server cannot be reached, for {conf.cli_timeout} "
-                                         f"seconds (--timeout): {lifecycle.refusal(exc)}") from exc
-            LOG.warning("The database cannot be reached; waiting for it: %s", lifecycle.refusal(exc))
+                                         f"seconds (--timeout): {_first_line(exc)}") from exc
+            LOG.warning("The database cannot be reached; waiting for it: %s", _first_line(exc))
             time.sleep(_RETRY_S)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]  # the statement and advice follow
 
 
 def _probe(conf: cfg.ConfigOpts, limit_s: int) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
+import logging as std_logging
 import os
 import signal
 import sys
@@ -22,7 +23,8 @@ from oslo_log import log as logging
 from ironic_rules import service
 from ironic_rules.cmd import output
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
-from ironic_rules.text import installation_of
+from ironic_rules.rpc import transport as rpc_transport
+from ironic_rules.text import installation_of, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -158,7 +160,8 @@ def lock_folder(path: str) -> IO[str]:
     try:
         file = open(os.path.join(path, "lock"), "a", encoding="utf-8")  # noqa: SIM115  (stays open)
     except OSError as exc:
-        raise ConfigurationError(f"Cannot write into {path}: {exc}") from exc
+        raise ConfigurationError(f"[DEFAULT]state_path: Cannot write into {path}: {exc.strerror}: give the folder to "
+                                 "the user of this process, or set another one.") from exc
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -181,7 +184,7 @@ def refusal(exc: Exception) -> str:
     :raises ModuleNotFoundError: ``exc`` itself, if no configuration needs the module: this is a bug
     """
     if isinstance(exc, db_exc.DBError | sa.exc.SQLAlchemyError):
-        return str(exc).splitlines()[0]  # the statement and advice follow
+        return service.explained(exc)
     if isinstance(exc, OSError) and exc.filename:
         return f"{exc.filename}: {exc.strerror}"
     if isinstance(exc, ModuleNotFoundError):
@@ -194,10 +197,35 @@ def refusal(exc: Exception) -> str:
     return "\n".join(service.placed(line) for line in str(exc).splitlines())
 
 
+def warn(text: str) -> None:
+    """Log a warning, and print it where the log is not seen."""
+    LOG.warning("%s", text)
+    if not _is_log_seen():
+        print(f"WARNING: {text}", file=sys.stderr, flush=True)
+
+
+def end_of_conductor(conf: cfg.ConfigOpts, *, is_displaced: bool) -> None:
+    """Exit, with status 1 and a line on standard error if another process has taken over the name of this conductor."""
+    if is_displaced and not _is_log_seen():  # the log has it
+        print(service.placed(f"[DEFAULT]host: another process has registered as conductor {conf.host}, so this one "
+                             "ends: give each conductor a host of its own."), file=sys.stderr)
+    exit_now(1 if is_displaced else 0)
+
+
+def reach_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> None:
+    """Warn if RabbitMQ cannot be reached now. The process waits for it.
+
+    :raises ConfigurationError: RabbitMQ refuses what ``transport_url`` says
+    """
+    if (away := rpc_transport.check_broker(transport, conf)) is not None:
+        warn(service.placed(away))
+
+
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Return the command's exit status; an error that prevents it from running is printed, status 2.
 
-    An error is one line, except that each option with an invalid value has a line of its own.
+    An error is one line, except that each option with an invalid value has a line of its own. The log has the same
+    lines if it has been opened. Any other error is a bug: the log has its traceback, standard error one line.
 
     A process that is interrupted during start-up exits at once, with status 0.
     """
@@ -205,10 +233,34 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
     try:
         return output.written(name, lambda: command(sys.argv[1:] if argv is None else argv))
     except REFUSALS as exc:
-        for line in refusal(exc).splitlines():
-            print(f"{name}: {line}", file=sys.stderr)
-        return 2
+        try:
+            lines = refusal(exc).splitlines()
+        except ModuleNotFoundError:
+            _report_bug(name, exc)
+            raise
     except Interrupted:
         print(f"{name}: stopped while it was starting", file=sys.stderr)
         exit_now()
         return 0
+    except Exception as exc:  # a bug, whose traceback is logged
+        _report_bug(name, exc)
+        raise
+    for line in lines:  # here, since oslo.log adds to a line the error that is being handled
+        print(f"{name}: {line}", file=sys.stderr)
+        if not _is_log_seen():
+            LOG.error("%s", line)
+    return 2
+
+
+def _report_bug(name: str, exc: Exception) -> None:
+    """Print one line about an error whose traceback is logged next, if the log is a file."""
+    if std_logging.root.handlers and not _is_log_seen():
+        print(f"{name}: unexpected error {type(exc).__name__}: {printable(exc)}; the log has the details.",
+              file=sys.stderr)
+
+
+def _is_log_seen() -> bool:
+    """Return whether lines of the log are seen where the output of the process is, or there is no log yet."""
+    handlers = std_logging.root.handlers
+    # Without a file, oslo.log writes to standard output.
+    return not handlers or any(output.is_standard(getattr(handler, "stream", None)) for handler in handlers)

@@ -30,6 +30,12 @@ def written(name: str, command: Callable[[], int]) -> int:
     return status
 
 
+def is_standard(stream: object) -> bool:
+    """Return whether a stream is standard output or standard error."""
+    inner = stream._stream if isinstance(stream, _Output) else stream
+    return inner is not None and any(inner is one or stream is one for one in (sys.stdout, sys.stderr))
+
+
 def discard(output: Any) -> None:
     """Drop what was not written, and what follows: the interpreter flushes once more when it ends."""
     with contextlib.suppress(OSError):

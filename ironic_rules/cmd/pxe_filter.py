@@ -11,10 +11,13 @@ from oslo_db import exception as db_exc
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle, output, systemd
 from ironic_rules.db.session import Database
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.pxe_filter import metrics, patience, report
 from ironic_rules.pxe_filter import settings as filter_settings
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
+from ironic_rules.rpc import transport as rpc_transport
 
 _CLI_OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and exit."),
@@ -70,6 +73,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     filter_service = _made(conf)
     if conf.pxe_filter.metrics_port:
         metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
+    _warn_without_messages(conf)
     filter_service.start()
     print(f"ironic-pxe-filter {conf.host} is running", flush=True)
     systemd.tell("READY=1")
@@ -89,7 +93,21 @@ def _made(conf: cfg.ConfigOpts) -> FilterService:
     conf.set_override("max_retries", 0, group="database")
     return patience.eventually(
         lambda: service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0),
-        db_exc.DBConnectionError)
+        db_exc.DBConnectionError, lambda text: lifecycle.warn(service.placed(f"[database]connection: {text}")))
+
+
+def _warn_without_messages(conf: cfg.ConfigOpts) -> None:
+    """Warn if RabbitMQ refuses the filter, which then reads changes from the database only. No reason to end."""
+    if pxe_filter_rpc.is_local(conf):
+        return
+    transport = rpc_transport.get_transport(conf)
+    try:
+        lifecycle.reach_broker(transport, conf)
+    except ConfigurationError as exc:
+        lifecycle.warn(f"{service.placed(str(exc))} The filter gets no messages, and reads the database every "
+                       f"{conf.pxe_filter.sync_period} seconds.")
+    finally:
+        transport.cleanup()
 
 
 def _alive() -> None:

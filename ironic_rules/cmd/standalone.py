@@ -77,6 +77,7 @@ def _run(argv: Sequence[str]) -> int:
     lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
+    lifecycle.reach_broker(transport, conf)
     rules = rule_settings.prepare(conf, db)
     numbers = Numbers()
     api = service.make_api(conf, db, transport, rules, numbers)
@@ -103,7 +104,7 @@ def _run(argv: Sequence[str]) -> int:
         lock.close()
     print("ironic-rules has stopped." if finished else
           "ironic-rules has stopped; unfinished work is stored and continues at the next start.")
-    lifecycle.exit_now(1 if conductor.is_displaced else 0)
+    lifecycle.end_of_conductor(conf, is_displaced=conductor.is_displaced)
     return 0
 
 

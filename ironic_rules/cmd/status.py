@@ -96,7 +96,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return "all values are valid"
 
     def _unread(self) -> str:
-        if found := unread.lines(self._conf):
+        if found := [*unread.repeated(self._conf), *unread.lines(self._conf)]:
             raise ConfigurationError("\n".join(found))
         return "none"
 

@@ -16,6 +16,14 @@ from oslo_config import cfg
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import printable
 
+#: oslo.config's reason why a line cannot be parsed -> what to do.
+_HINTS = {
+    "Unexpected continuation line": ", since only the lines after an option may be indented: remove the indentation",
+    "Section must be started before assignment": ": write [DEFAULT] or another section before the first option",
+    "No ':' or '=' found in assignment": ": write OPTION = VALUE, or # before a comment",
+    "Invalid section (must end with ])": ": write [SECTION] alone in its line",
+}
+
 
 class WrongArguments(Exception):
     """The arguments cannot be used, or a file has a wrong value of an option that is an argument, too."""
@@ -67,13 +75,35 @@ def readable_files() -> Iterator[None]:
     try:
         yield
     except cfg.ConfigFilesNotFoundError as exc:
-        raise ConfigurationError(str(exc)) from exc
+        raise ConfigurationError("\n".join(
+            f"{printable(file)}: there is no such configuration file." for file in exc.config_files)) from exc
+    except cfg.ConfigFilesPermissionDeniedError as exc:
+        raise ConfigurationError("\n".join(
+            f"{printable(file)}: this user may not read the configuration file." for file in exc.config_files)
+        ) from exc
+    except cfg.ConfigDirNotFoundError as exc:
+        raise ConfigurationError(f"{printable(exc.config_dir)}: there is no such folder of configuration files."
+                                 ) from exc
+    except cfg.ConfigFileParseError as exc:
+        raise ConfigurationError(_not_parsed(exc)) from exc
     except OSError as exc:
         if exc.filename is None:
             raise
         raise ConfigurationError(f"{printable(exc.filename)}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise ConfigurationError(_not_text(exc)) from exc
+
+
+def _not_parsed(error: cfg.ConfigFileParseError) -> str:
+    """Return which line of a file is wrong, and what may be meant."""
+    cause = error.__context__
+    if not isinstance(cause, cfg.ParseError):
+        return printable(error)
+    place, line = f"{printable(error.config_file)}, line {cause.lineno}", str(cause.line or "")
+    if line.startswith("\ufeff"):
+        return f"{place}: the file begins with a byte order mark: save it as UTF-8 without one."
+    hint = _HINTS.get(cause.msg, "")
+    return f"{place}: {cause.msg}{f': {printable(line, 200)!r}' if line else ''}{hint}."
 
 
 def _not_text(error: UnicodeDecodeError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import ConductorGroup
+from ironic_rules.conf.value_types import ConductorGroup, Folder
 from ironic_rules.models.steps import MAX_PRIORITY
 
 #: The releases that conductors of this one can run beside, this one included: the first two numbers of each.
@@ -81,7 +81,7 @@ OPTS: list[cfg.Opt] = [
                     "one starts, and by ironic-rules-status upgrade check."),
     cfg.IntOpt("power_state_change_timeout", default=60, min=2,
                help="Seconds that a machine may take to reach the requested power state."),
-    cfg.ListOpt("file_url_allowed_paths", default=[],
+    cfg.ListOpt("file_url_allowed_paths", default=[], item_type=Folder(),
                 help="Folders of which files may be deployed as images with file:/// URLs; they are served to machines "
                      "through [deploy]http_root. Empty: none."),
     cfg.IntOpt("soft_power_off_timeout", default=600, min=2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HttpUrl, IpNetwork
+from ironic_rules.conf.value_types import HttpUrl, ImageUrl, IpNetwork
 from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks, and the web server from which machines load them.")
@@ -17,10 +17,12 @@ OPTS: list[cfg.Opt] = [
             help="Root URL of the API that is passed to ramdisks booted from virtual media, for machines that reach "
                  "the API by another address than those that boot over the network. Used where "
                  "[inspector]callback_endpoint_override is not set. Default: [api]public_endpoint."),
-    cfg.StrOpt("deploy_kernel", help="URL of the ramdisk's kernel, for nodes without driver_info/deploy_kernel."),
-    cfg.StrOpt("deploy_ramdisk", help="URL of the ramdisk, for nodes without driver_info/deploy_ramdisk."),
-    cfg.StrOpt("deploy_iso", help="URL of a bootable ISO image with the ramdisk, for nodes without "
-                                  "driver_info/deploy_iso."),
+    cfg.Opt("deploy_kernel", type=ImageUrl(),
+            help="URL of the ramdisk's kernel, for nodes without driver_info/deploy_kernel."),
+    cfg.Opt("deploy_ramdisk", type=ImageUrl(),
+            help="URL of the ramdisk, for nodes without driver_info/deploy_ramdisk."),
+    cfg.Opt("deploy_iso", type=ImageUrl(),
+            help="URL of a bootable ISO image with the ramdisk, for nodes without driver_info/deploy_iso."),
     cfg.BoolOpt("power_off_after_deploy_failure", default=True,
                 help="Power off a machine when its deployment has failed. Set to false to debug failures."),
     cfg.StrOpt("default_boot_mode", default="uefi", choices=["uefi", "bios"],

@@ -53,6 +53,16 @@ def values_of(conf: cfg.ConfigOpts, section: str, name: str) -> list[str]:
     return [value for _, sections in _read(conf) for value in sections.get(section, {}).get(name, ())]
 
 
+def repeated(conf: cfg.ConfigOpts) -> dict[tuple[str, str], list[str]]:
+    """Return the files that have an option more than once, by section and name, with one entry for each time."""
+    found = {}
+    for place, sections in reversed(_read(conf)):
+        for section, options in sections.items():
+            found.update({(section, name): [place] * len(values)
+                          for name, values in options.items() if len(values) > 1})
+    return found
+
+
 def file_of(conf: cfg.ConfigOpts, names: Collection[tuple[str, str]]) -> str | None:
     """Return the file with the value that counts of an option.
 

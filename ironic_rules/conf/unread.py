@@ -56,6 +56,14 @@ def lines(conf: cfg.ConfigOpts) -> list[str]:
                               files.get(section))]
 
 
+def repeated(conf: cfg.ConfigOpts) -> list[str]:
+    """Return one line for each option that a file has several times, and of which only the last value counts."""
+    several = {("DEFAULT" if group is None else group.name, info["opt"].dest)
+               for info, group in conf._all_opt_infos() if info["opt"].multi}
+    return [f"{places[0]}: [{printable(section, 64)}]{printable(name, 64)} is set {len(places)} times; the last value "
+            "counts." for (section, name), places in sources.repeated(conf).items() if (section, name) not in several]
+
+
 def unprotected(conf: cfg.ConfigOpts, groups: Collection[str] = ()) -> list[str]:
     """Return one line for each option of Ironic that requests a protection and that no process reads, with its place.
 

@@ -70,6 +70,11 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
     return [*(_line(conf, problem) for problem in found), *unread.unprotected(conf, groups)]
 
 
+def told(conf: cfg.ConfigOpts, group: str, name: str, reason: str) -> str:
+    """Return the line about an option whose value has another problem than its type."""
+    return _line(conf, Problem(group, name, reason))
+
+
 def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str] | None) -> cfg.ConfigOpts:
     """Return the configuration of the same files without arguments, for one that cannot be read.
 
@@ -113,6 +118,12 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
         except (ValueError, cfg.ConfigSourceValueError) as exc:
             # oslo.config's own text does not name the group, and says the place in its own way.
             yield Problem(name, option.dest, allowed(option) or printable(exc.__context__ or exc).rstrip("."))
+        except cfg.NoSuchOptError as exc:
+            missing = _innermost(exc)
+            # A default that refers to another option fails with that one, which has a line of its own.
+            if _given(conf, name, option.dest)[2] != _DEFAULT:
+                yield Problem(name, option.dest, f"there is no option {printable(missing.opt_name, 64)} to which "
+                                                 "$ could refer; write $$ for the character")
         except cfg.Error as exc:
             yield Problem(name, option.dest, printable(exc).rstrip("."))
         else:
@@ -126,6 +137,13 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
                 yield Problem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
             elif isinstance(value, int) and value < (least := _LEAST.get((name, option.dest), value)):
                 yield Problem(name, option.dest, f"a whole number of at least {least} is required")
+
+
+def _innermost(error: cfg.NoSuchOptError) -> cfg.NoSuchOptError:
+    """Return the error for the option that does not exist; those for what refers to it follow from that one."""
+    while isinstance(error.__context__, cfg.NoSuchOptError):
+        error = error.__context__
+    return error
 
 
 def _discovery(values: _Values) -> Iterator[Problem]:
@@ -176,6 +194,8 @@ def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
     value = f" = {printable(secrets.mask_text(', '.join(texts)), _MAX_VALUE)}" if texts else " is not set"
     words = problem.words or texts
     advice = "".join(f" {text}" for text in ironic_values.advice(group, name, words))
+    if any("\n" in text for text in texts):
+        advice += " The value has several lines: an indented line continues the line before."
     return f"{place}: [{group}]{name}{' = (not shown)' if option.secret else value}: {problem.reason}.{advice}"
 
 
@@ -187,8 +207,11 @@ def placed(conf: cfg.ConfigOpts, text: str) -> str:
     named = re.match(r"\[([\w:-]+)\](\w+)", text)
     if named is None:
         return text
+    group, name = named.groups()
     try:
-        place = _given(conf, *named.groups())[2]
+        place = _given(conf, group, name)[2]
+        if "override" in conf._get_opt_info(name, None if group == "DEFAULT" else group):
+            place = "command line"
     except cfg.Error:  # an option of another package's hook
         return text
     if place == _DEFAULT:
@@ -237,6 +260,8 @@ def _allowed(kind: Any) -> str:
     if type(kind) is types.URI:
         begin = " or ".join(f"{scheme}://" for scheme in kind.schemes or ())
         return "a URL is required" + (f" that begins with {begin}" if begin else "")
+    if type(kind) is types.List and (each := _allowed(kind.item_type)):
+        return f"entries, separated by commas, are required: each {each.replace(' is required', '')}"
     if type(kind) is types.Dict:
         each = _allowed(kind.value_type).replace(" is required", "").replace("one of these: ", "one of ")
         return "KEY:VALUE entries, separated by commas, are required" + (f", where VALUE is {each}" if each else "")

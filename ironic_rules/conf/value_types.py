@@ -64,6 +64,36 @@ class HttpUrl(types.URI):
         return text
 
 
+class ImageUrl(types.String):
+    """The URL of an image that machines load. Empty: none."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="URL of an image")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        try:
+            parts = urlsplit(text)
+        except ValueError:
+            parts = urlsplit("")
+        if text and not (parts.scheme and parts.netloc):
+            raise ValueError("a URL with a host is expected, such as http://192.0.2.10/ramdisk.kernel")
+        return text
+
+
+class Folder(types.String):
+    """An absolute path."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="folder")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        if not text.startswith("/"):
+            raise ValueError("absolute paths are expected, which begin with /")
+        return text
+
+
 class IpNetwork(types.String):
     """A network in CIDR form, without host bits."""
 

@@ -51,23 +51,30 @@ class EnabledHardware:
         }
         self._conf = conf
         self._check_priorities()
+        problems: list[str] = []
         self._description = {
             driver: {
-                kind: self._offer(driver, hardware_type, kind, conf[f"default_{kind}_interface"]) for kind in KINDS
+                kind: self._offer(driver, hardware_type, kind, conf[f"default_{kind}_interface"], problems)
+                for kind in KINDS
             }
             for driver, hardware_type in types.items()
         }
+        if problems:
+            raise ConfigurationError("\n".join(dict.fromkeys(problems)))
 
-    def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None) -> dict[str, Any]:
+    def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None,
+               problems: list[str]) -> dict[str, Any]:
+        """Return the enabled interfaces of a kind and the default one; add to ``problems`` why there are none."""
         loaded = self._interfaces[kind]
         if default is not None and default not in loaded:
-            raise ConfigurationError(f"[DEFAULT]default_{kind}_interface is '{default}', which is not in "
-                                     f"enabled_{kind}_interfaces ({', '.join(loaded)}).")
+            problems.append(f"[DEFAULT]default_{kind}_interface is '{default}', which is not in "
+                            f"enabled_{kind}_interfaces ({', '.join(loaded)}).")
         supported = hardware_type.supported(kind)
         enabled = [name for name in supported if name in loaded]
         if not enabled:
-            raise ConfigurationError(f"[DEFAULT]enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware "
-                                     f"type {driver} needs one of {', '.join(supported) or 'none'} there.")
+            problems.append(f"[DEFAULT]enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware type "
+                            f"{driver} needs one of {', '.join(supported) or 'none'} there.")
+            return {"enabled": [], "default": None}
         # If only another hardware type supports the default, this type is accepted as well.
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 

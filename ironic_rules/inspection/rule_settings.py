@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
 from ironic_rules.inspection import legacy_rule_settings
 from ironic_rules.inspection.legacy_rule_settings import LegacyRuleSettings
@@ -112,7 +113,11 @@ def _built_in(conf: cfg.ConfigOpts, db: Database | None) -> tuple[Rule, ...]:
     path = conf.inspection_rules.built_in
     if not path:
         return ()
-    rules = built_in.load(path, limits=limits(conf))
+    try:
+        rules = built_in.load(path, limits=limits(conf))
+    except ConfigurationError as exc:
+        problems = str(exc).splitlines()[1:]  # after a line about all of them
+        raise ConfigurationError("\n".join(f"[inspection_rules]built_in: {problem}" for problem in problems)) from exc
     for place in built_in.writable_by_others(path):
         LOG.warning("%s contains built-in inspection rules and can be written by users other than its owner.", place)
     for rule in rules:

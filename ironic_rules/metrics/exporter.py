@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import cannot_listen
 from ironic_rules.metrics.exposition import Page
 
 LOG = logging.getLogger(__name__)
@@ -101,16 +101,18 @@ class Exporter(socketserver.ThreadingTCPServer):
             LOG.exception("The metrics cannot be served")
 
 
-def serve(page: Page, host: str, port: int) -> Exporter:
+def serve(page: Page, host: str, port: int, group: str = "api") -> Exporter:
     """Serve a page of metrics from a thread.
 
     :param port: 0 for any free one
+    :param group: the group of options that has ``metrics_host`` and ``metrics_port``, for an error
     :raises ConfigurationError: the address cannot be bound
     """
     try:
         exporter = Exporter(page, host, port)
     except (OSError, OverflowError) as exc:
-        raise ConfigurationError(f"The metrics cannot be served at {host}:{port}: {exc}") from exc
+        raise cannot_listen(f"The metrics cannot be served at {host}:{port}", f"[{group}]metrics_host",
+                            f"[{group}]metrics_port", exc) from exc
     threading.Thread(target=exporter.serve_forever, args=(_LOOK_EVERY_S,), name="metrics", daemon=True).start()
     return exporter
 

@@ -65,4 +65,5 @@ def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:
 
     :raises ConfigurationError: the library is missing, or the port is in use
     """
-    return exporter.serve(exposition.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port)
+    return exporter.serve(exposition.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
+                          "pxe_filter")

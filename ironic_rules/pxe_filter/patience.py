@@ -29,12 +29,14 @@ DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT})
 
 
-def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...] = DATABASE) -> T:
+def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...] = DATABASE,
+               tell: Callable[[str], None] = LOG.error) -> T:
     """Return ``work()``, repeated every five seconds while the database or the disk refuses.
 
     If the filter ended instead, files of the time before would decide until it was started again.
 
     :param errors: those of the database for which it waits
+    :param tell: called with why it waits, once for each reason
     :raises ConfigurationError: for another reason than a disk that cannot be written now
     """
     said = ""
@@ -49,7 +51,7 @@ def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Excep
                 raise
             problem = f"The disk cannot be written; the filter waits for it: {exc}"
         if problem != said:
-            LOG.error("%s", problem)
+            tell(printable(problem))
         said = problem
         time.sleep(RETRY_S)
 

@@ -165,8 +165,10 @@ class FilterService:
         assert self._server is not None
         try:
             self._server.start()
-        except Exception:  # otherwise the errors of a thread are lost
-            LOG.exception("The filter cannot listen for messages; it only reads the database")
+        except Exception as exc:  # otherwise the errors of a thread are lost
+            is_refused = type(exc).__module__.startswith("amqp.")  # by RabbitMQ: no bug
+            LOG.error("The filter cannot listen for messages; it only reads the database: %s", printable(exc),
+                      exc_info=not is_refused)
             return
         LOG.info("Listening for messages to %s", rpc.TOPIC)
         # Changes of earlier messages are in the database.

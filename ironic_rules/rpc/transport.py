@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
+import ssl
+from importlib import metadata
 from typing import Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_messaging import server as messaging_server
+from oslo_messaging._drivers import common as driver_common
 from oslo_messaging.rpc import client as rpc_client
 from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
 
 from ironic_rules.conf import opts
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rpc import memory
 from ironic_rules.rpc.serializer import Serializer
+from ironic_rules.text import printable
 
 #: Version of the conductor's RPC interface. 1.1 added ``refusal`` to ``continue_inspection``, 1.2 ``call_hardware``.
 VERSION = "1.2"
@@ -28,6 +34,9 @@ SERVER_THREADS = 16
 _TOPIC = "ironic_rules.conductor"
 #: The transports of oslo.messaging's driver for RabbitMQ.
 _RABBIT = ("rabbit:", "kombu+")
+#: What oslo.messaging uses if the configuration sets no transport.
+_UNSET = "rabbit://"
+_EXAMPLE = "such as rabbit://USER:PASSWORD@HOST:5672/VHOST"
 
 
 def conductor_topic(group: str) -> str:
@@ -67,8 +76,81 @@ def _register_library_groups(conf: cfg.ConfigOpts) -> None:
             conf.register_opts(getattr(importlib.import_module(module), group), group=group)
 
 
+def problem_of(conf: cfg.ConfigOpts) -> str | None:
+    """Return why ``[DEFAULT]transport_url`` can be no transport, before it is used; None if it can be one."""
+    try:
+        url = messaging.TransportURL.parse(conf)
+    except (messaging.InvalidTransportURL, ValueError):
+        return (f"no URL of a transport; one {_EXAMPLE} is required, with %40 for @, %2F for / and %25 for % in a "
+                "password")
+    known = {point.name for point in metadata.entry_points(group="oslo.messaging.drivers")}
+    if url.transport.partition("+")[0] not in known:
+        return f"there is no transport {printable(url.transport, 64)}; one {_EXAMPLE} is required"
+    return None
+
+
+def check_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> str | None:
+    """Connect to RabbitMQ, if that is the transport; return why it cannot be reached now, None if it can.
+
+    :raises ConfigurationError: it refuses the user, the password or the virtual host, TLS is not as configured, or a
+        file for it cannot be read
+    """
+    url = messaging.TransportURL.parse(conf)
+    if not str(conf.transport_url).startswith(_RABBIT) or not url.hosts:
+        return None
+    import amqp  # only with RabbitMQ
+
+    tls = conf.oslo_messaging_rabbit
+    for name in ("ssl_ca_file", "ssl_cert_file", "ssl_key_file") if tls.ssl else ():
+        if tls[name] and not os.access(tls[name], os.R_OK):
+            raise ConfigurationError(f"[oslo_messaging_rabbit]{name}: {printable(tls[name])} cannot be read: correct "
+                                     "the path, or give the file to the user of this process.")
+    place = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in url.hosts)
+    user, vhost = (printable(name or "", 64) for name in (url.hosts[0].username, url.virtual_host or "/"))
+    option = f"[DEFAULT]transport_url: RabbitMQ at {printable(place)}"
+    try:
+        with transport._driver._get_connection(driver_common.PURPOSE_SEND, retry=1):
+            return None
+    except (amqp.AccessRefused, amqp.NotAllowed) as exc:
+        said = printable(exc)
+        if "vhost" not in said:
+            raise ConfigurationError(f"{option} refuses the login of user {user}: correct user and password, or change "
+                                     f"them there (rabbitmqctl change_password). The error is: {said}") from exc
+        if "not found" in said:
+            raise ConfigurationError(f"{option} has no virtual host {vhost}: correct the end of the URL, or add the "
+                                     f"virtual host there (rabbitmqctl add_vhost). The error is: {said}.") from exc
+        raise ConfigurationError(f"{option} does not let user {user} use the virtual host {vhost}: correct the end of "
+                                 f"the URL, or permit it there (rabbitmqctl set_permissions). The error is: {said}."
+                                 ) from exc
+    except Exception as exc:  # noqa: BLE001  # of the library, of sockets, of TLS
+        return _away(exc, option)
+
+
+def _away(error: BaseException, option: str) -> str:
+    """Return why RabbitMQ cannot be reached now.
+
+    :raises ConfigurationError: it can be reached, but not as configured
+    """
+    said = printable(error)
+    tls = next((found for found in (error, error.__cause__, error.__context__)
+                if isinstance(found, ssl.SSLError)), None)
+    if tls is not None or "[SSL" in said:
+        raise ConfigurationError(f"{option} and [oslo_messaging_rabbit]ssl do not fit together: correct the port (5671 "
+                                 f"with TLS, as a rule), ssl or ssl_ca_file. The error is: {said}.") from error
+    return (f"{option} cannot be reached: start it, or correct host, port and [oslo_messaging_rabbit]ssl. This process "
+            f"waits for it. The error is: {said}.")
+
+
 def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
-    """Return the transport of ``[DEFAULT]transport_url``."""
+    """Return the transport of ``[DEFAULT]transport_url``.
+
+    :raises ConfigurationError: it is not set. oslo.messaging would log in as guest at whatever listens on this machine
+    """
+    place = conf.get_location("transport_url")
+    if conf.transport_url == _UNSET and place is not None and place.location is cfg.Locations.opt_default:
+        raise ConfigurationError(
+            f"[DEFAULT]transport_url is not set: set the URL of RabbitMQ, {_EXAMPLE}, or run everything in one process "
+            "with ironic-rules.")
     _register_library_groups(conf)
     return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions", dispatcher.__name__])
 

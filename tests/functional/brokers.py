@@ -33,6 +33,18 @@ def temporary_vhost() -> Iterator[str]:
         _control("delete_vhost", name)
 
 
+def address() -> str:
+    """Return host and port of RabbitMQ."""
+    parts = urlsplit(os.environ.get(_VARIABLE, _DEFAULT))
+    return f"{parts.hostname}:{parts.port or 5672}"
+
+
+def require_server(name: str, place: str) -> None:
+    """Skip the test if nothing listens at ``place``, a host and a port."""
+    host, _, port = place.rpartition(":")
+    _require(_answers(host, int(port)), f"{name} does not answer")
+
+
 def _answers(host: str, port: int) -> bool:
     try:
         with socket.create_connection((host, port), timeout=5):

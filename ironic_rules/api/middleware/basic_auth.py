@@ -35,7 +35,7 @@ class BasicAuth:
 
     :param threads: how many requests are served at the same time; at most half of them wait for bcrypt
     :param checks: how many passwords are checked at the same time
-    :raises ConfigurationError: the file cannot be read
+    :raises ConfigurationError: the file cannot be read, or has no user
     """
 
     def __init__(self, app: Any, path: str, threads: int = 10, checks: int = 2,
@@ -53,6 +53,9 @@ class BasicAuth:
             self._reload()
         except (OSError, UnicodeDecodeError) as exc:
             raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file cannot be read: {exc}") from exc
+        if not self._users:
+            raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file: {path} has no user with a bcrypt hash, and "
+                                     "no one could log in: add one with htpasswd -B.")
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:

@@ -6,6 +6,7 @@ import gzip
 import re
 from pathlib import Path
 
+import bcrypt
 import pytest
 import webob
 
@@ -83,7 +84,7 @@ def test_files_are_only_read(served, method):
 
 
 def test_files_are_public_and_data_are_not(conf, db, rpc, tmp_path):
-    (tmp_path / "users").write_text("")
+    (tmp_path / "users").write_text(f"admin:{bcrypt.hashpw(b'secret', bcrypt.gensalt(4)).decode()}\n")
     conf.set_override("enable_ui", True, group="api")
     conf.set_override("auth_strategy", "http_basic")
     conf.set_override("http_basic_auth_user_file", str(tmp_path / "users"))

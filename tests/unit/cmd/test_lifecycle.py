@@ -136,7 +136,7 @@ FAILING = ("[loggers]\nkeys=root\n[logger_root]\nhandlers=a\n[formatters]\nkeys=
     (b"debug = maybe", "service.conf: [DEFAULT]debug = maybe: true or false is required."),
     (b"debug = true\n[api]\nport = x", "service.conf: [api]port = x: a whole number from 0 to 65535 is required."),
     (b"debug = true\n# caf\xe9", "service.conf: not UTF-8 at byte"),
-    (b"debug = true\nnonsense", "service.conf:4, No ':' or '=' found"),
+    (b"debug = true\nnonsense", "service.conf, line 4: No ':' or '=' found"),
     (b"debug = true\nlog_config_append = nope", "service.conf: [DEFAULT]log_config_append = nope: it cannot be read"),
     (b"debug = true\nlog_config_append = {folder}/append", "service.conf: [DEFAULT]log_config_append = "),
     (b"debug = true\nlog_config_append = {folder}/append", "/nonexistent/log"),
@@ -199,6 +199,25 @@ def test_a_module_that_no_configuration_asks_for_is_a_fault_of_ours():
 
     with pytest.raises(ModuleNotFoundError):
         lifecycle.guarded(command, [])
+
+
+def test_what_keeps_a_command_from_running_is_in_a_log_that_is_open(running, tmp_path, capsys):
+    def command(argv):
+        raise ConfigurationError("no way\nnor there")
+
+    assert lifecycle.guarded(command, []) == 2
+    assert [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()] == ["no way", "nor there"]
+    log = (tmp_path / "log").read_text()
+    assert (log.count("no way"), log.count("nor there"), log.count("Traceback")) == (1, 1, 0)
+
+
+def test_an_error_of_the_service_is_one_line_where_the_log_is_a_file(running, capsys):
+    def command(argv):
+        raise KeyError("nonsense")
+
+    with pytest.raises(KeyError):
+        lifecycle.guarded(command, [])
+    assert capsys.readouterr().err.endswith(": unexpected error KeyError: 'nonsense'; the log has the details.\n")
 
 
 def test_a_command_that_is_interrupted_at_its_start_ends_at_once(capsys, monkeypatch):
