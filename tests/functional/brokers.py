@@ -47,7 +47,7 @@ def require_server(name: str, place: str) -> None:
 
 def _answers(host: str, port: int) -> bool:
     try:
-        with socket.create_connection((host, port), timeout=5):
+        with socket.create_connection((host, port), timeout=60):
             return True
     except OSError:
         return False

@@ -101,7 +101,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={
                     "PATH": _PATH, "FOLDER": str(self._folder), "SYSTEMD": SYSTEMD, "PYTHON": str(PYTHON),
                     "LIBRARIES": str(LIBRARIES), "BASE": sys.base_prefix, "SITE": site.getsitepackages()[0]})
-        self._init = wait_for("the first process", self._find, 30)
+        self._init = wait_for("the first process", self._find)
         wait_for(f"systemd; {self._log.read_text()}", self._is_running, 60, 0.2)
 
     def _find(self) -> int | None:
@@ -171,10 +171,10 @@ class Machine:
                     os.kill(self._init, 9)
             else:
                 self._outer.kill()
-            self._outer.wait(30)
+            self._outer.wait(60)
         if self._group.exists():
             for path, _, _ in os.walk(self._group, topdown=False):
-                wait_for("the processes to end", lambda path=path: not _members(Path(path)), 30)  # type: ignore[misc]
+                wait_for("the processes to end", lambda path=path: not _members(Path(path)))  # type: ignore[misc]
                 os.rmdir(path)
 
 

@@ -40,6 +40,19 @@ def wait_for(what: str, probe: Callable[[], T], timeout_s: float = PATIENCE_S, i
         time.sleep(interval_s)
 
 
+@contextlib.contextmanager
+def in_time(limit_s: float = PATIENCE_S) -> Iterator[None]:
+    """Fail if the block hangs.
+
+    A limit that tells a slow block from a fast one would tell a busy machine from another. So what a block must not
+    wait for takes longer than ``limit_s``.
+    """
+    began = time.monotonic()
+    yield
+    took_s = time.monotonic() - began
+    assert took_s < limit_s, f"took {took_s:.1f} s"
+
+
 class Process:
     """One started command with its output in a file."""
 
@@ -79,12 +92,14 @@ class Process:
         self._popen.send_signal(signal.SIGKILL)
         self._popen.wait(PATIENCE_S)
 
-    def terminate(self) -> float:
-        """Send SIGTERM and return how many seconds the process took to end."""
-        began = time.monotonic()
+    def terminate(self) -> None:
+        """Send SIGTERM and wait for the end of the process; kill it, and fail, if it hangs."""
         self._popen.terminate()
-        self._popen.wait(PATIENCE_S)
-        return time.monotonic() - began
+        try:
+            self._popen.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
 
     @property
     def status(self) -> int | None:

@@ -97,7 +97,7 @@ def test_each_step_is_in_the_history_with_its_place_and_its_source(whole):
     took = re.fullmatch(r"Deploy step raid.pretend \(2 of 7, template CUSTOM_HISTORY\) finished after (\S+) s\.",
                         texts[2])
     assert took is not None
-    assert 0.2 <= float(took[1]) < 10
+    assert float(took[1]) >= 0.2
     assert texts[-1] == "The deployment is finished."
 
 

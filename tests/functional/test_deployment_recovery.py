@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import httpx
 import pytest
@@ -293,12 +292,13 @@ def test_a_sudden_death_of_the_process_in_a_step(tmp_path):
         wait_for("the long step", lambda: machines.node(url, uuid)["deploy_step"].get("step") == "pretend")
         os.kill(process.pid, signal.SIGKILL)
         wait_for("the end of the process", lambda: not process.is_running())
-    began = time.monotonic()
     with standalone(tmp_path, port=port, name="again") as (_, url):
         shown = machines.wait_for_state(url, uuid, "active")
         entries = httpx.get(f"{url}/v1/nodes/{uuid}/history?detail=true",
                             headers={"X-OpenStack-Ironic-API-Version": "1.96"}).json()["history"]
-    assert time.monotonic() - began > 1
     assert shown["raid_config"] == VOLUMES
-    done = [entry["event"].split()[2] for entry in entries if " finished after " in entry["event"]]
-    assert done.count("raid.create_configuration") == done.count("raid.pretend") == 1
+    done = [entry["event"].split() for entry in entries if " finished after " in entry["event"]]
+    names = [words[2] for words in done]
+    assert names.count("raid.create_configuration") == names.count("raid.pretend") == 1
+    # Again for its whole time.
+    assert float(done[names.index("raid.pretend")][-2]) >= 2

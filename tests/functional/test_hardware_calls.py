@@ -41,7 +41,7 @@ class Held:
 
     def __call__(self, task, *args, **named):
         self.begun.release()
-        assert self.end.wait(30)
+        assert self.end.wait(60)
         return self.result
 
 

@@ -24,7 +24,7 @@ def send(method: str, url: str, body: Any = None) -> Any:
     """Send a request and return the JSON of the answer, None if it is empty."""
     headers = {"X-OpenStack-Ironic-API-Version": "1.96", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=10) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=60) as response:
         return json.loads(response.read() or "null")
 
 

@@ -74,7 +74,7 @@ class Trace:
 
         :param name: the table; on a busy host, its last modules are entered long after the answer
         """
-        wait_for("an idle service", self._is_idle, 60)
+        wait_for("an idle service", self._is_idle)
         self.modules.clear()
         self.commits.clear()
         self._notes = True
@@ -84,7 +84,7 @@ class Trace:
             while missing := rows(name).keys() - self.modules.keys():
                 assert time.monotonic() < deadline, f"modules that are not entered: {missing}"
                 time.sleep(0.05)
-            wait_for("an idle service", self._is_idle, 60)  # threads answer before they are done
+            wait_for("an idle service", self._is_idle)  # threads answer before they are done
         finally:
             self._notes = False
 
@@ -195,7 +195,7 @@ def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.M
     transport = rpc_transport.get_transport(whole.conf)
     started = FilterService(whole.conf, keeper, transport)
     started.start()
-    wait_for("the filter to listen", lambda: sum(keeper.statistics.syncs.values()) >= 2, 10, 0.002)
+    wait_for("the filter to listen", lambda: sum(keeper.statistics.syncs.values()) >= 2, interval_s=0.002)
 
     def is_let_in(mac: str) -> bool:
         return f"{mac}\n" in "".join(file.read_text() for file in tmp_path.iterdir() if file.is_file())
@@ -214,7 +214,7 @@ def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.M
             trace.of("mac", travel)
     finally:
         started.stop()
-        started.wait(10)
+        started.wait(60)
         keeper.close()
         transport.cleanup()
     assert_is(trace, "mac")

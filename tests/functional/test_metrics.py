@@ -61,7 +61,7 @@ class Counted:
 
     def becomes(self, name: str, number: int) -> None:
         """Wait until it is so many: what ends is counted after what others see of it."""
-        wait_for(f"{number} more of {name}", lambda: self.more(name) == number, 20)
+        wait_for(f"{number} more of {name}", lambda: self.more(name) == number)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_process_serves_them_on_a_port_of_its_own(whole):
         assert bad.recv(100).startswith(b"HTTP/1.1 400")
 
         def page() -> dict[str, float]:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
                 return samples(reply.read().decode())
 
         wait_for("the idle connection", lambda: page()["api_connections the request"] == 1)

@@ -122,7 +122,7 @@ def test_an_early_action_that_hangs_refuses_the_machine_and_holds_no_request(
 
     def work(task, rule):
         reached.release()
-        assert gate.wait(30)
+        assert gate.wait(60)
 
     behave.work = work
     uuid = rule(whole, {"op": "misbehave", "args": {}}, {"op": "misbehave", "args": {}}, phase="early",
@@ -183,13 +183,13 @@ class Hanging:
 
     def __call__(self, task, *arguments, **named):
         self.reached.release()
-        assert self.gate.wait(30)
+        assert self.gate.wait(60)
         task.node.extra["late"] = SECRET
 
     def pass_time(self, seconds, begun=1):
         """Let time pass while ``begun`` workers hang."""
         for _ in range(begun):
-            assert self.reached.acquire(timeout=20)
+            assert self.reached.acquire(timeout=60)
         self.workers.look()
         now = self.workers._clock()
         self.workers._clock = lambda: now + seconds
@@ -273,7 +273,7 @@ def test_each_item_of_a_loop_has_the_time_of_an_action(whole, behave, hanging):
         with contextlib.suppress(IndexError):
             ended.append(None)
             hanging.reached.release()
-            assert hanging.gate.wait(30)
+            assert hanging.gate.wait(60)
 
     behave.work = work
     rule(whole, {"op": "misbehave", "args": {"value": "{item}"}, "loop": [1, 2, 3]})

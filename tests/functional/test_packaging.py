@@ -96,9 +96,9 @@ def test_an_installed_wheel_shows_the_demo_away_from_the_source(wheel, tmp_path)
     try:
         url = service.printed(r"listens on (http://\S+)").group(1)
         service.printed("Still serving")
-        with urllib.request.urlopen(f"{url}/v1/nodes", timeout=30) as response:
+        with urllib.request.urlopen(f"{url}/v1/nodes", timeout=60) as response:
             assert len(json.load(response)["nodes"]) == len(list((PACKAGE / "samples" / "inventories").glob("*.json")))
-        with urllib.request.urlopen(f"{url}/ui/app.js", timeout=30) as response:
+        with urllib.request.urlopen(f"{url}/ui/app.js", timeout=60) as response:
             assert response.read() == (PACKAGE / "ui" / "app.js").read_bytes()
     finally:
         service.close()

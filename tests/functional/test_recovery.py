@@ -315,7 +315,7 @@ def gate(monkeypatch):
 
         def wait_and_run(*arguments, **options):
             reached.set()
-            assert opened.wait(20)
+            assert opened.wait(60)
             return run(*arguments, **options)
 
         monkeypatch.setattr(conductor.pipeline, "run", wait_and_run)
@@ -578,7 +578,7 @@ def test_slow_machines_of_overdue_nodes_delay_nobody_else(
     replies, slow = threading.Event(), FaultyInspect.abort
 
     def abort(self, task):
-        assert replies.wait(30)
+        assert replies.wait(60)
         slow(self, task)
 
     monkeypatch.setattr(FaultyInspect, "abort", abort)

@@ -29,7 +29,7 @@ def send(url: str, body: Any = None) -> tuple[int, Any]:
     """GET, or POST if there is a body; return status and JSON."""
     data = None if body is None else json.dumps(body).encode()
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, HEADERS), timeout=10) as response:
+        with urllib.request.urlopen(urllib.request.Request(url, data, HEADERS), timeout=60) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as exc:
         return exc.code, json.load(exc)
@@ -58,7 +58,7 @@ def without_leftovers(url: str) -> Iterator[str]:
     for collection in ("inspection_rules", "nodes"):
         for one in send(f"{url}/v1/{collection}?limit=1000")[1][collection]:
             path = f"{url}/v1/{collection}/{one['uuid']}"
-            urllib.request.urlopen(urllib.request.Request(path, headers=HEADERS, method="DELETE"), timeout=10).close()
+            urllib.request.urlopen(urllib.request.Request(path, headers=HEADERS, method="DELETE"), timeout=60).close()
 
 
 @pytest.fixture(scope="module")

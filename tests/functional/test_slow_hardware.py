@@ -153,7 +153,7 @@ def round_of_polls(ironic):
         rounds = StepPolls(conductor)
         made.append(rounds)
         found = rounds.poll_all()
-        assert rounds.wait(30)
+        assert rounds.wait(60)
         return found
 
     yield poll
@@ -437,6 +437,6 @@ def test_a_bmc_whose_answer_never_ends_keeps_no_thread_from_the_others(ironic, d
         finally:
             held.set()
             rounds.stop()
-        assert rounds.wait(30)
+        assert rounds.wait(60)
     for node in nodes:
         assert ironic.ask(node, "abort").status_int == 202

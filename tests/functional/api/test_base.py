@@ -16,6 +16,7 @@ from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import Unavailable
 from tests.functional.api.conftest import Client, at
+from tests.functional.processes import in_time
 
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -282,18 +283,16 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     released = threading.Event()
     rpc.fail_with("ping_broker", Unavailable())
     if hangs:
-        monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(60))
+        monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(600))
         monkeypatch.setattr(broker_check, "STALE_S", 0.01)
     app = Client(make_app(conf, db, rpc))
 
-    began = time.monotonic()
-    shown = app.get("/healthcheck", status=503).json
-    elapsed = time.monotonic() - began
+    with in_time():
+        shown = app.get("/healthcheck", status=503).json
     released.set()
 
     assert (shown["status"], shown["broker"], shown["database"], shown["conductors"]) == ("UNAVAILABLE", False, True, 1)
     assert shown["checks"]["broker"]["state"] == "UNAVAILABLE"
-    assert elapsed < 10
     assert app.get("/healthcheck/live").json == {"status": "OK"}
 
 

@@ -41,7 +41,7 @@ def converse(server: ApiServer, start: bytes, more_mib: int = 0) -> tuple[bytes,
     """Send ``start``, then up to so many MiB until they are refused; return the reply and the accepted MiB."""
     host, port = server.url.removeprefix("http://").split(":")
     replies, taken = b"", 0
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         with contextlib.suppress(OSError):
             connection.sendall(start)
             for taken in range(more_mib):  # noqa: B007
@@ -159,7 +159,7 @@ def test_requests_of_any_form_on_one_connection_are_the_same_to_a_worker_that_wa
     host, port = server.url.removeprefix("http://").split(":")
 
     found = []
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for pieces, statuses in CONVERSATION:
             for piece in pieces:
@@ -187,7 +187,7 @@ def _status(connection: socket.socket) -> int:
 def test_a_head_that_is_too_long_is_refused_also_by_a_worker_that_waits_for_it(server, monkeypatch):
     monkeypatch.setattr(front, "_NEXT_MS", 1000)
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(GET)
         assert _status(connection) == 200
         connection.sendall(b"GET /v1/drivers HTTP/1.1\r\nHost: x\r\n" + b"X: " + b"x" * 70000 + b"\r\n\r\n")
@@ -201,7 +201,7 @@ def test_busy_connections_leave_the_threads_to_others(server, conf, monkeypatch,
     ended, failed = threading.Event(), []
 
     def talk() -> None:
-        with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             while not ended.is_set():
                 connection.sendall(request_)
                 if _status(connection) != 200:
@@ -212,7 +212,7 @@ def test_busy_connections_leave_the_threads_to_others(server, conf, monkeypatch,
     for thread in busy:
         thread.start()
     try:
-        with socket.create_connection((host, int(port)), timeout=20) as other:
+        with socket.create_connection((host, int(port)), timeout=60) as other:
             for _ in range(3):
                 other.sendall(request_)
                 assert _status(other) == 200
@@ -229,7 +229,7 @@ def test_health_checks_and_version_documents_are_answered_while_all_threads_wait
 
     def validate(*arguments: Any, **named: Any) -> dict[str, Any]:
         waiting.release()
-        released.wait(30)
+        released.wait(60)
         return {}
 
     monkeypatch.setattr(rpc, "validate_interfaces", validate)
@@ -240,7 +240,7 @@ def test_health_checks_and_version_documents_are_answered_while_all_threads_wait
         for thread in asked:
             thread.start()
         for _ in range(conf.api.threads):
-            assert waiting.acquire(timeout=20)
+            assert waiting.acquire(timeout=60)
 
         replies = [client.get(path).status_code for path in ("/healthcheck/live", "/", "/v1", "/v1/")]
         wait_for("the health check", lambda: client.get("/healthcheck").json()["conductors"] == 1)

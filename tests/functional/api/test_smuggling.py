@@ -100,7 +100,7 @@ def proxy(request, server, tmp_path) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def send(address: str, request: bytes, *, is_all: Callable[[bytes], bool] = lambda replies: False) -> bytes:

@@ -57,7 +57,7 @@ def ramdisk(endpoint: str, machine: Machine, folder: Path) -> Iterator[subproces
         yield process
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
 
 def finished(endpoint: str, machine: Machine) -> list[str]:

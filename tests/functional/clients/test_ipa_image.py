@@ -99,7 +99,7 @@ def ramdisk(endpoint: str, machine: Machine, folder: Path, loop: str) -> Iterato
         yield process
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
 
 def deploy(endpoint: str, web: str, machine: Machine, loop: str, checksum: str, **arguments: Any) -> None:

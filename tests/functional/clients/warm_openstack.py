@@ -61,7 +61,7 @@ def executable() -> Path:
 def _end(server: subprocess.Popen[bytes], folder: Path) -> None:
     assert server.stdin is not None
     server.stdin.close()
-    server.wait(10)
+    server.wait(60)
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()

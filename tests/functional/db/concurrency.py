@@ -15,7 +15,7 @@ def at_once(calls: list[Callable[[], T]]) -> list[T | Exception]:
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T | Exception:
-        barrier.wait(30)
+        barrier.wait(60)
         try:
             return call()
         except Exception as error:  # noqa: BLE001 (the test looks at it)

@@ -61,7 +61,7 @@ def test_a_silent_server_is_not_waited_for_longer(tmp_path: Path, kind: str) -> 
         file = configuration(tmp_path, url.render_as_string(hide_password=False))
         try:
             done = subprocess.run([sys.executable, "-m", "ironic_rules.cmd.dbsync", "--config-file", file, "--timeout",
-                                   "2", "version"], capture_output=True, text=True, timeout=30)
+                                   "2", "version"], capture_output=True, text=True, timeout=60)
         finally:
             relay.cut()
 

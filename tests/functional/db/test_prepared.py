@@ -221,7 +221,7 @@ def test_after_a_deadlock_the_whole_transaction_is_repeated(db: Database, node: 
             attempts.append(name)
             update.matched(conn, {"node_id": first, "description": name})
             if len(attempts) == 1:
-                both.wait(30)
+                both.wait(60)
             update.matched(conn, {"node_id": second, "owner": name})
             return len(attempts)
 

@@ -61,7 +61,7 @@ def test_a_reader_does_not_wait_for_a_writer(db: Database) -> None:
         nodes.update(conn, node.id, {"name": "new"})
         thread = threading.Thread(target=read)
         thread.start()
-        thread.join(30)
+        thread.join(60)
         assert seen == ["old"]
 
 
@@ -79,7 +79,7 @@ def _end_connections(db: Database) -> None:
         for number in conn.scalars(others).all():
             conn.execute(sa.text(_END[db.dialect].format(number)))
         # The server does this asynchronously.
-        wait_for("the end of the connections", lambda: not conn.scalars(others).all(), 20)
+        wait_for("the end of the connections", lambda: not conn.scalars(others).all())
 
 
 def test_connections_that_the_server_has_ended_are_replaced(db: Database) -> None:
@@ -110,7 +110,7 @@ def test_a_connection_that_is_ended_while_it_is_prepared_counts_as_lost(
 
         def ended(*arguments: Any) -> Any:
             with other.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
-                wait_for("the end of the connection", lambda: _end(conn), 20)
+                wait_for("the end of the connection", lambda: _end(conn))
             return original(*arguments)
 
         def _end(conn: sa.Connection) -> bool:

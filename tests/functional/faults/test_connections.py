@@ -120,7 +120,7 @@ class Broker:
         """Kill the server, as a power failure would."""
         if self._popen is not None and self._popen.poll() is None:
             os.killpg(self._popen.pid, 9)
-            self._popen.wait(30)
+            self._popen.wait(60)
 
 
 @pytest.mark.long

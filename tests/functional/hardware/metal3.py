@@ -51,7 +51,7 @@ class Host:
             rests = shown["provision_state"] not in states.TRANSIENT and shown["reservation"] is None
             return shown if shown["provision_state"] == state and rests else None
 
-        return wait_for(f"state {state} of {self.name}", reached, timeout_s=60)
+        return wait_for(f"state {state} of {self.name}", reached)
 
     def change(self, target: str, **arguments: Any) -> None:
         """Request a provision state; a locked node is asked again, as the operator does."""

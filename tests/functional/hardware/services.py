@@ -36,7 +36,7 @@ enabled_vendor_interfaces = redfish,no-vendor
 power_state_change_timeout = 20
 automated_clean = false
 [redfish]
-request_timeout = 5
+request_timeout = {request_timeout_s}
 connection_attempts = 1
 [ipmi]
 command_retry_timeout = 2
@@ -137,9 +137,9 @@ def ramdisk_body(*macs: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def service(folder: Path, web: str, port: int) -> Iterator[Service]:
+def service(folder: Path, web: str, port: int, request_timeout_s: int = 5) -> Iterator[Service]:
     """Run the service; it publishes files in ``folder/web``, which ``web`` serves."""
-    config = CONFIG.format(web=web, root=folder / "web", port=port)
+    config = CONFIG.format(web=web, root=folder / "web", port=port, request_timeout_s=request_timeout_s)
     with standalone(folder, config=config, port=port) as (process, url):
         running = Service(process, url)
         try:

@@ -21,7 +21,7 @@ from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
 from ironic_rules.hardware.redfish.inspect import RedfishInspect
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
-from tests.functional.processes import wait_for
+from tests.functional.processes import in_time, wait_for
 from tests.functional.whole import running
 from tests.unit.hardware.redfish_bmc import BMC, close_all, serving
 from tests.unit.hardware.redfish_machine import server
@@ -45,30 +45,28 @@ def interface(tmp_path: Path) -> RedfishInspect:
     conf.register_opts(redfish.OPTS, group="redfish")
     conf.register_opts(inspector.OPTS, group="inspector")
     conf([], default_config_files=[], default_config_dirs=[])
-    for name, value in {"auth_type": "basic", "inspection_timeout": 4, "connection_attempts": 1}.items():
+    for name, value in {"auth_type": "basic", "inspection_timeout": 15, "connection_attempts": 1}.items():
         conf.set_override(name, value, group="redfish")
     return RedfishInspect(conf, lambda node, kind: None)
 
 
-def inspected(interface: RedfishInspect, bmc: BMC) -> tuple[InspectionData, float]:
-    began = time.monotonic()
+def inspected(interface: RedfishInspect, bmc: BMC) -> InspectionData:
     info = {"redfish_address": bmc.url, "redfish_username": "u", "redfish_password": "p"}
-    data = interface.inspect_hardware(make_task({"driver_info": info}))
-    return data, time.monotonic() - began
+    return interface.inspect_hardware(make_task({"driver_info": info}))
 
 
-def test_a_server_of_24_drives_and_12_interfaces_at_200_ms_per_request_takes_less_than_8_seconds(interface):
+def test_a_server_of_24_drives_and_12_interfaces_is_asked_eight_things_at_a_time(interface):
     interface.conf.clear_override("inspection_timeout", group="redfish")
     with serving(server(ALL["drives"], ALL["interfaces"])) as bmc:
         bmc.delay_s = 0.2
-        data, seconds = inspected(interface, bmc)
+        data = inspected(interface, bmc)
 
-    assert seconds < 8
     assert (len(data.inventory["disks"]), len(data.inventory["interfaces"])) == (24, 12)
     assert bmc.most_at_once == 8
     told = data.plugin_data["redfish_inspection"]
     assert (told["missing"], told["requests"]) == ([], len(bmc.read) - 4)
-    assert 0 < told["seconds"] <= seconds
+    # Of 200 ms each.
+    assert told["seconds"] >= told["requests"] / 8 * 0.2
 
 
 @contextlib.contextmanager
@@ -78,7 +76,7 @@ def hanging(bmc: BMC) -> Iterator[None]:
 
     def document(path: str, query: dict[str, list[str]]) -> object:
         if path.count("/") > 4:
-            end.wait(20)
+            end.wait(600)
         return original(path, query)
 
     bmc.document = document  # type: ignore[method-assign]
@@ -92,12 +90,12 @@ def test_a_bmc_that_hangs_delays_no_other_and_releases_its_worker_in_time(interf
     with contextlib.ExitStack() as stack:
         bmcs = [stack.enter_context(serving(server(4, 2, 4))) for _ in range(8)]
         stack.enter_context(hanging(bmcs[0]))
-        with ThreadPoolExecutor(len(bmcs)) as workers:
-            (stuck, stuck_s), *others = workers.map(lambda bmc: inspected(interface, bmc), bmcs)
+        with in_time(), ThreadPoolExecutor(len(bmcs)) as workers:
+            first, *others = [workers.submit(inspected, interface, bmc) for bmc in bmcs]
+            assert not any(other.result().plugin_data["redfish_inspection"]["missing"] for other in others)
+            assert not first.done()
+            stuck = first.result()
 
-    assert max(seconds for _, seconds in others) < 4
-    assert all(not data.plugin_data["redfish_inspection"]["missing"] for data, _ in others)
-    assert stuck_s < 7
     assert stuck.plugin_data["redfish_inspection"]["missing"]
     # It told the amount of memory before.
     assert stuck.inventory["memory"]["physical_mb"] == 524288

@@ -165,7 +165,7 @@ class Kea:
     def stop(self) -> None:
         if self._popen is not None:
             self._popen.terminate()
-            self._popen.wait(20)
+            self._popen.wait(60)
             self._popen = None
             self.control.unlink(missing_ok=True)
 

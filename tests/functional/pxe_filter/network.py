@@ -30,7 +30,7 @@ def _require(condition: bool, what_is_missing: str) -> None:
 
 
 def _run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, check=check, capture_output=True, text=True, timeout=30,
+    return subprocess.run(command, check=check, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PATH": _PATH})
 
 
@@ -53,7 +53,7 @@ class Dnsmasq:
         """Start it and wait until it has read the folder."""
         with self.log.open("ab") as log:
             self._popen = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ, "PATH": _PATH})
-        wait_for("dnsmasq to start", lambda: "IP range" in self.text() and self.pid_file.exists(), timeout_s=20)
+        wait_for("dnsmasq to start", lambda: "IP range" in self.text() and self.pid_file.exists())
 
     @property
     def pid(self) -> int:
@@ -70,7 +70,7 @@ class Dnsmasq:
     def stop(self) -> None:
         if self._popen is not None:
             self._popen.terminate()
-            self._popen.wait(20)
+            self._popen.wait(60)
             self._popen = None
 
 
@@ -109,7 +109,7 @@ class Wire:
         assert self._popen.stdin is not None
         self._popen.stdin.close()
         self._popen.terminate()
-        self._popen.wait(20)
+        self._popen.wait(60)
         assert self._popen.stdout is not None
         self._popen.stdout.close()
 

@@ -120,7 +120,7 @@ class Site:
     def reaches(self, wanted: dict[str, bool]) -> None:
         """Wait until the files have these verdicts; fail with the difference."""
         with contextlib.suppress(AssertionError):
-            wait_for("verdicts", lambda: self.verdicts() == wanted, 20, 0.002)
+            wait_for("verdicts", lambda: self.verdicts() == wanted, interval_s=0.002)
         assert self.verdicts() == wanted
 
 

@@ -6,7 +6,6 @@ The interval of the filters' periodic synchronisation is an hour, so every chang
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +72,7 @@ class Site:
     def says(self, mac: str, allowed: bool | None) -> None:
         """Wait until all filters allow the address, or deny it."""
         wait_for(f"{mac} to be {allowed}", lambda: [verdicts(folder).get(mac) for folder in self.folders] ==
-                 [allowed] * len(self.folders), 20, 0.01)
+                 [allowed] * len(self.folders), interval_s=0.01)
 
 
 def start_filter(cluster: Cluster, name: str, folder: Path) -> Process:
@@ -188,10 +187,8 @@ def test_deleted_nodes_and_ports_go_with_the_unknown_ones(site):
 
 def test_a_node_of_another_inspect_interface_stays_out(site):
     uuid, mac = site.machine()
-    began = time.monotonic()
     site.call("PATCH", f"nodes/{uuid}", [{"op": "replace", "path": "/inspect_interface", "value": "no-inspect"}])
     site.call("POST", "ports", {"node_uuid": uuid, "address": "52:54:00:33:02:01"})
     site.says("52:54:00:33:02:01", False)
 
-    assert time.monotonic() - began < 20
     assert verdicts(site.folders[0])[mac] is False

@@ -25,7 +25,7 @@ def net(tmp_path: Path) -> Iterator[Network]:
 
 def read(dnsmasq: Dnsmasq, times: int) -> None:
     """Wait until dnsmasq has read that many files since it started."""
-    wait_for(f"{times} files to be read", lambda: dnsmasq.text().count("read ") >= times, timeout_s=10)
+    wait_for(f"{times} files to be read", lambda: dnsmasq.text().count("read ") >= times)
 
 
 def synced(keeper: Keeper, dnsmasq: Dnsmasq) -> None:
@@ -146,7 +146,7 @@ def test_a_line_that_disappears_stays_in_force_until_a_reload(site: Site, net: N
     assert net.gets(mac)
 
     os.kill(dnsmasq.pid, signal.SIGHUP)
-    wait_for("the reload", lambda: dnsmasq.text().count("read ") >= 4, timeout_s=10)
+    wait_for("the reload", lambda: dnsmasq.text().count("read ") >= 4)
     assert not net.ask(mac)
 
 
@@ -162,7 +162,7 @@ def test_the_filter_has_dnsmasq_forget_what_is_gone(site: Site, net: Network) ->
     assert keeper.statistics.reloads == 1
     assert keeper.statistics.gone == 0
     assert mac not in site.verdicts()
-    wait_for("the reload", lambda: "SIGHUP" in dnsmasq.text() or dnsmasq.text().count("read ") >= 2, timeout_s=10)
+    wait_for("the reload", lambda: "SIGHUP" in dnsmasq.text() or dnsmasq.text().count("read ") >= 2)
     assert net.gets(mac)  # unknown machines are allowed now, and this machine is one
 
 

@@ -29,7 +29,7 @@ def in_force(keeper: Keeper) -> bool:
 
 
 def settled(keeper: Keeper) -> None:
-    wait_for("dnsmasq to read everything", lambda: in_force(keeper), timeout_s=20)
+    wait_for("dnsmasq to read everything", lambda: in_force(keeper))
 
 
 def test_many_messages_write_a_file_once(site: Site) -> None:
@@ -107,7 +107,7 @@ def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: S
     assert (target.needed, target.surplus) == (301, 0)
 
     dnsmasq.stop()
-    wait_for("its end to be seen", lambda: not in_force(keeper), timeout_s=20)
+    wait_for("its end to be seen", lambda: not in_force(keeper))
     assert keeper.statistics.unread == len(lines(site.folder))
     assert Hostsdir(str(site.folder)).peek_state() == (
         "not in effect: no dnsmasq runs with the process id in its PID file")
@@ -145,7 +145,7 @@ def test_the_number_of_lines_is_right_after_a_restart_of_either(site: Site, net:
     is_right(keeper, 21)
 
     dnsmasq.stop()
-    wait_for("its end to be seen", lambda: not in_force(keeper), timeout_s=20)
+    wait_for("its end to be seen", lambda: not in_force(keeper))
     _, mac = site.machine(states.INSPECTWAIT)
     keeper.sync(periodic=False)
     dnsmasq.start()

@@ -86,7 +86,7 @@ def test_a_filter_that_waits_for_its_database_ends_when_told_to(tmp_path):
         process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, "late")
         try:
             process.printed("The database cannot be reached; the filter waits for it")
-            assert process.terminate() < 5
+            process.terminate()
             assert process.status == 0
         finally:
             process.close()
@@ -98,7 +98,7 @@ def test_without_a_broker_the_files_follow_the_database(tmp_path):
         with running(site) as process:
             site.move(node, states.INSPECTWAIT)
             shows(site, {mac: True, "*": True})
-            assert process.terminate() < 5
+            process.terminate()
 
 
 @pytest.mark.servers

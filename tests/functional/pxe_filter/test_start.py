@@ -37,7 +37,7 @@ def starting(site: Site) -> Iterator[tuple[FilterService, threading.Thread]]:
         yield made, thread
     finally:
         made.stop()
-        made.wait(20)
+        made.wait(60)
         made._keeper.close()
         made._keeper._db.dispose()
 
@@ -60,7 +60,7 @@ def test_a_full_disk_is_waited_for(site: Site, caplog: pytest.LogCaptureFixture)
             assert site.verdicts() == {}
 
             ballast.unlink()
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
             assert site.verdicts() == {mac: True, "*": True}
 
@@ -75,7 +75,7 @@ def test_a_read_only_disk_without_any_file_is_waited_for(site: Site, caplog: pyt
         assert thread.is_alive()
 
         remount(site.folder, "rw")
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
         assert site.verdicts() == {mac: True, "*": True}
         assert caplog.text.count("The disk cannot be written") == 1
@@ -87,7 +87,7 @@ def test_one_of_two_folders_is_waited_for_with_the_other_open(tmp_path: Path, ca
         thread.start()
         wait_for("the report", lambda: "the filter waits for it" in caplog.text)
         remount(site.folders[1], "rw")
-        thread.join(20)
+        thread.join(60)
         assert [sites.verdicts(folder) for folder in site.folders] == [{"*": False}] * 2
 
 
@@ -126,7 +126,7 @@ def test_a_database_that_is_lost_before_the_first_reading_is_waited_for(
             assert site.verdicts() == {}
 
             relay.mend()
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
             assert site.verdicts() == {mac: True, "*": True}
 

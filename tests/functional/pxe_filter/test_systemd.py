@@ -58,7 +58,7 @@ class Api:
             self.url + path, method=method, data=None if body is None else json.dumps(body).encode(), headers={
                 "Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.96",
                 "Authorization": "Basic " + base64.b64encode(b"admin:SECRET").decode()})
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             text = reply.read()
         return json.loads(text) if text else None
 

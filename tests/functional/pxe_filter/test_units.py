@@ -133,7 +133,7 @@ def test_an_empty_folder_serves_no_machine(site: Site, net: Network):
     site.machine("inspect wait")
     _, busy = site.machine()
     written = site.synced().statistics.written
-    wait_for("the files to be read", lambda: guarded.text().count("read ") >= written, 20)
+    wait_for("the files to be read", lambda: guarded.text().count("read ") >= written)
     assert net.gets(mac)
     assert not net.ask(busy)
 

@@ -25,7 +25,7 @@ class InMemory:
 
     def __init__(self, transport: messaging.RPCTransport, version: str) -> None:
         target = messaging.Target(topic=rpc_transport.conductor_topic(""), version=version)
-        self._client = messaging.get_rpc_client(transport, target, serializer=Serializer(), timeout=30)
+        self._client = messaging.get_rpc_client(transport, target, serializer=Serializer(), timeout=60)
 
     def __call__(self, **arguments: Any) -> Any:
         return self._client.call(context.admin(), "continue_inspection", **arguments)

@@ -37,7 +37,7 @@ def test_m_70_the_command_beside_a_dnsmasq_reads_the_database(site, tmp_path):
         assert not net.ask(mac)
         read = dnsmasq.text().count("read ")
         site.move(node, states.INSPECTWAIT)
-        wait_for("dnsmasq to read", lambda: dnsmasq.text().count("read ") >= read + 2, 20)
+        wait_for("dnsmasq to read", lambda: dnsmasq.text().count("read ") >= read + 2)
         assert net.gets(mac)
 
 
@@ -106,7 +106,7 @@ def test_m_75_the_periodic_sync_heals_what_no_message_told(site):
         shows(site, {mac: True, "*": True})
     finally:
         service.stop()
-        service.wait(10)
+        service.wait(60)
 
 
 @pytest.mark.parametrize(("policy", "without", "with_one"), [

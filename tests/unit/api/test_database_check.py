@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,7 @@ from oslo_db import exception as db_exc
 
 from ironic_rules.api import database_check
 from ironic_rules.api.database_check import DatabaseCheck, Found
-from tests.functional.processes import wait_for
+from tests.functional.processes import in_time, wait_for
 
 
 class Database:
@@ -25,7 +24,7 @@ class Database:
 
     def read(self) -> Found:
         self.reads += 1
-        assert self.replies.wait(20)
+        assert self.replies.wait(60)
         if self.error is not None:
             raise self.error
         return Found(self.reads, 0)
@@ -40,8 +39,8 @@ def database(monkeypatch) -> Iterator[Database]:
 
 
 def test_each_request_reads(database, monkeypatch):
-    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 60)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     check = DatabaseCheck(database.read)
 
     assert [check.state().found for _ in range(3)] == [Found(1, 0), Found(2, 0), Found(3, 0)]
@@ -49,8 +48,8 @@ def test_each_request_reads(database, monkeypatch):
 
 @pytest.mark.parametrize("error", [db_exc.DBConnectionError(), RuntimeError("a bug")])
 def test_a_database_that_cannot_be_read_is_missed_and_named(database, monkeypatch, caplog, error):
-    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 60)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     check = DatabaseCheck(database.read)
     check.state()
     database.error = error
@@ -65,8 +64,8 @@ def test_a_database_that_cannot_be_read_is_missed_and_named(database, monkeypatc
 
 
 def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_is_old(database, monkeypatch):
-    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 60)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     check = DatabaseCheck(database.read)
     check.state()
     monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 0.01)
@@ -83,7 +82,8 @@ def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_i
     wait_for("the database", lambda: check.state().found == Found(database.reads, 0) and database.reads > 2)
 
 
-def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_back(database):
+def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_back(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     database.error = db_exc.DBConnectionError()
     check = DatabaseCheck(database.read)
     assert check.state().is_ok is False
@@ -97,16 +97,15 @@ def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_ba
 
 
 def test_a_silent_database_delays_only_the_first_requests(database, monkeypatch):
-    monkeypatch.setattr(database_check, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 1)
     check = DatabaseCheck(database.read)
     check.state()
     check._at -= 40
     database.replies.clear()
 
-    began = time.monotonic()
-    assert [check.state()[:2] for _ in range(50)] == [(None, None)] * 50
+    with in_time():
+        assert [check.state()[:2] for _ in range(100)] == [(None, None)] * 100
 
-    assert 0.2 <= time.monotonic() - began < 5
     assert check.state().age_s > 40
     check._begun -= 40
     assert check.state()[:2] == (False, None)
@@ -120,7 +119,7 @@ def test_nothing_is_known_before_the_first_reply(database, monkeypatch):
 
 
 def test_a_result_counts_for_a_moment(database, monkeypatch):
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     monkeypatch.setattr(database_check, "FRESH_S", 60)
     check = DatabaseCheck(database.read)
 
@@ -129,8 +128,8 @@ def test_a_result_counts_for_a_moment(database, monkeypatch):
 
 
 def test_the_thread_ends_when_nobody_asks_and_another_one_reads_later(database, monkeypatch):
-    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 60)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     before = set(threading.enumerate())
     check = DatabaseCheck(database.read)
     assert [check.state().found for _ in range(2)] == [Found(1, 0), Found(2, 0)]

@@ -30,7 +30,7 @@ def test_large_bodies_are_parsed_one_after_the_other(pauses):
 
     def parse() -> None:
         nonlocal inside, most
-        begin.wait(20)
+        begin.wait(60)
         with long_calls.turn(long_calls.LARGE + 1):
             inside += 1
             most = max(most, inside)

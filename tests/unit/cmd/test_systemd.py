@@ -16,7 +16,7 @@ def manager(tmp_path, monkeypatch):
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(address)
-        listener.settimeout(10)
+        listener.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", address)
         yield listener
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +15,7 @@ from ironic_rules.conf.conductor import RELEASES
 from ironic_rules.conf.inspector import HOOK_ALIASES
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rpc import transport as rpc_transport
+from tests.calls import counted
 
 Lines = Callable[..., list[str]]
 WHOLE, GIB = "a whole number", "a whole number of GiB from 0 to 1024"
@@ -337,21 +337,18 @@ def test_every_value_with_an_advice_is_refused(lines, group, name):
         assert all(advice in line for advice in (known.values() if "," in value else [known[value]]))
 
 
-def test_all_options_are_read_in_20_ms(tmp_path):
+def test_all_options_are_read_in_few_calls(tmp_path):
     text = "[DEFAULT]\ntransport_url = rabbit://guest:guest@127.0.0.1:5672/\n"
     (tmp_path / "service.conf").write_text(text)
-    seconds = []
-    for _ in range(5):
-        # Values are cached: each configuration is read once.
-        conf = service.prepare_config([], config_files=[str(tmp_path / "service.conf")], groups=["DEFAULT"])
-        rpc_transport.register_opts(conf)
-        began = time.perf_counter()
-        assert validation.problems(conf, api=True, conductor=True) == []
-        seconds.append(time.perf_counter() - began)
+    conf = service.prepare_config([], config_files=[str(tmp_path / "service.conf")], groups=["DEFAULT"])
+    rpc_transport.register_opts(conf)
 
+    problems, calls = counted(lambda: validation.problems(conf, api=True, conductor=True))
+
+    assert problems == []
     assert len(list(conf._all_opt_infos())) > 190
-    # A busy machine may interrupt some of the runs; the work itself takes 3 ms.
-    assert min(seconds) < 0.020
+    # It takes 3 ms.
+    assert calls < 50_000
 
 
 def test_options_that_hooks_check_themselves_are_told_with_all_others(tmp_path):

@@ -54,6 +54,8 @@ class BMC:
         self.redirected: dict[str, tuple[int, str]] = {}
         #: seconds until each change is answered, after it is made
         self.late_s = 0.0
+        #: when late answers need not wait any longer
+        self.end = threading.Event()
         #: the paths of open sessions, each of which is its own token; None: there are none, and no login is needed
         self.sessions: set[str] | None = None
         #: the number of members in a page of a collection; None: all
@@ -146,7 +148,7 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             body = json.loads(self.rfile.read(length) or b"null")
             bmc.told.append((self.command, self.path, body))
             bmc.then(self.path, body)
-            time.sleep(bmc.late_s)
+            bmc.end.wait(bmc.late_s)
             if self._is_redirected():
                 return
             if bmc.sessions is not None and self._change_session():
@@ -204,6 +206,7 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
     try:
         yield bmc
     finally:
+        bmc.end.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -20,7 +20,7 @@ def names(monkeypatch):
     def getaddrinfo(host, port, **kwargs):
         found = known.get(host)
         if isinstance(found, threading.Event):
-            found.wait(30)
+            found.wait(60)
             found = None
         if found is None:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")

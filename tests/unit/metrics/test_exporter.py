@@ -25,7 +25,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Exporter]:
 
 
 def ask(served: Exporter, method: str = "GET", path: str = "/metrics") -> tuple[int, str | None, bytes]:
-    connection = http.client.HTTPConnection(*served.server_address[:2], timeout=10)
+    connection = http.client.HTTPConnection(*served.server_address[:2], timeout=60)
     connection.request(method, path, headers={"Accept": "me"})
     reply = connection.getresponse()
     return reply.status, reply.getheader("Content-Type"), reply.read()

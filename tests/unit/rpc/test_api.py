@@ -11,7 +11,7 @@ import pytest
 from ironic_rules import context, exceptions, service
 from ironic_rules.rpc import api as rpc_api
 from ironic_rules.rpc import transport as rpc_transport
-from tests.functional.processes import free_port
+from tests.functional.processes import free_port, in_time
 
 
 def client(url, tmp_path, **arguments):
@@ -26,10 +26,8 @@ def test_a_broker_that_is_away_holds_nobody_for_ever(tmp_path, monkeypatch):
     api = client(f"rabbit://guest:guest@127.0.0.1:{free_port()}/", tmp_path)
 
     for _ in range(2):
-        began = time.monotonic()
-        with pytest.raises(exceptions.Unavailable):
+        with in_time(), pytest.raises(exceptions.Unavailable):
             api.continue_inspection(context.admin(), "node", {})
-        assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize("call", [
@@ -70,30 +68,29 @@ def test_a_broker_that_went_away_after_the_first_contact_is_a_503(tmp_path, monk
 
 
 def test_a_hung_conductor_leaves_threads_for_other_requests(monkeypatch):
-    monkeypatch.setattr(rpc_api, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(rpc_api, "_PATIENCE_S", 1)
     waits, release, refused = rpc_api._Waits(2), threading.Event(), []
     begun = threading.Barrier(3)
 
     def hang():
         with waits.turn():
             begun.wait()
-            release.wait(60)
+            release.wait(600)
 
     hung = [threading.Thread(target=hang) for _ in range(2)]
     for thread in hung:
         thread.start()
     begun.wait()
-    began = time.monotonic()
-    for _ in range(12):
-        with pytest.raises(exceptions.Unavailable), waits.turn():
-            refused.append("called")
-    elapsed = time.monotonic() - began
+    # All of them together wait no longer than the first.
+    with in_time():
+        for _ in range(100):
+            with pytest.raises(exceptions.Unavailable), waits.turn():
+                refused.append("called")
     release.set()
     for thread in hung:
         thread.join()
 
-    # All of them together wait no longer than the first.
-    assert (refused, elapsed < 3) == ([], True)
+    assert refused == []
     with waits.turn():
         pass
 
