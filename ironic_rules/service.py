@@ -401,11 +401,14 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     if not conf.database.connection:
         raise exceptions.ConfigurationError("[database]connection is not set.")
     db = Database(conf)
-    if not migration.is_current(db.engine):
-        if not upgrade:
-            raise exceptions.ConfigurationError(
-                "The database schema is not the current one: run 'ironic-rules-dbsync upgrade'.")
-        migration.upgrade(db.engine)
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(db.dispose)
+        if not migration.is_current(db.engine):
+            if not upgrade:
+                raise exceptions.ConfigurationError(
+                    "The database schema is not the current one: run 'ironic-rules-dbsync upgrade'.")
+            migration.upgrade(db.engine)
+        on_failure.pop_all()
     return db
 
 

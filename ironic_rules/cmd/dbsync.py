@@ -60,6 +60,8 @@ def _run(argv: Sequence[str]) -> int:
     except (CommandError, TimeoutError) as exc:
         raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest "
                                  f"revision of this version of ironic-rules is {migration.HEAD}.") from exc
+    finally:
+        engine.dispose()
     return 0
 
 
@@ -102,8 +104,10 @@ def _probe(conf: cfg.ConfigOpts, limit_s: int) -> None:
         conf.set_override(name, value, group="database")
     try:
         probe = Database(conf)
-        migration.is_current(probe.engine)  # refuses databases of other programs and of newer versions
-        probe.dispose()
+        try:
+            migration.is_current(probe.engine)  # refuses databases of other programs and of newer versions
+        finally:
+            probe.dispose()
     finally:
         for name in overrides:
             conf.clear_override(name, group="database")

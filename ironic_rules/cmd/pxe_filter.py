@@ -54,6 +54,8 @@ def _status(settings: filter_settings.FilterSettings, db: Database) -> int:
         if not exc.has_no_reader:
             raise
         output.discard(sys.stdout)
+    finally:
+        db.dispose()
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,6 +35,10 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         self._conf = conf
         self._db: Database | None = None
         self._hardware: EnabledHardware | None = None
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.dispose()
 
     def _check_options(self) -> upgradecheck.Result:
         return _result(self._options)
@@ -215,8 +220,8 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
-    with readable_files():
-        return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=list(argv)))
+    with readable_files(), contextlib.closing(Checks(conf)) as checks:
+        return int(upgradecheck.main(conf, service.PROJECT, checks, argv=list(argv)))
 
 
 if __name__ == "__main__":

@@ -61,8 +61,9 @@ PATTERNS = [(re.compile(word.replace(" ", GAP)), instead) for word, instead in W
 WITHIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_{-")
 #: Folders with texts of ours. What was recorded elsewhere is not here.
 FOLDERS = ("ironic_rules", "doc/source", "etc", "releasenotes/notes", "tests", ".ci")
-#: FSTRING_MIDDLE is there since Python 3.12; before it, f-strings are strings.
-TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+#: Since Python 3.12, an f-string is several tokens; before, it is a string.
+TEXTS = {tokenize.STRING, tokenize.COMMENT} | {
+    getattr(tokenize, name, tokenize.STRING) for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")}
 TYPES = {".py", ".rst", ".yaml", ".csv", ".sample", ".conf", ".service", ".sh", ""}
 
 

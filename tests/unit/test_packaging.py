@@ -133,3 +133,14 @@ def test_the_manifest_covers_every_kind_of_data_file():
 
     assert patterns
     assert {f"*{path.suffix}" if path.suffix else path.name for path in DATA_FILES} <= set(patterns[1].split())
+
+
+def test_the_versions_of_python_that_are_named_are_tested():
+    named = re.findall(r"Python :: (3\.\d+)", SETUP["metadata"]["classifier"])
+    tox, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("tox.ini", "README.rst"))
+    tested = re.search(r"^\[testenv:py3\{([\d,]+)\}\]$", tox, re.MULTILINE)
+
+    assert named[0] == SETUP["metadata"]["python_requires"].removeprefix(">=")
+    assert tested is not None
+    assert [f"3.{minor}" for minor in tested[1].split(",")] == named
+    assert [version for version in named if not re.search(rf"\b{re.escape(version)}\b", readme)] == []
