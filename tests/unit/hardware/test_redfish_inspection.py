@@ -28,8 +28,7 @@ EXPAND = {"ExpandQuery": {"NoLinks": True, "Levels": True, "ExpandAll": True, "M
 
 @pytest.fixture(autouse=True)
 def quick(conf, monkeypatch):
-    for name, value in {"connection_attempts": 1, "connection_retry_interval": 1, "request_timeout": 2,
-                        "auth_type": "basic"}.items():
+    for name, value in {"connection_attempts": 1, "connection_retry_interval": 1, "auth_type": "basic"}.items():
         conf.set_override(name, value, group="redfish")
     monkeypatch.setattr(client, "CONNECTIONS", Connections())
     monkeypatch.setattr(connector, "time", SimpleNamespace(sleep=lambda seconds: None))

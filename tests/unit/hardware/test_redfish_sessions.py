@@ -58,7 +58,6 @@ def other():
 def quick(conf, monkeypatch):
     conf.set_override("connection_attempts", 3, group="redfish")
     conf.set_override("connection_retry_interval", 1, group="redfish")
-    conf.set_override("request_timeout", 1, group="redfish")
     monkeypatch.setattr("sushy.connector.time", SimpleNamespace(sleep=lambda seconds: None))
     monkeypatch.setattr(client, "CONNECTIONS", client.Connections())
     yield
@@ -84,7 +83,8 @@ def closed(bmc):
 
 
 @pytest.mark.parametrize("fault", ["late", "broken"])
-def test_what_may_have_changed_something_is_sent_once(bmc, management, fault):
+def test_what_may_have_changed_something_is_sent_once(bmc, management, conf, fault):
+    conf.set_override("request_timeout", 1 if fault == "late" else 60, group="redfish")
     management.get_boot_device(task_of(bmc.url))
     bmc.late_s, bmc.broken = (600, {}) if fault == "late" else (0.0, {RESET: None})
 
