@@ -34,7 +34,7 @@ _MEANT_AS_URL = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:")
 _MAX_NAME = 253
 # The last label must not be a number: getaddrinfo would read "32", "0x20" and "10.1" as IPv4 addresses.
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.)*(?!(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?\Z)"
-                        r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\.?")
+                        r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.?")
 
 
 @dataclass(frozen=True, slots=True)

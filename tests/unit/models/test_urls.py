@@ -19,6 +19,7 @@ DENIED = tuple(map(ipaddress.ip_network, (
     ("http://u:p%40@[2001:DB8:0::1]:80?x", ("http", "u:p%40", "2001:db8::1", 80, "?x")),
     ("http://[::ffff:10.0.0.1]/", ("http", None, "::ffff:a00:1", None, "/")),
     ("http://_images.example.org./", ("http", None, "_images.example.org.", None, "/")),
+    ("http://image_server:8080/x", ("http", None, "image_server", 8080, "/x")),
     ("http://images/\u00fc@b", ("http", None, "images", None, "/\u00fc@b")),
 ])
 def test_a_url_is_read(text, expected):
