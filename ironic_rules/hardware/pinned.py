@@ -19,7 +19,8 @@ class PinnedTransport(httpx.BaseTransport):
         self._transport = httpx.HTTPTransport(verify=tls, trust_env=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.host != self._host:
+        # ``host`` would be what an international name (xn--...) stands for.
+        if request.url.raw_host.decode("ascii") != self._host:
             raise httpx.UnsupportedProtocol(f"This is a client for requests to {self._host}.", request=request)
         failure: httpx.TransportError | None = None
         for address in self._addresses:

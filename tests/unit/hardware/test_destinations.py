@@ -109,6 +109,17 @@ def test_the_next_address_is_tried_if_one_does_not_accept_connections(answers, r
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("name", ["xn--bcher-kva.example", "image_server", "IMAGES.example.org."])
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_names_in_each_form_lead_to_their_addresses(answers, request_of, name):
+    with serving("127.0.0.2") as server:
+        answers[name.lower()] = [["127.0.0.2"]]
+
+        request_of(f"http://{name}:{server.port}")
+
+    assert [host for _, _, host in server.asked] == [f"{name.lower()}:{server.port}"]
+
+
 def test_a_redirection_is_checked_like_the_url_itself(answers, pair):
     public, secret = pair
     answers[NAME] = [["127.0.0.2"]]
