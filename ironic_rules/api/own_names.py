@@ -35,7 +35,7 @@ class OwnNames:
         allowed: list[str] = conf.api.allowed_hosts
         self._accepts_all = _ANY in allowed or not (allowed or (address is not None and is_loopback(address)))
         self._names = {canonical(name) for name in allowed}
-        self._suffixes = tuple(name.lower() for name in allowed if name.startswith("."))
+        self._suffixes = tuple(canonical(name) for name in allowed if name.startswith("."))
         # Ramdisks and users are told these URLs, so they use these names.
         urls = (conf.api.public_endpoint, conf.inspector.callback_endpoint_override, conf.deploy.external_callback_url)
         self._names |= {canonical(urlsplit(url).hostname or "") for url in urls if url}
@@ -76,10 +76,10 @@ def canonical(name: str) -> str:
     try:
         if _IPV4.fullmatch(name):
             return socket.inet_ntoa(socket.inet_aton(name))
-        address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]").partition("%")[0])
+        address = ipaddress.IPv6Address(name.removeprefix("[").removesuffix("]").partition("%")[0])
     except (ValueError, OSError):
         return name
-    return str(getattr(address, "ipv4_mapped", None) or address)
+    return str(address.ipv4_mapped or address)
 
 
 def is_loopback(name: str) -> bool:

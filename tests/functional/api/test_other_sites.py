@@ -192,7 +192,8 @@ LOOPBACK = ("localhost", "LocalHost:6385", "localhost.", "127.0.0.1", "127.0.0.1
             "0x7f.0.0.1", "2130706433", "017700000001", "[::1]", "[::1]:6385", "[0:0:0:0:0:0:0:1]",
             "[::ffff:127.0.0.1]:80", "[::FFFF:7f00:1]", "[::1%lo]", "")
 OTHERS = ("evil.example", "localhost.evil.example", "evil.localhost", "127.0.0.1.evil.example", "0.0.0.0", "[::]",
-          "192.0.2.1", "[::ffff:192.0.2.1]", "127.0.0.1, evil.example", "localhost,evil.example",
+          "192.0.2.1", "[::ffff:192.0.2.1]", "127.0.0.1%2eevil.example", "127.0.0.1%25.evil.example",
+          "[127.0.0.1]", "127.0.0.1, evil.example", "localhost,evil.example",
           "localhost evil.example", "127.0.0.1 evil", "user@localhost", "evil.example#@localhost", "localhost:80:80",
           "[", "[]", "]", "[::1", "[::1]x", ":6385", "é.example", "\x00", "a" * 70_000, "9" * 5000,
           "[" + ":" * 5000 + "]", "0x", "127.0.0.0x1g")
@@ -210,8 +211,10 @@ def test_a_loopback_address_has_these_names(listening: Callable[..., Client]) ->
 @pytest.mark.parametrize(("address", "options", "accepted", "refused"), [
     ("127.0.0.1", {"public_endpoint": "https://Ironic.example.org:13385/x"},
      ["ironic.example.org", "ironic.example.org:13385", "IRONIC.EXAMPLE.ORG."], ["example.org", "xironic.example.org"]),
-    ("localhost", {"allowed_hosts": ["Ironic", "192.0.2.7", "2001:db8::1", "[2001:db8::2]", ".example.org"]},
-     ["ironic:6385", "192.0.2.7", "[2001:DB8::1]:6385", "[2001:db8:0::2]", "a.example.org", "a.b.Example.org:80"],
+    ("localhost", {"allowed_hosts": ["Ironic", "192.0.2.7", "2001:db8::1", "[2001:db8::2]", ".example.org",
+                                     ".Example.NET."]},
+     ["ironic:6385", "192.0.2.7", "[2001:DB8::1]:6385", "[2001:db8:0::2]", "a.example.org", "a.b.Example.org:80",
+      "a.example.net", "a.example.net."],
      ["ironic.evil.example", "example.org", "badexample.org", "192.0.2.8", "[2001:db8::3]"]),
     ("127.0.0.1", {"allowed_hosts": ["*"]}, ["evil.example", "é"], []),
     ("0.0.0.0", {}, ["evil.example", "192.0.2.1"], []),
