@@ -43,6 +43,9 @@ _MAX_OTHER_BYTES = 2**20
 _CHUNK = 64 * 1024
 #: First bytes of a ZIP archive. sushy would unpack one with a registry, whatever its size.
 _ARCHIVE = b"PK"
+#: Encodings that a BMC may name, in lower case. Python has others, of which some take the square of the size in time.
+_ENCODINGS = frozenset(("utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16", "utf-16le", "utf-16be",
+                        "gb2312", "gbk", "gb18030"))
 _MAX_REDIRECTS = 3
 #: HTTP status of redirections that keep the method: the server has done nothing. The others are for GET only.
 _SAME_METHOD, _OTHERS = frozenset({307, 308}), frozenset({301, 302, 303})
@@ -195,13 +198,11 @@ class NoInternet:
 def document(content: bytes, encoding: str | None = None) -> Any:
     """Return the value of a JSON document. BMCs also send what is not UTF-8: it is replaced.
 
-    :param encoding: that of the document, if the BMC has named one
+    :param encoding: that of the document, if the BMC has named one; any but the usual ones is taken for UTF-8
     :raises ValueError: the document is not JSON, or nested too deeply
     """
-    try:
-        text = content.decode(encoding or "utf-8", "replace")
-    except LookupError:
-        text = content.decode("utf-8", "replace")
+    known = encoding if encoding is not None and encoding.lower() in _ENCODINGS else "utf-8"
+    text = content.decode(known, "replace")
     return json_text.parse(text.removeprefix("\ufeff"))
 
 

@@ -133,6 +133,16 @@ def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, d
         management.get_boot_device(task_of(bmc.url))
 
 
+@pytest.mark.parametrize("encoding", [None, "utf-8", "UTF-16", "ISO-8859-1", "gb2312"])
+def test_a_document_in_a_usual_encoding_is_read(encoding):
+    assert bmc_session.document('{"Name": "R640"}'.encode(encoding or "utf-8"), encoding) == {"Name": "R640"}
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "idna", "unicode_escape", "zip", "undefined", "no-such-encoding", ""])
+def test_a_document_in_any_other_encoding_is_utf_8(encoding):
+    assert bmc_session.document(b'{"Name-": "R640-\xc3\xbc"}', encoding) == {"Name-": "R640-\u00fc"}
+
+
 def test_a_document_that_unpacks_to_much_takes_little_memory(bmc, management):
     bmc.content[SYSTEM] = gzip.compress(bytes(256 * 2**20), 1)
 
