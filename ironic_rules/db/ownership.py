@@ -71,13 +71,19 @@ def check(connection: sa.Connection, revision: str | None, known: Collection[str
 
     :param revision: that of ``alembic_version``
     :param known: the revisions of this version, of which ``newest`` is the last
-    :raises ConfigurationError: it belongs to another program, to a newer version, or to the server itself
+    :raises ConfigurationError: it belongs to another program, to a newer version, or to the server itself, or its
+        tables are missing
     """
-    if revision in known:
-        return
-    if connection.dialect.name == "postgresql":
+    if revision not in known and connection.dialect.name == "postgresql":
         _check_schema(connection)
     found = names(connection)
+    if revision in known:
+        if OUR_MARK not in found:
+            raise ConfigurationError(
+                f"[database]connection: {place(connection.engine.url)} is at revision {revision} of ironic-rules, but "
+                "has not its tables. Nothing in it was changed. Restore a backup, or drop the database, create it "
+                "again, and run 'ironic-rules-dbsync upgrade'.")
+        return
     others = found - {VERSION_TABLE}
     if revision is None and (not others or is_unfinished(found)):
         return

@@ -115,6 +115,17 @@ def test_what_is_neither_empty_nor_ours_is_not_changed(
     assert databases.dump(engine) == before
 
 
+@pytest.mark.parametrize("tables", [[], ["wp_posts"]])
+def test_our_revision_without_our_tables_is_not_changed(engine: sa.Engine, tables: list[str]) -> None:
+    create(engine, tables, "4e1f8c26b0d9")
+    before = databases.dump(engine)
+
+    for work in WORK:
+        with pytest.raises(ConfigurationError, match="revision 4e1f8c26b0d9 of ironic-rules, but has not its tables"):
+            work(engine)
+    assert databases.dump(engine) == before
+
+
 @pytest.mark.servers
 @pytest.mark.parametrize(("kind", "name"), [
     ("mysql", "mysql"), ("mysql", "information_schema"), ("mysql", "performance_schema"), ("mysql", "sys"),
