@@ -55,7 +55,7 @@ class HttpxGet:
                 return int(answer.status_code)
         except httpx.TimeoutException:
             reason = f"{host} did not answer within {timeout_s:g} seconds"
-        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as exc:  # the last one: httpx reads names as IDNA
             reason = f"no answer from {host} ({type(exc).__name__})"
         # Outside the handler, so that no traceback contains the exception with the whole URL.
         raise ActionError(reason)

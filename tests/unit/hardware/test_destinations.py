@@ -208,3 +208,16 @@ def test_what_others_load_may_have_a_name_that_only_they_know(conf, answers):
         "/a: http://inside.example.org is in the network 169.254.0.0/16 ([deploy]image_url_denied_networks)")
     assert "/b: must be a URL whose host is" in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("location", ["http://xn--a.example/", "http://[", "http://a:99999999/", "http://\xe9/"])
+def test_a_service_that_redirects_to_what_is_no_url_fails_the_action_or_is_not_followed(answers, location):
+    with serving("127.0.0.2") as server:
+        answers[NAME] = [["127.0.0.2"]]
+        server.location = location
+
+        try:
+            assert HttpxGet(DENIED)(f"http://{NAME}:{server.port}", {}, 30) == 302
+        except ActionError as exc:
+            assert f"no answer from {NAME}:{server.port}" in str(exc)
+        assert len(server.asked) == 1
