@@ -120,8 +120,9 @@ def running(tmp_path):
     file.write_text(f"[DEFAULT]\nlog_file = {tmp_path}/log\n")
     conf = service.prepare_config(["--config-file", str(file)])
     service.setup_logging(conf)
+    made = root.handlers[:]
     yield conf
-    for handler in root.handlers:
+    for handler in (*made, *root.handlers):
         handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
