@@ -487,7 +487,7 @@ class RequestTooLarge(IronicRulesError):
 
 class MediaTypeUnsupported(IronicRulesError):
     code = 415
-    message = "The Content-Type of the body is {given}: send JSON with Content-Type: application/json."
+    message = "The body has {given}: send JSON with Content-Type: application/json."
 
 
 class EncodingUnsupported(IronicRulesError):

@@ -63,7 +63,8 @@ class OtherSites:
         given = environ.get("CONTENT_TYPE", "")
         # Agents of earlier releases send none. Browsers always send an Origin with a body.
         if not _is_json(given) and (given or origin is not None or segments[:1] not in _CALLBACKS):
-            raise MediaTypeUnsupported(given=printable(given, _MOST_SHOWN) or "nothing")
+            shown = f"the Content-Type {printable(given, _MOST_SHOWN)}" if given else "no Content-Type"
+            raise MediaTypeUnsupported(given=shown)
 
 
 def _segments(path: str) -> list[str]:

@@ -80,7 +80,8 @@ def test_a_body_that_is_not_called_json_is_415(
             body = body_of(route) or b"{}"
             reply = send(app, route.method, route.path, "", body, CONTENT_TYPE=content_type)
             assert reply.status == 415, content_type
-            assert "Content-Type: application/json" in text_of(reply)
+            has = f"the Content-Type {content_type}" if content_type else "no Content-Type"
+            assert f"The body has {has}: send JSON with Content-Type: application/json." in text_of(reply)
             chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "", "wsgi.input_terminated": True}
             assert send(app, route.method, route.path, "", body, CONTENT_TYPE=content_type, **chunked).status == 415
 
