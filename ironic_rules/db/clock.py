@@ -99,9 +99,9 @@ def follow_host() -> None:
         behind_s = (moment - ours).total_seconds()
         jumped_s = behind_s - (_known.behind_s - _known.corrected_s(elapsed_s))
         if abs(jumped_s) > TOLERATED_S:
-            LOG.warning("The clock of this host has jumped by %+.0f s, or the host has slept. What waits is not ended "
-                        "by that; new timestamps have the host's time again when nothing is in progress, or when "
-                        "this process is restarted.", jumped_s)
+            LOG.warning("The clock of this host has jumped by %+.0f s, or the host has slept. Waits become neither "
+                        "shorter nor longer by that. New timestamps have the host's time again when nothing is in "
+                        "progress, or when this process is restarted.", jumped_s)
         _known = _Known(ours, shown, behind_s)
 
 
@@ -136,8 +136,8 @@ def set_to(moment: datetime.datetime, asked: float) -> None:
     if _known is not None:
         jumped_s = (read.moment - _known.after(read.shown - _known.shown)).total_seconds()
         if abs(jumped_s) > TOLERATED_S:
-            LOG.warning("The clock of the database server has jumped by %+.0f s, or this host has slept. What waits "
-                        "for longer than it may by that clock is ended.", jumped_s)
+            LOG.warning("The clock of the database server has jumped by %+.0f s, or this host has slept. Waits end if "
+                        "their time-out has passed by that clock.", jumped_s)
     _known = read
 
 
