@@ -81,8 +81,8 @@ def check(connection: sa.Connection, revision: str | None, known: Collection[str
         if OUR_MARK not in found:
             raise ConfigurationError(
                 f"[database]connection: {place(connection.engine.url)} is at revision {revision} of ironic-rules, but "
-                "has not its tables. Nothing in it was changed. Restore a backup, or drop the database, create it "
-                "again, and run 'ironic-rules-dbsync upgrade'.")
+                "lacks the tables. Nothing in it was changed. Restore a backup, or drop the database, create it again, "
+                "and run 'ironic-rules-dbsync upgrade'.")
         return
     others = found - {VERSION_TABLE}
     if revision is None and (not others or is_unfinished(found)):

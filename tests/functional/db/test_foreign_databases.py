@@ -121,7 +121,7 @@ def test_our_revision_without_our_tables_is_not_changed(engine: sa.Engine, table
     before = databases.dump(engine)
 
     for work in WORK:
-        with pytest.raises(ConfigurationError, match="revision 4e1f8c26b0d9 of ironic-rules, but has not its tables"):
+        with pytest.raises(ConfigurationError, match="revision 4e1f8c26b0d9 of ironic-rules, but lacks the tables"):
             work(engine)
     assert databases.dump(engine) == before
 
