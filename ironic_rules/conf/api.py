@@ -13,12 +13,13 @@ OPTS: list[cfg.Opt] = [
     cfg.Opt("public_endpoint", type=HttpUrl(),
             help="URL under which clients reach the API, used in links. Default: the URL of the request."),
     cfg.ListOpt("allowed_hosts", default=[], item_type=HostPattern(),
-                help="Names and addresses, without ports, under which clients reach the API. A request with another "
-                     "one in its header Host is refused with 421, so that web pages cannot use the API by DNS "
-                     "rebinding. .example.org is every name that ends so; * is every name. localhost, loopback "
-                     "addresses, host_ip, and the hosts of public_endpoint, [inspector]callback_endpoint_override and "
-                     "[deploy]external_callback_url are always accepted. Default: nothing else if host_ip is a "
-                     "loopback address; every name if it is not, or if another WSGI server listens."),
+                help="Names and addresses, without ports, under which clients reach the API. If the header Host of a "
+                     "request has another one, the API refuses the request with 421, so that web pages cannot use the "
+                     "API by DNS rebinding. .example.org stands for every name that ends with it, * for every name. "
+                     "localhost, loopback addresses, host_ip, and the hosts of public_endpoint, "
+                     "[inspector]callback_endpoint_override and [deploy]external_callback_url are always accepted. "
+                     "Default: only these if host_ip is a loopback address; every name if it is not, or if another "
+                     "WSGI server listens."),
     cfg.IntOpt("workers", default=1, min=1, max=256,
                help="Number of processes of ironic-rules-api, with its own HTTP server. They share the port; each has "
                     "threads and connections to the database of its own, and the limits max_connections, "
@@ -58,14 +59,14 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("keep_alive_timeout", default=60, min=1,
                help="Number of seconds that the API's own HTTP server keeps a connection between two requests."),
     cfg.IntOpt("max_connections", default=2000, min=10,
-               help="Maximum number of connections to the API's own HTTP server. Beyond it, those that have waited "
-                    "longest for their client are closed, of the address with the most connections; if all of them "
+               help="Maximum number of connections to the API's own HTTP server. Beyond it, connections of the address "
+                    "with the most are closed: those that have waited longest for their client, or, if all of them "
                     "have sent a request, those whose request has not begun."),
     cfg.IntOpt("max_connections_per_source", default=1200, min=1,
-               help="Maximum number of connections from one address to the API's own HTTP server. Beyond it, those of "
-                    "the address that have waited longest for their client are closed; if all of them have sent a "
-                    "request, those that have sent more than one, or else the new connection. A proxy, or a NAT "
-                    "gateway before the ramdisks, is one address."),
+               help="Maximum number of connections from one address to the API's own HTTP server. Beyond it, the "
+                    "connections of the address that have waited longest for their client are closed. If all of them "
+                    "have sent a request, those that have sent more than one are closed, or else the new connection. A "
+                    "proxy, or a NAT gateway before the ramdisks, is one address."),
     cfg.IntOpt("max_json_depth", default=100, min=5, max=500, help="Maximum nesting depth of a JSON body."),
     cfg.BoolOpt("restrict_lookup", default=True,
                 help="Restrict lookup by ramdisks to nodes in states in which a ramdisk is expected."),

@@ -77,8 +77,8 @@ OPTS: list[cfg.Opt] = [
                deprecated_opts=[cfg.DeprecatedOpt("pin_release_version", group="DEFAULT")],
                help="Set this, to the release that is upgraded from, while conductors of two releases run at the same "
                     "time: then no deploy template is applied, and a warning is logged. Unset it once all are "
-                    "upgraded. Must be the same for all processes; conductors that differ are named in a warning when "
-                    "one starts, and by ironic-rules-status upgrade check."),
+                    "upgraded. Set the same value for all processes: if conductors differ, one that starts logs a "
+                    "warning that names them, and ironic-rules-status upgrade check names them, too."),
     cfg.IntOpt("power_state_change_timeout", default=60, min=2,
                help="Seconds that a machine may take to reach the requested power state."),
     cfg.ListOpt("file_url_allowed_paths", default=[], item_type=Folder(),

@@ -43,13 +43,13 @@ OPTS: list[cfg.Opt] = [
                     "requested, for networks in which only machines reach that server."),
     cfg.ListOpt("image_url_denied_networks", item_type=IpNetwork(),
                 default=["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"],
-                help="Networks into which no URL of a user or a machine may lead, so that none reaches what only the "
-                     "conductor, a BMC or the machine can: the URLs of images, checksums, config drives, kernels, "
+                help="Networks into which no URL of a user or a machine may lead, because only the conductor, a BMC or "
+                     "the machine reaches them. This applies to the URLs of images, checksums, config drives, kernels, "
                      "ramdisks and ISO images of nodes and instances, virtual media, firmware, proxies of images, "
-                     "receivers of a BMC's events and agents (callback_url), and the names in "
-                     "[inspection_rules]api_call_allowed_hosts. A URL is refused if one address of its host is there, "
-                     "also as an IPv4 address in an IPv6 address. Empty: only addresses without a server are refused, "
-                     "such as 0.0.0.0."),
+                     "receivers of a BMC's events and agents (callback_url), and to the names in "
+                     "[inspection_rules]api_call_allowed_hosts. A URL is refused if one address of its host is in such "
+                     "a network, also as an IPv4 address in an IPv6 address. Empty: only addresses without a server "
+                     "are refused, such as 0.0.0.0."),
     cfg.Opt("step_priorities", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
             help="Priorities of deploy steps that override those in the code, such as "
                  "bios.apply_configuration:50,raid.create_configuration:60. The highest runs first; 0 means that a "

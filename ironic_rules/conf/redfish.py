@@ -13,15 +13,15 @@ OPTS: list[cfg.Opt] = [
                help="Authentication method of BMCs, for nodes without driver_info/redfish_auth_type."),
     cfg.ListOpt("denied_networks", item_type=IpNetwork(),
                 default=["169.254.169.254/32", "fe80::a9fe:a9fe/128", "fd00:ec2::254/128"],
-                help="Networks in which no BMC may be, so that users who may set redfish_address reach nothing there "
-                     "through the conductor. Default: metadata services. Where users own nodes, add 127.0.0.0/8, "
-                     "::1/128 and the networks of other services."),
+                help="Networks in which no BMC may be: users who may set redfish_address must reach nothing there "
+                     "through the conductor. Default: metadata services. If users own nodes, add 127.0.0.0/8, ::1/128 "
+                     "and the networks of other services. Empty: only addresses without a server are refused."),
     cfg.ListOpt("verify_ca_allowed_paths",
                 default=["/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
                          "/etc/pki/tls/certs", "/etc/pki/ca-trust"],
-                help="Folders of which files and folders with trusted certificates may be named in "
-                     "driver_info/redfish_verify_ca. Everybody who may write driver_info can find out which files they "
-                     "have. Links must not lead out of these folders. Empty: none."),
+                help="Folders with the files and folders of trusted certificates that driver_info/redfish_verify_ca "
+                     "may name. Everybody who may write driver_info can find out which files are in them. Links must "
+                     "not lead out of them. Empty: none."),
     cfg.IntOpt("connect_timeout", default=10, min=1, help="Seconds that a BMC may take to accept a connection."),
     cfg.IntOpt("request_timeout", default=60, min=1,
                help="Seconds that the whole response of a BMC to a request may take."),
