@@ -620,7 +620,7 @@ class Front:
     def _limit_replies(self, newest: Connection) -> None:
         """End other replies than ``newest`` until all that clients have not received have the permitted bytes.
 
-        Of the source with the most bytes, the reply ends whose deadline is next: a client that receives moves it.
+        Ends those of the source with the most bytes, the next deadline first; a client that receives moves its own.
         """
         sources: collections.Counter[str] = collections.Counter()
         replies = [connection for connection in list(self._open) if connection.phase is Phase.REPLY]

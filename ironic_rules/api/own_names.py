@@ -24,7 +24,7 @@ _ANY = "*"
 
 
 class OwnNames:
-    """What clients may write into ``Host``, and which values of ``Origin`` are pages of this service itself.
+    """The values of ``Host`` that clients may send, and the values of ``Origin`` that are pages of this service itself.
 
     Every name is accepted if ``[api]allowed_hosts`` is empty, and the service does not listen on a loopback address.
 

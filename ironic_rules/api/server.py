@@ -50,8 +50,8 @@ class _Request(HTTPRequest):  # type: ignore[misc]
     def header_reader(self, _: Any, headers: dict[bytes, bytes]) -> None:
         """Give cheroot the headers that have been read.
 
-        Of ``Connection``, cheroot knows ``close`` and ``Keep-Alive`` only in these letters and alone. It is a list of
-        names in letters of any case, and ``close`` counts more (RFC 9112, section 9.3).
+        cheroot knows ``close`` and ``Keep-Alive`` in ``Connection`` only in these letters and alone. But this is a list
+        of names in letters of any case, and ``close`` counts more (RFC 9112, section 9.3).
         """
         headers.update(self.conn.head.headers)
         options = {option.strip(b" \t").lower() for option in headers.pop(b"Connection", b"").split(b",")}

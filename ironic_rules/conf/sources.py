@@ -28,7 +28,7 @@ class Given(NamedTuple):
 def given(conf: cfg.ConfigOpts) -> dict[str, dict[str, Given]]:
     """Return all values that count, by section and name: those of files in their order, then those of variables.
 
-    Registered options and others. Of an option that occurs more than once, the value that counts is the last one.
+    Includes options that are not registered. If an option occurs more than once, its last value counts.
     """
     found: dict[str, dict[str, Given]] = {}
     for place, sections in reversed(_read(conf)):

@@ -2,7 +2,7 @@
 
 A URL is read (``models.urls``), its host is resolved, and each of its addresses is compared with the networks that are
 denied. A request of the conductor then goes to one of these addresses, so that a name server that changes its answers
-leads it nowhere else. What a BMC or a ramdisk loads is resolved again by it, and so can only be checked beforehand.
+leads it nowhere else. A BMC or a ramdisk resolves the name again when it loads a URL: that can only be checked before.
 """
 
 from __future__ import annotations

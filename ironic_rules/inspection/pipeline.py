@@ -138,7 +138,7 @@ class Pipeline:
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         task.stages.begin("hooks")
         for_hooks = task.copy() if rules_only else task
-        # What a sensitive rule has written, hooks may write elsewhere.
+        # Hooks may write elsewhere what a sensitive rule has written.
         before = state(data, task) if sealed or task.conceal.has_places else None
         for name, hook in self._hooks:
             said = len(for_hooks.messages)

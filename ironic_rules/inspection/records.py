@@ -48,7 +48,7 @@ def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: 
 
 
 def failure(error: Exception) -> JSONObject:
-    """Return why an inspection failed. What rules may not tell, their errors do not have."""
+    """Return why an inspection failed. The errors of rules contain nothing that the rules must not tell."""
     if isinstance(error, RuleFailed):
         told: JSONObject = {"rule": error.facts["rule"], "pointer": error.facts["where"],
                             "reason": str(error.facts["reason"])}

@@ -402,7 +402,7 @@ class _Run:
 
 
 def _withheld(failure: RuleFailed) -> RuleFailed:
-    """Return a failure without its reason, which may quote what must not be shown."""
+    """Return a failure without its reason, which may quote values that must not be shown."""
     return LegacyRuleFailed(rule=failure.facts["rule"], where=failure.facts["where"],
                             reason=f"details are withheld, {SECRETIVE}")
 

@@ -1,7 +1,7 @@
-"""What must not be shown of an inspection: secrets by their keys, and places that sensitive rules or secrets made.
+"""Parts of an inspection that must not be shown: secrets by their keys, and places that rules wrote with hidden values.
 
 Nothing is hidden because it equals a secret: a machine could report guesses, and a user who sees which one is hidden
-would know the secret. What is hidden follows from the rules and from where a value is, never from what it is.
+would know the secret. The rules and the place of a value decide whether it is hidden, never the value.
 """
 
 from __future__ import annotations

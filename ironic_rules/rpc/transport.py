@@ -34,7 +34,7 @@ SERVER_THREADS = 16
 _TOPIC = "ironic_rules.conductor"
 #: The transports of oslo.messaging's driver for RabbitMQ.
 _RABBIT = ("rabbit:", "kombu+")
-#: What oslo.messaging uses if the configuration sets no transport.
+#: The transport that oslo.messaging uses if the configuration sets none.
 _UNSET = "rabbit://"
 _EXAMPLE = "such as rabbit://USER:PASSWORD@HOST:5672/VHOST"
 

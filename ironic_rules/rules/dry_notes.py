@@ -1,4 +1,4 @@
-"""What is kept of rules that run in a dry run without traces: what they would send."""
+"""Notes about rules that run in a dry run without traces: the requests that they would send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the templates of rules read, and where actions write, as far as the rules themselves say it.
+"""Paths that the templates of rules read and that actions write, as far as the rules themselves contain them.
 
 A rule that reads a secret, or what a sensitive rule has written, may write it anywhere and in any form: nothing that it
 makes is shown then. This follows from the paths that it reads, never from the values that it finds there.

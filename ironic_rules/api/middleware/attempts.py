@@ -20,7 +20,7 @@ _REMEMBERED = 1000
 _FREE_ATTEMPTS = 5
 _WAIT_S = 1.0
 _FORGOTTEN_S = 60.0
-#: The part of an IPv6 address that belongs to one user, who has all the addresses in it.
+#: Length of the prefix of an IPv6 network whose addresses all belong to one user.
 _OF_ONE_USER = 64
 
 
@@ -35,7 +35,7 @@ class Sources:
         self._lock = threading.Lock()
         #: Address -> (wrong passwords, time of the last attempt); the one that failed longest ago is first.
         self._failed: dict[str, tuple[int, float]] = {}
-        #: The same for all requests in vain: those with a wrong password, and those that were refused unchecked.
+        #: Address -> the same for its requests in vain: those with a wrong password, and those refused unchecked.
         self._in_vain: dict[str, tuple[int, float]] = {}
 
     def check(self, source: str) -> None:
@@ -110,7 +110,7 @@ class Checks:
         self._at_once = min(at_once, self._places)
         self._lock = threading.Lock()
         self._running: list[_Check] = []
-        #: in the order in which they came
+        #: checks that wait, in the order in which they came
         self._waiting: list[_Check] = []
 
     @contextlib.contextmanager

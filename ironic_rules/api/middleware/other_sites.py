@@ -16,7 +16,7 @@ from ironic_rules.exceptions import ForeignHost, ForeignSite, IronicRulesError, 
 from ironic_rules.text import printable
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-#: What browsers say of requests of the service's own page, and of those that a user makes without any page.
+#: Values of Sec-Fetch-Site for requests of the service's own page, and for those that a user makes without any page.
 _OWN_SITE = ("same-origin", "none")
 _MEDIA_TYPE = "application/json"
 #: First segments, after the version, of the paths that ramdisks use.

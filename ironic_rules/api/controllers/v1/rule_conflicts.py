@@ -50,7 +50,7 @@ class RuleConflictsController(Resource):
                 raise MarkerNotFound(marker=asked.marker)
         writes = {rule.uuid: [] if rule.sensitive else rule_writes.written(_actions(rule)) for rule in rules}
         found = rule_writes.conflicts(
-            # Of an early rule, the scope is ignored.
+            # The scope of an early rule is ignored.
             rule_writes.Writer(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
             for rule in rules if rule.enabled)
 
