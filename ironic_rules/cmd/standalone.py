@@ -40,7 +40,7 @@ _ARGUMENTS = {
     "noauth": ("{url}", "--os-auth-type none --os-endpoint {url}", "--endpoint {url}"),
     "http_basic": ("-u USER:PASSWORD {url}",
                    "--os-auth-type http_basic --os-username USER --os-password PASSWORD --os-endpoint {url}",
-                   "--header 'Authorization: Basic BASE64' --endpoint {url}"),
+                   '--header "Authorization: Basic $(printf USER:PASSWORD | base64)" --endpoint {url}'),
     "keystone": ("-H 'X-Auth-Token: TOKEN' {url}", "", "--header 'X-Auth-Token: TOKEN' --endpoint {url}"),
 }
 

@@ -32,7 +32,7 @@ def test_suggestions_can_be_typed_as_they_stand(tmp_path, monkeypatch):
     ("noauth", ["curl -s http", "openstack --os-auth-type none --os-endpoint http",
                 "ironic-rules-simulate --endpoint http"]),
     ("http_basic", ["curl -s -u USER:PASSWORD http", "openstack --os-auth-type http_basic --os-username USER",
-                    "ironic-rules-simulate --header 'Authorization: Basic BASE64'"]),
+                    'ironic-rules-simulate --header "Authorization: Basic $(printf USER:PASSWORD | base64)"']),
     ("keystone", ["curl -s -H 'X-Auth-Token: TOKEN' http", "openstack baremetal node list",
                   "ironic-rules-simulate --header 'X-Auth-Token: TOKEN'"])])
 def test_suggestions_have_a_place_for_the_login(monkeypatch, strategy, logins):
