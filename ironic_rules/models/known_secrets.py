@@ -13,8 +13,6 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import re2
-
 from ironic_rules.models import secrets
 from ironic_rules.models.secrets import MASK
 
@@ -24,17 +22,19 @@ SHORTEST = 4
 WITHIN_WORDS = 8
 #: Maximum number of characters of a secret: a longer one (a config drive) is not repeated as a whole.
 _LONGEST = 1024
-#: Maximum number of texts; then the oldest ones are forgotten, except those of the configuration.
-_MOST = 10_000
-#: Number of new texts that are searched for one by one before the expression of all is made again.
-_MOST_NEW = 64
-_MAX_MEMORY = 64 * 1024 * 1024
+#: Maximum numbers of secrets, and of their characters; then the oldest ones are forgotten, except those of the
+#: configuration.
+_MOST, _MOST_CHARACTERS = 10_000, 1_000_000
+#: How many of them remain then, as a part: to forget some takes as long as to note all of them.
+_REMAIN = 0.9
+#: Number of characters of a piece: longer texts are searched for in pieces, so texts have few different lengths.
+_PIECE = 64
 
 
 class KnownSecrets:
     """A bounded set of secret texts, and the search for them. Shared by threads.
 
-    :param most: maximum number of texts, besides those of the configuration
+    :param most: maximum number of secrets, besides those of the configuration
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -42,32 +42,38 @@ class KnownSecrets:
         self._lock = threading.Lock()
         self._kept: frozenset[str] = frozenset()
         #: all others, the oldest first
-        self._texts: dict[str, None] = {}
-        #: those of them that the expression lacks
-        self._new: tuple[str, ...] = ()
-        self._pattern: Any = None
+        self._values: dict[str, None] = {}
+        self._characters = 0
+        self._search = _Search(())
 
     def keep(self, values: Iterable[str]) -> None:
         """Set the secrets of the configuration, which are never forgotten."""
         with self._lock:
-            self._kept = frozenset(
-                form for value in values if SHORTEST <= len(value) <= _LONGEST for form in _forms(value))
-            self._make()
+            self._kept = frozenset(value for value in values if SHORTEST <= len(value) <= _LONGEST)
+            self._search = _Search((*self._kept, *self._values))
 
     def add(self, value: object) -> None:
         """Note a secret."""
         if (not isinstance(value, str) or not SHORTEST <= len(value) <= _LONGEST or value == MASK
-                or value in self._texts or value in self._kept):
+                or value in self._values or value in self._kept):
             return
-        forms = _forms(value)
         with self._lock:
-            self._texts.update(dict.fromkeys(forms))
-            while len(self._texts) > self._most:
-                del self._texts[next(iter(self._texts))]
-            if len(self._new) < _MOST_NEW + len(self._texts) // _MOST_NEW:
-                self._new = (*self._new, *forms)
-            else:
-                self._make()
+            if value in self._values:  # of another thread
+                return
+            self._values[value] = None
+            self._characters += len(value)
+            self._search.add(value)
+            if len(self._values) > self._most or self._characters > _MOST_CHARACTERS:
+                self._forget()
+
+    def _forget(self) -> None:
+        """Forget the oldest secrets. The caller has the lock."""
+        for value in list(self._values):
+            if len(self._values) <= self._most * _REMAIN and self._characters <= _MOST_CHARACTERS * _REMAIN:
+                break
+            del self._values[value]
+            self._characters -= len(value)
+        self._search = _Search((*self._kept, *self._values))
 
     def add_login(self, user: str, password: str) -> None:
         """Note a password, also as a header ``Authorization`` has it."""
@@ -92,53 +98,69 @@ class KnownSecrets:
 
     def hide(self, text: str) -> str:
         """Return a text with ``******`` for each secret in it, and for the passwords of URLs."""
-        text = secrets.mask_text(text)
-        # Made by another thread while this one reads: each is complete, and no secret is in neither.
-        new, pattern = self._new, self._pattern
-        if pattern is not None:
-            text = _hidden(pattern, text)
-        if any(known in text for known in new):
-            text = _hidden(_expression(new), text)
-        return text
+        return self._search.hidden(secrets.mask_text(text))
 
-    def _make(self) -> None:
-        self._pattern = _expression((*self._kept, *self._texts))
-        self._new = ()
+
+class _Search:
+    """The search for many texts at once.
+
+    Not an expression: one of some thousand texts takes hundreds of megabytes, and may be refused for its size. One
+    thread at a time adds, while others search.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._texts: set[str] = set()
+        #: the lengths of the texts that begin with the same characters, the longest first
+        self._lengths: dict[str, tuple[int, ...]] = {}
+        for value in values:
+            self.add(value)
+
+    def add(self, value: str) -> None:
+        """Search for a secret from now on, in each of its forms."""
+        for form in _forms(value):
+            last = len(form) - _PIECE
+            for start in [0] if last <= 0 else [*range(0, last, _PIECE), last]:
+                text = form[start:start + _PIECE]
+                self._texts.add(text)
+                known = self._lengths.get(text[:SHORTEST], ())
+                if len(text) not in known:
+                    self._lengths[text[:SHORTEST]] = tuple(sorted((*known, len(text)), reverse=True))
+
+    def hidden(self, text: str) -> str:
+        """Return a text with ``******`` for what was added."""
+        lengths = self._lengths
+        starts = [at for at in range(len(text) - SHORTEST + 1) if text[at:at + SHORTEST] in lengths]
+        if not starts:
+            return text
+        shown: list[str] = []
+        end = 0
+        for at in starts:
+            found = self._found(text, at)
+            if found is None:
+                continue
+            if at > end or not shown:
+                shown += [text[end:at], MASK]
+            end = max(end, found)  # one may begin within another one
+        return "".join([*shown, text[end:]])
+
+    def _found(self, text: str, start: int) -> int | None:
+        """Return where the longest text ends that begins at ``start``."""
+        for length in self._lengths[text[start:start + SHORTEST]]:
+            end = start + length
+            if text[start:end] in self._texts and (length >= WITHIN_WORDS or not (
+                    _is_in_word(text[start - 1:start]) or _is_in_word(text[end:end + 1]))):
+                return end
+        return None
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _forms(value: str) -> list[str]:
     """Return a secret as others write it: as it is, within JSON, Python's repr, and a URL."""
     quoted = urllib.parse.quote(value, safe="", errors="replace")
     return list(dict.fromkeys((value, json.dumps(value)[1:-1], repr(value)[1:-1], quoted)))
-
-
-def _expression(texts: Iterable[str]) -> Any:
-    # The longest first: one may begin with another one.
-    found = sorted(map(_readable, texts), key=len, reverse=True)
-    if not found:
-        return None
-    options = re2.Options()
-    options.max_mem = _MAX_MEMORY
-    options.log_errors = False
-    return re2.compile("|".join(map(re2.escape, found)), options)
-
-
-def _hidden(expression: Any, text: str) -> str:
-    found: str = expression.sub(_masked, _readable(text))
-    return found
-
-
-def _masked(found: Any) -> str:
-    text: str = found.group()
-    if len(text) >= WITHIN_WORDS:
-        return MASK
-    around = found.string[max(0, found.start() - 1):found.start()] + found.string[found.end():found.end() + 1]
-    return text if any(character.isalnum() or character == "_" for character in around) else MASK
-
-
-def _readable(text: str) -> str:
-    """Return a text without lone surrogates, which RE2 does not read."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 #: Those of this process.

@@ -214,3 +214,20 @@ def test_the_oldest_secrets_are_forgotten_except_those_of_the_configuration() ->
         known.add(f"secret-{number:05}")
     assert known.hide("of-the-configuration secret-00000 secret-02500 secret-02999") == (
         "****** secret-00000 ****** ******")
+
+
+def test_many_long_secrets_are_known() -> None:
+    known = known_secrets.KnownSecrets()
+    long = [f"{number:04}" * 175 for number in range(3000)]
+    for text in long:
+        known.add(text)
+    assert known.hide(f"a {long[-1]}b, {long[-2]}") == "a ******b, ******"
+    # The oldest ones are forgotten: what a process remembers has a limit in characters, too.
+    assert known.hide(long[0]) == long[0]
+
+
+def test_a_secret_that_begins_within_another_word_or_secret_is_hidden() -> None:
+    known = known_secrets.KnownSecrets()
+    for text in ("abcd", "cdXYZ12345", "12345-and-more"):
+        known.add(text)
+    assert known.hide("1abcdXYZ12345, abcdXYZ12345-and-more.") == "1ab******, ab******."
