@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib.metadata
+import json
 import logging as std_logging
 import os
 import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
@@ -74,6 +75,10 @@ _IDENTITY = {"user": "user_id", "project": "project_id", "domain": "domain_id", 
              "user_domain": "user_domain_id", "project_domain": "project_domain_id"}
 #: What a record has only if who logged it gave it.
 _FURTHER = frozenset({"context", "instance", "instance_uuid", "request_id", "global_request_id", "user_identity"})
+#: What a structured record has of the call that logs, and of its caller: no text of others.
+_OF_THE_CALL = frozenset({
+    "asctime", "time", "name", "levelname", "level", "pathname", "filename", "module", "funcname", "thread_name",
+    "process_name", "hostname", "cmdline", "context"})
 #: Maximum numbers of characters of a line, and of lines below it, such as those of a traceback.
 _MAX_LINE = 16_384
 _MAX_LINES = 1_000
@@ -276,8 +281,10 @@ class _Masking(std_logging.Formatter):
     """Formats records as another formatter does, without secrets, and so that no text can forge a line.
 
     Libraries log what others have sent. What this process knows to be secret is ``******``, and what is not printable,
-    such as line ends and terminal controls, is a backslash escape. Lines below the first one, those of a traceback, are
-    indented, or begin as the first one does: none of them looks like the line of another record.
+    such as line ends and terminal controls, is a backslash escape. What is before the message (time, level, logger,
+    user) is no text of others, and remains as it is: who sets a password to ``WARNING`` must not blind the log. Lines
+    below the first one, those of a traceback, are indented, or begin as the first one does: none of them looks like the
+    line of another record.
 
     Lines that are only information, such as that of each request, are composed here, equal to those of oslo.log's
     formatter: it collects twenty values of the context twice for each line, and takes three times as long.
@@ -289,8 +296,6 @@ class _Masking(std_logging.Formatter):
         self._identity = ""
         #: with what lines of a traceback begin besides what the other formatter gives them
         self._prefixed = "  "
-        #: JSON, in which nothing may be left out, has its own escapes
-        self._most = sys.maxsize if isinstance(inner, oslo_formatters.JSONFormatter) else _MAX_LINE
         self._formats: tuple[str, str] | None = None  # with and without a request; None: the other formatter does all
         self._second = (-1, "")
         if isinstance(self._inner, oslo_formatters.ContextFormatter) and self._inner.conf.logging_exception_prefix:
@@ -304,26 +309,33 @@ class _Masking(std_logging.Formatter):
                 self._formats = formats
 
     def format(self, record: std_logging.LogRecord) -> str:
-        text = self._information(record)
+        text, made = self._information(record), record
         below: Iterable[str] = ()
         if text is None:
             # Formatters store what they make of an error in the record, each in its own form.
             made = copy.copy(record)
             text = self._inner.format(made)
             if not isinstance(text, str):  # structured, for a log collector
-                return _hidden(text)
+                return _hidden(text, _OF_THE_CALL)
+            if isinstance(self._inner, oslo_formatters.JSONFormatter):
+                return json.dumps(_hidden(json.loads(text), _OF_THE_CALL))
             if made.exc_text or made.stack_info:
                 text, below = _divided(text, made)
-        text = self._line(text)
+        # A message that is also before itself, as its level, only makes more hidden.
+        start = max(0, text.find(made.message)) if getattr(made, "message", "") else 0
+        text = _line(text[:start] + known_secrets.KNOWN.hide(text[start:]))
         indent = self._prefixed if record.exc_info else "  "
-        return "\n".join([text, *(indent + self._line(line) for line in below)]) if below else text
+        return "\n".join([text, *(indent + _line(line) for line in below)]) if below else text
 
-    def _line(self, text: str) -> str:
-        text = known_secrets.KNOWN.hide(text)
-        return text if len(text) <= self._most and text.isprintable() else printable(text, self._most)
+    def formatException(self, ei: Any) -> str:
+        """Return the traceback of an error, for handlers that request it themselves, as that of journald."""
+        return known_secrets.KNOWN.hide(super().formatException(ei))
 
     def _information(self, record: std_logging.LogRecord) -> str | None:
-        """Return the line of a record that is only information; None for others, and those with further values."""
+        """Return the line of a record that is only information; None for others, and those with further values.
+
+        The record gets its ``message``, as from other formatters.
+        """
         if (self._formats is None or record.levelno != std_logging.INFO or record.exc_info or record.stack_info
                 or record.exc_text or not _FURTHER.isdisjoint(record.__dict__)):
             return None
@@ -334,8 +346,9 @@ class _Masking(std_logging.Formatter):
         if self._second[0] != second:
             self._second = second, self._inner.formatTime(record, self._inner.datefmt)
         try:
-            values = {**record.__dict__, "asctime": self._second[1], "message": record.getMessage(), "instance": "",
-                      "global_request_id": "", "user_identity": ""}
+            record.message = record.getMessage()
+            values = {**record.__dict__, "asctime": self._second[1], "instance": "", "global_request_id": "",
+                      "user_identity": ""}
         except TypeError:  # arguments that do not fit
             return None
         if context is None:
@@ -360,10 +373,17 @@ def _divided(text: str, record: std_logging.LogRecord) -> tuple[str, list[str]]:
     return text[:-len(below) - 1], shown
 
 
-def _hidden(value: Any) -> Any:
-    """Return the text of each part of a structured record without secrets."""
+def _line(text: str) -> str:
+    return text if len(text) <= _MAX_LINE and text.isprintable() else printable(text, _MAX_LINE)
+
+
+def _hidden(value: Any, without: Collection[str] = ()) -> Any:
+    """Return the text of each part of a structured record without secrets.
+
+    :param without: the names of parts that remain as they are
+    """
     if isinstance(value, dict):
-        return {name: _hidden(item) for name, item in value.items()}
+        return {name: item if name in without else _hidden(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_hidden(item) for item in value]
     return known_secrets.KNOWN.hide(value) if isinstance(value, str) else value

@@ -231,3 +231,45 @@ def test_a_secret_that_begins_within_another_word_or_secret_is_hidden() -> None:
     for text in ("abcd", "cdXYZ12345", "12345-and-more"):
         known.add(text)
     assert known.hide("1abcdXYZ12345, abcdXYZ12345-and-more.") == "1ab******, ab******."
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> known_secrets.KnownSecrets:
+    """What the log hides, for secrets that are words of other tests."""
+    monkeypatch.setattr(known_secrets, "KNOWN", known_secrets.KnownSecrets())
+    return known_secrets.KNOWN
+
+
+def test_only_what_others_have_sent_is_hidden(written: io.StringIO, known: known_secrets.KnownSecrets) -> None:
+    for text in ("INFO", "WARNING", "sushy", "req-of-a-caller", "id-of-a-caller"):
+        known.add(text)
+    RequestContext(user_id="id-of-a-caller", request_id="req-of-a-caller")
+    try:
+        lines = logged(written, "sushy", "INFO of id-of-a-caller")
+    finally:
+        oslo_context._request_store.context = None
+    assert re.search(r" WARNING sushy \[.*req-of-a-caller.*id-of-a-caller.*\] \*{6} of \*{6}$", lines[0]), lines
+
+
+def test_a_line_of_json_remains_json(known: known_secrets.KnownSecrets) -> None:
+    for text in ("4242", "message", "levelname", "hunter22"):
+        known.add(text)
+    formatter = service._Masking(formatters.JSONFormatter())
+    try:
+        raise ValueError("hunter22")
+    except ValueError as exc:
+        record = logging.LogRecord("x", logging.WARNING, "/p/x.py", 4242, "a %s", ("hunter22\n\x1b",),
+                                   (type(exc), exc, exc.__traceback__))
+    text = formatter.format(record)
+    found = json.loads(text)
+    assert (found["message"], found["lineno"], found["levelname"]) == ("a ******\n\x1b", 4242, "WARNING")
+    assert "hunter" not in text and "ValueError: ******" in found["traceback"] and text.isprintable()
+
+
+def test_handlers_that_request_the_traceback_get_none_with_secrets(known: known_secrets.KnownSecrets) -> None:
+    known.add("of-a-traceback")
+    try:
+        raise ValueError("of-a-traceback")
+    except ValueError as exc:
+        text = service._Masking(None).formatException((type(exc), exc, exc.__traceback__))
+    assert text.endswith("ValueError: ******")
