@@ -62,6 +62,8 @@ _NEXT_PARTS = 2
 #: For SO_LINGER: a connection that is closed ends at once. Otherwise the system keeps what the client has not received,
 #: for minutes if the client receives nothing.
 _AT_ONCE = struct.pack("ii", 1, 0)
+#: Seconds that all replies on their way have when the server stops.
+_LAST_S = 0.5
 #: Seconds between two log lines with the same reason.
 _REPEATED_S = 60.0
 
@@ -262,10 +264,10 @@ class Front:
         self._stopped.wait()
 
     def close(self) -> None:
-        """Close the connections on which no worker works; replies on their way have a moment."""
-        for connection in list(self._open):
-            if connection.phase is not Phase.WORK:
-                self._end_now(connection)
+        """Close the connections on which no worker works; all replies on their way together have a moment."""
+        idle = [connection for connection in list(self._open) if connection.phase is not Phase.WORK]
+        self._end_now(*idle, *self._returned)
+        self._returned.clear()
         self._probes.stop()
         self._selector.close()
         wake, self._wake = self._wake, -1  # a late worker must not write into another file with its number
@@ -694,14 +696,25 @@ class Front:
                     del self._sources[connection.remote_addr]
         connection.socket.close()
 
-    def _end_now(self, connection: Connection) -> None:
-        """Close a connection when the server stops: what is left of a reply has half a second."""
-        with contextlib.suppress(OSError):
-            if connection.unsent:
-                connection.socket.settimeout(0.5)
-                connection.socket.sendall(b"".join(connection.unsent))
-                connection.forget_reply()
-        self._forget(connection)
+    def _end_now(self, *connections: Connection) -> None:
+        """Close connections when the server stops: what is left of their replies has half a second."""
+        until = time.monotonic() + _LAST_S
+        for connection in connections:
+            self._unregister(connection)
+        with selectors.DefaultSelector() as selector:
+            for connection in connections:
+                if connection.unsent:
+                    selector.register(connection.socket, selectors.EVENT_WRITE, connection)
+            while selector.get_map() and (left := until - time.monotonic()) > 0:
+                for key, _ in selector.select(left):
+                    try:
+                        is_sent = key.data.send()
+                    except OSError:  # the client has gone
+                        is_sent = True
+                    if is_sent:
+                        selector.unregister(key.fileobj)
+        for connection in connections:
+            self._forget(connection)
 
 
 class _Repeated:

@@ -443,3 +443,25 @@ def test_a_server_that_stops_finishes_replies(servers):
     servers.stop()
 
     assert received(connection).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_server_that_stops_sends_all_replies_in_the_same_moment(servers, monkeypatch):
+    monkeypatch.setattr(front, "_LAST_S", 60.0)
+    servers.start()
+    clients = [servers.connect(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(3)]
+    wait_for("the replies", lambda: servers.front.phases()[Phase.REPLY.value,] == 3)
+    stopping = threading.Thread(target=servers.stop)
+    stopping.start()
+
+    sizes = dict.fromkeys(clients, 0)
+    left = list(clients)
+    while left:  # in turns: if the server waited for one of them, none would get on
+        for client in list(left):
+            if data := client.recv(MIB):
+                sizes[client] += len(data)
+            else:
+                left.remove(client)
+    stopping.join()
+
+    assert min(sizes.values()) > sum(map(len, PIECES))
+    assert servers.front.phases() == dict.fromkeys(servers.front.phases(), 0)
