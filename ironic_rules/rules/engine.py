@@ -335,10 +335,10 @@ class _Run:
                 except CannotEvaluate:
                     continue
                 except BaseException as exc:  # noqa: BLE001  (as in _hold)
-                    raise _failed_check(entry.rule, entry.only, exc) from None
+                    raise self._failed_check(entry, entry.only, view, exc) from None
             else:
                 steps = entry.steps if entry.data_key is None else self._steps(entry)
-                if steps and not _hold(entry.rule, steps, view):
+                if steps and not self._hold(entry, steps, view):
                     continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
@@ -413,7 +413,7 @@ class _Run:
         """Evaluate all conditions of a rule; return whether they hold, and their traces, unless it is sensitive."""
         holds, shown = True, []
         for condition in rule.conditions:
-            outcome, note = _outcome(rule, condition, view)
+            outcome, note = _outcome(rule, condition, view, is_secretive=explainer.is_secretive)
             if not rule.sensitive:
                 shown.append(explainer.condition(condition, view, outcome, note, short_circuited=not holds))
             holds = holds and bool(outcome)
@@ -505,6 +505,36 @@ class _Run:
         self._watch.end()
         return times
 
+    def _hold(self, entry: Entry, steps: tuple[Step, ...], view: View) -> bool:
+        """Return whether all conditions hold; those that several rules have are evaluated once.
+
+        :raises RuleFailed: an operator raised what operators must not
+        """
+        call = None
+        try:
+            for call, stable in steps:
+                if stable is None:
+                    if call(view):
+                        continue
+                    return False
+                known = view.stable if stable else view.volatile
+                if call not in known:
+                    known[call] = False
+                    known[call] = call(view)
+                if not known[call]:
+                    return False
+        except CannotEvaluate:
+            return False
+        except BaseException as exc:  # noqa: BLE001  (also SystemExit; a sensitive rule must not leak)
+            raise self._failed_check(entry, call, view, exc) from None
+        return True
+
+    def _failed_check(self, entry: Entry, call: Callable[[View], bool] | None, view: View,
+                      cause: BaseException) -> RuleFailed:
+        rule = entry.rule
+        where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
+        return _failed_condition(rule, where, cause, is_secretive=self._is_secretive(entry, view))
+
     def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
         if self._task is not None:
             if entry.keeps_node:
@@ -515,36 +545,6 @@ class _Run:
             self._data.clear()
             self._data.update(kept)
         self._views.forget(EVERYTHING)
-
-
-def _hold(rule: CompiledRule, steps: tuple[Step, ...], view: View) -> bool:
-    """Return whether all conditions hold; those that several rules have are evaluated once.
-
-    :raises RuleFailed: an operator raised what operators must not
-    """
-    call = None
-    try:
-        for call, stable in steps:
-            if stable is None:
-                if call(view):
-                    continue
-                return False
-            known = view.stable if stable else view.volatile
-            if call not in known:
-                known[call] = False
-                known[call] = call(view)
-            if not known[call]:
-                return False
-    except CannotEvaluate:
-        return False
-    except BaseException as exc:  # noqa: BLE001  (also SystemExit; a sensitive rule must not leak)
-        raise _failed_check(rule, call, exc) from None
-    return True
-
-
-def _failed_check(rule: CompiledRule, call: Callable[[View], bool] | None, cause: BaseException) -> RuleFailed:
-    where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
-    return _failed_condition(rule, where, cause)
 
 
 def _action_traces(actions: Iterable[CompiledAction | NotedAction], times: list[int],
@@ -580,22 +580,24 @@ def _traced(failure: RuleFailed, *traces: Trace) -> RuleFailed:
     return failure
 
 
-def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> RuleFailed:
-    return _traced(_failure(rule, where, f"{type(cause).__name__}: {printable(cause, MAX_MESSAGE)}", cause))
+def _failed_condition(rule: CompiledRule, where: str, cause: BaseException, *, is_secretive: bool) -> RuleFailed:
+    return _traced(_failure(rule, where, f"{type(cause).__name__}: {printable(cause, MAX_MESSAGE)}", cause,
+                            is_secretive=is_secretive))
 
 
 def _overdue(rule: CompiledRule, action: CompiledAction | NotedAction, reason: str) -> RuleFailed:
     return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
 
 
-def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View) -> tuple[bool | None, str | None]:
+def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View, *,
+             is_secretive: bool) -> tuple[bool | None, str | None]:
     """Return the outcome of a condition; None, and why, if it cannot be evaluated."""
     try:
         return condition.check.call(view), None
     except CannotEvaluate as exc:
         return None, str(exc)
     except BaseException as exc:  # noqa: BLE001  (as in _hold)
-        raise _failed_condition(rule, condition.where, exc) from None
+        raise _failed_condition(rule, condition.where, exc, is_secretive=is_secretive) from None
 
 
 def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:

@@ -307,6 +307,26 @@ def test_what_an_operator_must_not_raise_fails_the_rule_at_its_condition(monkeyp
         world.run(rule)
 
 
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("others", [[], ["{node.name}"]])
+def test_an_error_of_an_operator_that_read_a_secret_quotes_nothing(monkeypatch: pytest.MonkeyPatch, others: list[str],
+                                                                   explain: bool) -> None:
+    def broken(value: Any) -> bool:
+        raise ValueError(f"not {value}")
+
+    registry = Registry("operator", rules.OPERATORS._read)
+    for operator in rules.OPERATORS:
+        registry.add(operator.name, operator.call)
+    registry.add("broken", broken)
+    monkeypatch.setattr("ironic_rules.rules.compiler.OPERATORS", registry)
+    holds = [{"op": "!is-none", "args": [other]} for other in others]
+    rule = world.rule(conditions=[*holds, {"op": "broken", "args": ["{node.driver_info[ipmi_password]}"]}])
+    with pytest.raises(RuleFailed) as caught:
+        world.run(rule, given=world.facts(), mask_secrets="never", explain=explain)
+    assert str(caught.value.facts["reason"]) == "details are withheld, the rule reads a secret"
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
 @pytest.mark.parametrize(("steps", "expected"), [
     ("[a][b]", 1), ("[a][b][c]", None), ("[a][c]", None), ("[text][b]", None), ("[list][b]", None), ("[none][b]", None),
     ("[list][0][x]", 2), ("[list][9][x]", None), ("[list][-1][x]", None), ("[list][00][x]", 2), ("[a][0][x]", 3),
