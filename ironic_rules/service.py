@@ -104,13 +104,15 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
 
     def check(conf: cfg.ConfigOpts) -> None:
         if not groups:
-            with contextlib.suppress(messaging.InvalidTransportURL, ValueError):  # which is one of the problems
+            # Either is one of the problems.
+            with contextlib.suppress(messaging.InvalidTransportURL, ValueError, cfg.Error):
                 rpc_transport.register_opts(conf, memory.DEFAULT_URL if one_process else None)
         found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
         if not groups and (reason := rpc_transport.problem_of(conf)):
             found.append(validation.told(conf, "DEFAULT", "transport_url", reason))
-        if conf.database.connection and (reason := unusable.problem_of(conf.database.connection)):
-            found.append(validation.told(conf, "database", "connection", reason))
+        with contextlib.suppress(cfg.Error):  # which is one of the problems
+            if conf.database.connection and (reason := unusable.problem_of(conf.database.connection)):
+                found.append(validation.told(conf, "database", "connection", reason))
         if conductor:
             found += _hook_problems(conf)
         if found:
@@ -125,6 +127,9 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     except arguments.WrongArguments as exc:
         check(validation.of_files(conf, argv, config_files))
         raise exc.end() from exc
+    except cfg.NoSuchOptError:  # to which an option refers that is an argument, too
+        check(validation.of_files(conf, argv, config_files))
+        raise
     pxe_filter_conf.register_targets(conf)
     check(conf)
     secrets.configure(conf.secret_words)
@@ -139,7 +144,7 @@ def _secrets(conf: cfg.ConfigOpts) -> Iterator[str]:
     In the files, those that a library registers later are known by their names.
     """
     for options in sources.given(conf).values():
-        yield from (given.value for name, given in options.items()
+        yield from (given.value.replace("$$", "$") for name, given in options.items()
                     if secrets.is_secret_key(name) and "://" not in given.value)
     for info, group in conf._all_opt_infos():
         option = info["opt"]

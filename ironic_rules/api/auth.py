@@ -19,7 +19,7 @@ from oslo_log import log as logging
 
 from ironic_rules import policy
 from ironic_rules.api.own_names import is_loopback
-from ironic_rules.conf import sources
+from ironic_rules.conf import sources, validation
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policy import ADMIN_STRATEGIES
@@ -66,6 +66,8 @@ def _keystone(app: Any, conf: cfg.ConfigOpts) -> Any:
 
     try:
         checked = auth_token.AuthProtocol(app, {"oslo_config_config": conf})
+    except cfg.NoSuchOptError as exc:
+        raise ConfigurationError(validation.unresolved(conf, "keystone_authtoken", exc)) from exc
     except keystone_errors.NoMatchingPlugin as exc:
         raise ConfigurationError(f"[keystone_authtoken]auth_type: {printable(exc)}; as a rule, password or "
                                  "v3applicationcredential is required.") from exc

@@ -207,8 +207,9 @@ def warn(text: str) -> None:
 def end_of_conductor(conf: cfg.ConfigOpts, *, is_displaced: bool) -> None:
     """Exit, with status 1 and a line on standard error if another process has taken over the name of this conductor."""
     if is_displaced and not _is_log_seen():  # the log has it
-        print(service.placed(f"[DEFAULT]host: another process has registered as conductor {conf.host}, so this one "
-                             "ends: give each conductor a host of its own."), file=sys.stderr)
+        text = service.placed(f"[DEFAULT]host: another process has registered as conductor {conf.host}, so this one "
+                              "ends: give each conductor a host of its own.")
+        print(f"{os.path.basename(sys.argv[0])}: {text}", file=sys.stderr)
     exit_now(1 if is_displaced else 0)
 
 

@@ -75,6 +75,21 @@ def told(conf: cfg.ConfigOpts, group: str, name: str, reason: str) -> str:
     return _line(conf, Problem(group, name, reason))
 
 
+def unresolved(conf: cfg.ConfigOpts, group: str, error: cfg.NoSuchOptError) -> str:
+    """Return the lines about the options of a group that refer to an option which does not exist.
+
+    For a group that a library reads itself, so that it is not checked before.
+    """
+    missing = _innermost(error).opt_name
+    reference = re.compile(rf"(?<!\$)(?:\$\$)*\$(?:{re.escape(missing)}\b|\{{{re.escape(missing)}\}})")
+    names = [name for name, given in sources.given(conf).get(group, {}).items() if reference.search(given.value)]
+    return "\n".join(f"[{group}]{name}: {_no_option(missing)}." for name in names) or printable(error)
+
+
+def _no_option(name: str) -> str:
+    return f"there is no option {printable(name, 64)} to which $ could refer; write $$ for the character"
+
+
 def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str] | None) -> cfg.ConfigOpts:
     """Return the configuration of the same files without arguments, for one that cannot be read.
 
@@ -122,8 +137,7 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
             missing = _innermost(exc)
             # A default that refers to another option fails with that one, which has a line of its own.
             if _given(conf, name, option.dest)[2] != _DEFAULT:
-                yield Problem(name, option.dest, f"there is no option {printable(missing.opt_name, 64)} to which "
-                                                 "$ could refer; write $$ for the character")
+                yield Problem(name, option.dest, _no_option(missing.opt_name))
         except cfg.Error as exc:
             yield Problem(name, option.dest, printable(exc).rstrip("."))
         else:

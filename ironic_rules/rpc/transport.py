@@ -77,15 +77,26 @@ def _register_library_groups(conf: cfg.ConfigOpts) -> None:
 
 
 def problem_of(conf: cfg.ConfigOpts) -> str | None:
-    """Return why ``[DEFAULT]transport_url`` can be no transport, before it is used; None if it can be one."""
+    """Return why ``[DEFAULT]transport_url`` can be no transport, before it is used; None if it can be one.
+
+    None also if the option cannot be read, which reading all options reports.
+    """
     try:
         url = messaging.TransportURL.parse(conf)
     except (messaging.InvalidTransportURL, ValueError):
         return (f"no URL of a transport; one {_EXAMPLE} is required, with %40 for @, %2F for / and %25 for % in a "
                 "password")
-    known = {point.name for point in metadata.entry_points(group="oslo.messaging.drivers")}
-    if url.transport.partition("+")[0] not in known:
-        return f"there is no transport {printable(url.transport, 64)}; one {_EXAMPLE} is required"
+    except cfg.Error:
+        return None
+    name = printable(url.transport, 64)
+    known = {point.name: point for point in metadata.entry_points(group="oslo.messaging.drivers")}
+    driver = known.get(url.transport.partition("+")[0])
+    if driver is None:
+        return f"there is no transport {name}; one {_EXAMPLE} is required"
+    try:
+        driver.load()
+    except ImportError as exc:
+        return f"the transport {name} cannot be used: {printable(exc)}; one {_EXAMPLE} is required"
     return None
 
 

@@ -186,7 +186,22 @@ STARTS = [
           (("{file}: [database]connection = (not shown): ", "ssl_ca, {folder}/none.pem, cannot be read"),),
           ("version",)),
 
+    Start("a dollar sign in passwords", "conductor",
+          "[database]\nconnection = mysql+pymysql://root:pa$word@127.0.0.1/x\n"
+          "[DEFAULT]\ntransport_url = rabbit://guest:pa$word@127.0.0.1/\nlog_dir = $word/log\n", (
+              ("{file}: [database]connection = (not shown): ", "there is no option word", "write $$"),
+              ("{file}: [DEFAULT]transport_url = (not shown): ", "there is no option word", "write $$"),
+              ("{file}: [DEFAULT]log_dir = $word/log: ", "there is no option word", "write $$"))),
+    Start("a dollar sign in the password of the database", "standalone",
+          "[database]\nconnection = mysql+pymysql://root:pa$word@127.0.0.1/x\n",
+          (("{file}: [database]connection = (not shown): ", "there is no option word", "write $$"),), _STATE),
+    Start("a dollar sign in Keystone's password", "standalone",
+          _KEYSTONE + "auth_type = password\nauth_url = http://127.0.0.1:{free}\npassword = pa$word\n",
+          (("{file}: [keystone_authtoken]password: ", "there is no option word", "write $$"),), _STATE),
+
     # RabbitMQ
+    Start("a transport that needs a package", "api", "[DEFAULT]\ntransport_url = kafka://{free}/\n" + _DATABASE,
+          ((f"{_DEFAULT}transport_url = (not shown): ", "the transport kafka cannot be used", "rabbit://"),)),
     Start("no transport", "api", _DATABASE,
           ((f"{_DEFAULT}transport_url is not set", "set the URL of RabbitMQ", "ironic-rules"),)),
     Start("no URL of a transport", "conductor", "[DEFAULT]\ntransport_url = rabbit://localhost:port/\n",
