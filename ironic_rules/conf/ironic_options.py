@@ -50,11 +50,6 @@ def _limits_formats(value: str) -> bool:
     return not {word.strip().lower() for word in value.split(",")} >= _FORMATS
 
 
-def _sets_a_step(value: str) -> bool:
-    return any(priority.strip() not in ("", "0") for _, _, priority in (
-        word.rpartition(":") for word in value.split(",")))
-
-
 _HTTP_ONLY = ("The API serves HTTP only: put a proxy with TLS in front of it, set [api]public_endpoint to the proxy's "
               "https URL, and keep [api]host_ip = 127.0.0.1.")
 _NO_SOCKET = ("The API listens on TCP only: keep [api]host_ip = 127.0.0.1, and choose another [DEFAULT]auth_strategy "
@@ -78,7 +73,6 @@ _CHECKSUMS = ("A checksum may be the URL of a list: restrict where URLs may lead
 _BOOT_MODES = "No boot mode is refused: set [deploy]default_boot_mode, and boot_mode in the capabilities of nodes."
 _CLEANING = ("Automated cleaning runs the steps that interfaces and ramdisks offer: set "
              "[conductor]clean_step_priority_override.")
-_VERIFICATION = "Nodes are verified without steps: run these in cleaning ([conductor]clean_step_priority_override)."
 _DELETION = "Available nodes can be deleted: restrict the policy baremetal:node:delete."
 _AT_ONCE = "All work is limited together: set [conductor]workers_pool_size and [conductor]queue_size."
 _FILTER = ("ironic-pxe-filter, a process of its own, filters DHCP: set [pxe_filter]target and the options that it "
@@ -113,7 +107,6 @@ PROTECTIONS: Mapping[tuple[str, str], Protection] = {
     ("conductor", "disable_support_for_checksum_files"): Protection(_is_true, _CHECKSUMS),
     ("conductor", "disallowed_deployment_boot_modes"): Protection(_is_set, _BOOT_MODES),
     ("conductor", "automated_cleaning_step_source"): Protection(_is_one_of("runbook", "hybrid"), _CLEANING),
-    ("conductor", "verify_step_priority_override"): Protection(_sets_a_step, _VERIFICATION),
     ("conductor", "allow_deleting_available_nodes"): Protection(_is_false, _DELETION),
     ("conductor", "max_concurrent_deploy"): Protection(_is_below(250), _AT_ONCE),
     ("conductor", "max_concurrent_clean"): Protection(_is_below(50), _AT_ONCE),
@@ -172,7 +165,8 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
         power_failure_recovery_interval power_state_sync_max_retries poweroff_in_cleanfail poweroff_in_servicefail
         record_step_flows_in_history require_rescue_password_hashed rescue_kernel rescue_kernel_by_arch
         rescue_password_hash_algorithm rescue_ramdisk rescue_ramdisk_by_arch reserved_workers_pool_percentage
-        send_sensor_data sync_local_state_interval sync_power_state_interval sync_power_state_workers""",
+        send_sensor_data sync_local_state_interval sync_power_state_interval sync_power_state_workers
+        verify_step_priority_override""",
     "database": """
         asyncio_connection backend connection_trace db_inc_retry_interval db_max_retry_interval db_retry_interval
         mysql_engine mysql_sql_mode mysql_wsrep_sync_wait slave_connection sqlite_max_wait_time use_db_reconnect""",
