@@ -62,9 +62,8 @@ _following = threading.Lock()
 
 def now() -> datetime.datetime:
     """Return the current time, aware (UTC), to the microsecond."""
-    if _known is None:
-        return wall()
-    return _known.after(time.monotonic() - _known.shown)
+    known = _known  # once: another thread may set it at any time
+    return wall() if known is None else known.after(time.monotonic() - known.shown)
 
 
 def wall() -> datetime.datetime:
@@ -107,7 +106,8 @@ def follow_host() -> None:
 
 def is_off() -> bool:
     """Return whether :func:`now` differs from the clock of this host since that has jumped."""
-    return _known is not None and abs(_known.behind_s) > TOLERATED_S
+    known = _known
+    return known is not None and abs(known.behind_s) > TOLERATED_S
 
 
 def catch_up() -> None:
@@ -133,8 +133,9 @@ def set_to(moment: datetime.datetime, asked: float) -> None:
     global _known
     # Assume that the reply took half of the round trip.
     read = _Known(moment.replace(tzinfo=datetime.UTC), (asked + time.monotonic()) / 2)
-    if _known is not None:
-        jumped_s = (read.moment - _known.after(read.shown - _known.shown)).total_seconds()
+    before = _known  # as in now()
+    if before is not None:
+        jumped_s = (read.moment - before.after(read.shown - before.shown)).total_seconds()
         if abs(jumped_s) > TOLERATED_S:
             LOG.warning("The clock of the database server has jumped by %+.0f s, or this host has slept. Waits end if "
                         "their time-out has passed by that clock.", jumped_s)

@@ -44,6 +44,18 @@ def test_who_follows_nothing_has_the_hosts_time(monkeypatch):
     assert clock.now() == moment
 
 
+def test_the_time_does_not_go_back_while_another_thread_sets_it(monkeypatch):
+    moment, later = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(seconds=50)
+    clock._known = clock._Known(moment, 100.0)
+
+    def monotonic() -> float:
+        clock._known = clock._Known(moment + later, 150.0)
+        return 150.0
+
+    monkeypatch.setattr(clock.time, "monotonic", monotonic)
+    assert clock.now() == moment + later
+
+
 class Host:
     """The clocks of a host: the wall clock, which may jump, and the monotonic one, in seconds."""
 
