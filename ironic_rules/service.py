@@ -55,6 +55,9 @@ LOG = logging.getLogger(__name__)
 #: The configuration that was read last, so that the errors of parts that only have values can name its file.
 _prepared: deque[cfg.ConfigOpts] = deque(maxlen=1)
 PROJECT = "ironic-rules"
+NO_DATABASE = ("[database]connection is not set: set the URL of a database, such as "
+               "mysql+pymysql://USER:PASSWORD@HOST/NAME. For the one of ironic-rules in one process, set "
+               "sqlite:////FOLDER/ironic-rules.sqlite with the absolute path of its state folder.")
 #: Maximum number of groups and options that nothing reads, and that are logged at the start.
 _MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
@@ -424,7 +427,7 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     """
     _prepared.append(conf)  # upgrade check reads the files itself
     if not conf.database.connection:
-        raise exceptions.ConfigurationError("[database]connection is not set.")
+        raise exceptions.ConfigurationError(NO_DATABASE)
     db = Database(conf)
     with contextlib.ExitStack() as on_failure:
         on_failure.callback(db.dispose)

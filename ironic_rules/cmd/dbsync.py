@@ -53,7 +53,7 @@ def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS, groups=("DEFAULT", "database"))
     service.setup_logging(conf)
     if not conf.database.connection:
-        raise ConfigurationError("[database]connection is not set.")
+        raise ConfigurationError(service.NO_DATABASE)
     engine = _reached(conf)
     try:
         _carry_out(conf.command, engine)

@@ -79,7 +79,7 @@ def test_a_folder_for_the_log_that_is_missing_is_told(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("command", "text", "told"), [
-    (dbsync, "[database]", "[database]connection is not set."),
+    (dbsync, "[database]", service.NO_DATABASE),
     (dbsync, "[database]\nmax_retries = x", "[database]max_retries = x: a whole number is required."),
     (dbsync, "[DEFAULT]\nlog_file = /proc/none/a.log",
      "[DEFAULT]log_file cannot be written: No such file or directory: /proc/none/a.log."),
