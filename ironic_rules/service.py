@@ -78,7 +78,7 @@ _IDENTITY = {"user": "user_id", "project": "project_id", "domain": "domain_id", 
              "user_domain": "user_domain_id", "project_domain": "project_domain_id"}
 #: What a record has only if who logged it gave it.
 _FURTHER = frozenset({"context", "instance", "instance_uuid", "request_id", "global_request_id", "user_identity"})
-#: What a structured record has of the call that logs, and of its caller: no text of others.
+#: Members of a structured record that describe the call and its caller. None of them is a text that others have sent.
 _OF_THE_CALL = frozenset({
     "asctime", "time", "name", "levelname", "level", "pathname", "filename", "module", "funcname", "thread_name",
     "process_name", "hostname", "cmdline", "context"})

@@ -1,4 +1,4 @@
-"""How much work something is, whatever the machine and its load: the number of calls of functions."""
+"""The number of function calls that some work takes, whatever the machine and its load."""
 
 from __future__ import annotations
 

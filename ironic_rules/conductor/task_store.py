@@ -47,7 +47,7 @@ class Record:
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""
-        # Whatever works on the node may log what a BMC, or an agent, has sent back.
+        # Code that works on the node may log a text that its BMC or agent has sent back.
         KNOWN.learn(self.node.driver_info, self.node.instance_info)
         return Task(
             NodeDraft(values_of(NODE, self.node), self.traits),

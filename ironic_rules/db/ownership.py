@@ -1,4 +1,4 @@
-"""Whose a database is: the service creates its tables in an empty one, changes its own, and refuses all others.
+"""The owner of a database: the service creates its tables in an empty one, changes its own, and refuses all others.
 
 A database is the service's own if ``alembic_version`` has a revision of the service. Without a revision, it must be
 empty, or have nothing but tables of the service: those of an upgrade that is running, or was interrupted.
@@ -29,7 +29,7 @@ _SERVERS_OWN = f"[database]connection: {{}} belongs to the database server itsel
 _OF_MARIADB = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 #: Each new database of PostgreSQL is a copy of template1. The database ``postgres`` is for any use.
 _OF_POSTGRESQL = frozenset({"template0", "template1"})
-#: What a name without a schema can mean on PostgreSQL, without what belongs to extensions.
+#: Tables and views of PostgreSQL that a name without a schema can mean, without those of extensions.
 _VISIBLE = sa.text("""
     SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE relkind IN ('r', 'p', 'f', 'v', 'm') AND pg_table_is_visible(pg_class.oid) AND nspname <> 'pg_catalog'

@@ -59,7 +59,7 @@ def outlines(raw: bytes) -> Iterator[bytes]:
     is_in_string = False
     start = 0
     while start < len(raw):
-        # What a backslash escapes belongs to it.
+        # A piece does not end between a backslash and the character that it escapes.
         last = _NO_BACKSLASH.search(raw, start + _WINDOW - 1)
         end = last.end() if last else len(raw)
         parts = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')

@@ -25,7 +25,7 @@ _LONGEST = 1024
 #: Maximum numbers of secrets, and of their characters; then the oldest ones are forgotten, except those of the
 #: configuration.
 _MOST, _MOST_CHARACTERS = 10_000, 1_000_000
-#: How many of them remain then, as a part: to forget some takes as long as to note all of them.
+#: Part of the secrets that remains then: to forget some takes as long as to note all of them.
 _REMAIN = 0.9
 #: Number of characters of a piece: longer texts are searched for in pieces, so texts have few different lengths.
 _PIECE = 64
@@ -163,5 +163,5 @@ def _forms(value: str) -> list[str]:
     return list(dict.fromkeys((value, json.dumps(value)[1:-1], repr(value)[1:-1], quoted)))
 
 
-#: Those of this process.
+#: Secrets that this process knows.
 KNOWN = KnownSecrets()

@@ -298,7 +298,7 @@ class Writer:
         """Take note of what was written about unknown addresses. The caller holds the lock."""
         before, is_closing = queue.is_closed, allowed != self._plan.allows_unknown
         if is_closing:
-            # They are allowed again when all else is written.
+            # Unknown addresses are allowed again when all else is written.
             queue.add({UNKNOWN_FILE})
             queue.is_closed = True if is_written else None
         elif is_written:

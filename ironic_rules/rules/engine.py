@@ -287,7 +287,7 @@ class _Run:
             later = self._each(remaining[place:stretch.start], remaining)
             if self._stopped is not None:
                 return later
-            # What these rules read now decides whether they are secretive, not what they write.
+            # The rules are secretive because of the data that they read now, not of the data that they write.
             secretive = self._secretive(remaining[stretch.start:stretch.end])
             traces = stretch.run(task.node, self._plain, self._views)
             place = stretch.start if traces is None else stretch.end

@@ -85,7 +85,7 @@ def of_text(written: bytes) -> frozenset[Place]:
 
 def _paths(value: Any) -> Iterator[Place]:
     if isinstance(value, str):
-        # Which texts are regular expressions does not matter: what only one of both finds is read by none.
+        # A text may be a regular expression or not: a field that only one reading finds is read by no rule.
         for is_regex in (False, True):
             try:
                 parts = template.parse(value, is_regex)

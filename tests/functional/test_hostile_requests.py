@@ -29,7 +29,7 @@ LONGEST_LINE, OF_REQUEST = 9000, 6000
 STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3}) ")
 NODE = b"44444444-4444-4444-8444-444444444444"
 
-#: What breaks parsers: of URLs, of addresses, of numbers, of JSON, of texts.
+#: Texts that break parsers of URLs, addresses, numbers, JSON and texts.
 PIECES = [
     b"[", b"]", b"[]", b"//[", b"[::1", b"[v1.x]", b"@", b":", b"::", b"#", b"?", b"/", b"//", b"\\", b"..", b"./..",
     b"%", b"%0", b"%00", b"%zz", b"%ff", b"%C0%AF", b"%ED%A0%80", b"%E2%80%A8", b"%2F", b"%0d%0aX: y", b"\xff",

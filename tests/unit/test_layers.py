@@ -16,7 +16,7 @@ PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "architecture.rst"
 PURE_PARTS = ("rules", "steps", "models", "legacy", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
 GREEN_LIBRARIES = ("eventlet", "greenlet")
-#: What makes HTTP connections, and other ways to a host that a URL names.
+#: Modules that make HTTP connections or reach a host that a URL names in another way.
 HTTP_CLIENTS = re.compile(
     r"httpx\.(?!HTTPError\b|InvalidURL\b|TimeoutException\b|TransportError\b|UnsupportedProtocol\b|Response\b)\w+"
     r"|(?:httpcore|requests|urllib3|aiohttp|pycurl|http\.client|urllib\.request|socket\.(?:create_connection|getaddrinfo))"

@@ -238,7 +238,7 @@ def test_a_secret_that_begins_within_another_word_or_secret_is_hidden() -> None:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> known_secrets.KnownSecrets:
-    """What the log hides, for secrets that are words of other tests."""
+    """A set of known secrets of its own, since its secrets are words of other tests."""
     monkeypatch.setattr(known_secrets, "KNOWN", known_secrets.KnownSecrets())
     return known_secrets.KNOWN
 

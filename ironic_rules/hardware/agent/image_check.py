@@ -33,7 +33,7 @@ def check_all(conf: cfg.ConfigOpts, given: Mapping[str, str], schemes: Collectio
         loaded
     """
     timeout_s = conf.deploy.image_check_timeout
-    # Those that a user wrote are compared with the denied networks even if nothing is requested.
+    # URLs are compared with the denied networks even if none is requested.
     destinations.check(conf, given, schemes)
     if timeout_s:
         denied = destinations.denied_networks(conf)

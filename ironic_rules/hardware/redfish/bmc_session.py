@@ -318,7 +318,7 @@ class _Adapter(HTTPAdapter):
         return self._limit(super().proxy_manager_for(*arguments, **named))
 
     def _limit(self, manager: Any) -> Any:
-        # Those of a SOCKS proxy are of another kind; through one, only each read has a time-out.
+        # Pools of a SOCKS proxy are of another kind; through such a proxy, only each read has a time-out.
         if manager.pool_classes_by_scheme == pool_classes_by_scheme:
             manager.pool_classes_by_scheme = self._pool_classes
         return manager

@@ -148,7 +148,7 @@ def test_a_stored_early_rule_with_a_scope_runs_for_every_callback_and_is_shown_a
     for query in ("scope=lab", "valid=false"):
         assert [rule["uuid"] for rule in app.get(f"{RULES}?{query}").json["inspection_rules"]] == [uuid]
 
-    # What is unchanged is checked, too; other fields can be changed together with the scope only.
+    # Unchanged fields are checked, too; other fields can be changed together with the scope only.
     same = {"uuid": uuid, **SCOPED}
     assert "/rules/0/scope" in app.put_json(RULES, {"rules": [same]}, status=400).text
     app.patch_json(path, [{"op": "add", "path": "/priority", "value": 1}], status=400)

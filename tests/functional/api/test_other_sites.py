@@ -1,4 +1,4 @@
-"""What a browser sends for a page of another site is refused, on every route, without any effect."""
+"""Every route refuses the requests that a browser sends for a page of another site, without any effect."""
 
 from __future__ import annotations
 

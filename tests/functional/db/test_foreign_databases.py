@@ -27,7 +27,7 @@ OTHERS = {
     "another program": (["instances", "quotas"], "960aac0e09ea"),
 }
 
-#: What reads or changes a schema.
+#: Commands that read or change a schema.
 WORK = (migration.is_current, migration.upgrade, migration.stamp, lambda engine: migration.revision(engine, "x"))
 
 #: Runs every command in one process, to import the package once.
@@ -87,7 +87,7 @@ def test_the_database_of_another_program_is_named_and_not_changed(engine: sa.Eng
     (["CREATE TABLE nodes (id INTEGER)", "CREATE TABLE machines (id INTEGER)"], "machines, nodes"),
     (['CREATE TABLE "Nodes" (id INTEGER)'], "Nodes"),
     (["CREATE VIEW nodes AS SELECT 1 AS id"], "nodes"),
-    # Those of another program at its first revision, and of one that has gone back before it.
+    # Databases of another program at its first revision, and of one that has gone back before it.
     (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "CREATE TABLE wp_posts (id INTEGER)"], "wp_posts"),
     (["CREATE TABLE alembic_version (number INTEGER)"], "alembic_version"),
     (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "INSERT INTO alembic_version VALUES ('abc')"],

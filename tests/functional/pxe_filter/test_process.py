@@ -276,7 +276,7 @@ def test_a_denial_that_cannot_be_written_closes_the_door(site, hosts_files):
             _, enrolled = site.machine()
 
             process.printed(r"Unknown addresses are denied by .* until it can be written")
-            # What is written remains: the machine on inspection is served.
+            # The written files remain: the machine on inspection is served.
             assert site.verdicts() == {mac: True, "*": False}
             assert metrics_of(port)["ironic_pxe_filter_unknown_closed"] == "1.0"
             wait_for("the state", lambda: "files cannot be written" in command(site, "--status").stdout)

@@ -91,7 +91,7 @@ class Visitor:
 
 @pytest.fixture(scope="package")
 def playwright_driver() -> Iterator[Any]:
-    """What starts browsers; a process can have one only."""
+    """The driver that starts browsers; a process can have one only."""
     with playwright.sync_playwright() as driver:
         yield driver
 

@@ -9,7 +9,7 @@ from ironic_rules.api.turns import Turns
 
 @dataclass(eq=False)
 class Waiting:
-    """What the queue knows of a connection."""
+    """A connection as the queue knows it."""
 
     remote_addr: str
 

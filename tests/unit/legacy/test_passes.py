@@ -362,7 +362,7 @@ class TestTraces:
         assert trace.matched
         assert "s3cret" not in str(trace)
         assert trace.conditions[0].items[0].arguments[0].value == "******"
-        # What a machine has sent is not hidden for what it is equal to.
+        # A text that a machine has sent is not hidden because it equals a secret.
         assert [item.arguments[0].value for item in other.conditions[0].items] == ["s3cret-1", "no"]
         assert other.changes["node"][0]["value"] == ["s3cret-1", "no"]
 

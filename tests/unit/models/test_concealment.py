@@ -1,4 +1,4 @@
-"""What is hidden follows from places and keys; what is said to have nothing to hide is shown as it is."""
+"""Places and keys decide which values are hidden; a document that is said to have nothing to hide is shown as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How URLs in data are read, and to which addresses they must not lead."""
+"""The syntax of URLs in data, and the addresses to which they must not lead."""
 
 from __future__ import annotations
 
