@@ -100,6 +100,15 @@ class SlowChecks:
         self._goes_on.release(number)
 
 
+def checked(client: Client, password: str, source: str, statuses: queue.Queue[tuple[str, int]],
+            checks: SlowChecks) -> threading.Thread:
+    """Send a password in a thread; return when its check has begun."""
+    thread = threading.Thread(target=lambda: statuses.put((password, client.status(password, source))))
+    thread.start()
+    assert checks.begun.get(timeout=60) == password.encode()
+    return thread
+
+
 def started(client: Client, password: str, source: str, statuses: queue.Queue[tuple[str, int]]) -> threading.Thread:
     """Send a password in a thread; return when it waits, is checked or was refused."""
     waiting = client.checks._waiting
@@ -118,9 +127,7 @@ def test_wrong_passwords_from_many_addresses_do_not_keep_a_user_out(path, monkey
     assert [client.status("wrong", address) for address in addresses] == [401] * 40
     checks = SlowChecks(monkeypatch)
     statuses: queue.Queue[tuple[str, int]] = queue.Queue()
-    threads = [threading.Thread(target=lambda: statuses.put(("wrong0", client.status("wrong0", addresses[0]))))]
-    threads[0].start()
-    assert checks.begun.get(timeout=60) == b"wrong0"
+    threads = [checked(client, "wrong0", addresses[0], statuses, checks)]
     # All places are taken, and the next ones are refused.
     threads += [started(client, f"wrong{number}", addresses[number], statuses) for number in range(1, 10)]
     assert sorted(statuses.get(timeout=60) for _ in range(5)) == [(f"wrong{number}", 503) for number in range(5, 10)]
@@ -143,9 +150,7 @@ def test_requests_that_were_refused_count_too(path, monkeypatch):
     client = Client(path, threads=4, checks=1)
     checks = SlowChecks(monkeypatch)
     statuses: queue.Queue[tuple[str, int]] = queue.Queue()
-    threads = [threading.Thread(target=lambda: statuses.put(("0", client.status("0", "192.0.2.0"))))]
-    threads[0].start()
-    assert checks.begun.get(timeout=60) == b"0"
+    threads = [checked(client, "0", "192.0.2.0", statuses, checks)]
     threads.append(started(client, "1", "192.0.2.1", statuses))
     assert [client.status(f"{number}", f"192.0.2.{number}") for number in (2, 3, 2, 3)] == [503] * 4
     # That of an address that has been refused once is next.
@@ -167,9 +172,7 @@ def test_an_address_with_many_requests_has_one_share(path, monkeypatch):
     client = Client(path, threads=8, checks=1)
     checks = SlowChecks(monkeypatch)
     statuses: queue.Queue[tuple[str, int]] = queue.Queue()
-    threads = [threading.Thread(target=lambda: statuses.put(("a0", client.status("a0", "2001:db8::1"))))]
-    threads[0].start()
-    assert checks.begun.get(timeout=60) == b"a0"
+    threads = [checked(client, "a0", "2001:db8::1", statuses, checks)]
     # All addresses of a network are one user's.
     threads += [started(client, f"a{number}", f"2001:db8::{number}:1", statuses) for number in range(1, 4)]
 

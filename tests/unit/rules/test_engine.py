@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -288,6 +289,15 @@ def test_whatever_a_plugin_raises_fails_the_rule(monkeypatch: pytest.MonkeyPatch
     assert ("calvin" in "".join(traceback.format_exception(caught.value))) is not sensitive
 
 
+def add_operator(monkeypatch: pytest.MonkeyPatch, name: str, call: Callable[..., bool]) -> None:
+    """Let rules use another operator during a test."""
+    registry = Registry("operator", rules.OPERATORS._read)
+    for operator in rules.OPERATORS:
+        registry.add(operator.name, operator.call)
+    registry.add(name, call)
+    monkeypatch.setattr("ironic_rules.rules.compiler.OPERATORS", registry)
+
+
 @pytest.mark.parametrize("others", [[], ["{node.name}"], [1, "{node.name}"]])
 def test_what_an_operator_must_not_raise_fails_the_rule_at_its_condition(monkeypatch: pytest.MonkeyPatch,
                                                                          others: list[Any]) -> None:
@@ -296,11 +306,7 @@ def test_what_an_operator_must_not_raise_fails_the_rule_at_its_condition(monkeyp
     def broken(value: Any) -> bool:
         raise RuntimeError("an error of the operator")
 
-    registry = Registry("operator", rules.OPERATORS._read)
-    for operator in rules.OPERATORS:
-        registry.add(operator.name, operator.call)
-    registry.add("broken", broken)
-    monkeypatch.setattr("ironic_rules.rules.compiler.OPERATORS", registry)
+    add_operator(monkeypatch, "broken", broken)
     holds = [{"op": "!is-none", "args": [other]} for other in others]
     rule = world.rule(conditions=[*holds, {"op": "broken", "args": ["{node.uuid}"]}])
     with pytest.raises(RuleFailed, match=f"failed at /conditions/{len(others)}: RuntimeError: an error of the"):
@@ -314,11 +320,7 @@ def test_an_error_of_an_operator_that_read_a_secret_quotes_nothing(monkeypatch: 
     def broken(value: Any) -> bool:
         raise ValueError(f"not {value}")
 
-    registry = Registry("operator", rules.OPERATORS._read)
-    for operator in rules.OPERATORS:
-        registry.add(operator.name, operator.call)
-    registry.add("broken", broken)
-    monkeypatch.setattr("ironic_rules.rules.compiler.OPERATORS", registry)
+    add_operator(monkeypatch, "broken", broken)
     holds = [{"op": "!is-none", "args": [other]} for other in others]
     rule = world.rule(conditions=[*holds, {"op": "broken", "args": ["{node.driver_info[ipmi_password]}"]}])
     with pytest.raises(RuleFailed) as caught:
