@@ -630,6 +630,13 @@ class ConfigurationError(IronicRulesError):
     message = "Invalid configuration."
 
 
+#: errno -> why a port cannot be used, and what to do.
+_PORTS = {
+    errno.EADDRINUSE: "it is in use: end the process that uses it, or set another port",
+    errno.EACCES: "this user may not use it: set one of at least 1024",
+}
+
+
 def cannot_listen(said: str, host_option: str, port_option: str, error: Exception) -> ConfigurationError:
     """Return the error for an address on which a process cannot listen.
 
@@ -645,14 +652,6 @@ def cannot_listen(said: str, host_option: str, port_option: str, error: Exceptio
                                   "an interface has.")
     reason = _PORTS.get(number, f"{error}: set another port or address")
     return ConfigurationError(f"{port_option}: {said}: {reason}.")
-
-
-#: errno -> why a port cannot be used, and what to do.
-_PORTS = {
-    errno.EADDRINUSE: "it is in use: end the process that uses it, or set another port",
-    errno.EACCES: "this user may not use it: set one of at least 1024",
-}
-
 
 
 def http_errors() -> dict[str, type[IronicRulesError]]:

@@ -581,18 +581,19 @@ def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTranspo
     return ApiServer(conf, app, numbers, shared)
 
 
-def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:
+def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int = 0) -> None:
     """Serve the metrics of this process if a port is configured for them.
 
-    :param options: the group with ``metrics_host`` and ``metrics_port``, ``conf.api`` or ``conf.conductor``
+    :param group: the one of ``metrics_host`` and ``metrics_port``: api or conductor
     :param port: instead of ``metrics_port``, if that is set
     :raises ConfigurationError: the library is missing, or the port is in use
     """
+    options = conf[group]
     if options.metrics_port:
         from ironic_rules.metrics import exporter, exposition
 
         page = exposition.page_of(exposition.NumbersCollector(numbers), "metrics_port")
-        exporter.serve(page, options.metrics_host, port or options.metrics_port, options._group.name)
+        exporter.serve(page, options.metrics_host, port or options.metrics_port, group)
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,

@@ -25,7 +25,7 @@ class APIProcess(workers.Process):
     name = "api"
 
     def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: socket.socket) -> None:
-        super().__init__(worker_id, conf, conf.api)
+        super().__init__(worker_id, conf)
         self._place = f"{worker_id + 1} of {conf.api.workers}"
         self._api = service.make_api(conf, service.make_database(conf), rpc_transport.get_transport(conf),
                                      numbers=self._numbers, shared=shared)

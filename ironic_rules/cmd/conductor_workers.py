@@ -23,7 +23,7 @@ class ConductorProcess(workers.Process):
     name = "conductor"
 
     def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts) -> None:
-        super().__init__(worker_id, conf, conf.conductor)
+        super().__init__(worker_id, conf)
         self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
         self._conductor = service.make_conductor_service(
             conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host,

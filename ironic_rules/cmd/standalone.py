@@ -83,7 +83,7 @@ def _run(argv: Sequence[str]) -> int:
     api = service.make_api(conf, db, transport, rules, numbers)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,
                                                numbers=numbers)
-    service.serve_metrics(numbers, conf.api)
+    service.serve_metrics(numbers, conf, "api")
     try:
         conductor.start()
         for warning in filter(None, (auth.warn_if_open(conf), *_without_effect(conf))):

@@ -32,20 +32,21 @@ class Process(cotyledon.Service):
     Connections to the database and the broker do not survive a fork, so the constructors of subclasses make them.
 
     :param worker_id: counts from 0; a restarted process gets the number of the one that died
-    :param options: those of the service's group
     """
 
-    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, options: cfg.ConfigOpts.GroupAttr) -> None:
+    #: the name of the service, and of its group of options
+    name = ""
+
+    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts) -> None:
         super().__init__(worker_id)
         self._conf = conf
         self._numbers = Numbers()
-        self._options = options
-        self._metrics_port = options.metrics_port + worker_id
+        self._metrics_port = conf[self.name].metrics_port + worker_id
 
     def run(self) -> None:
         """Serve, in threads."""
         try:
-            service.serve_metrics(self._numbers, self._options, self._metrics_port)
+            service.serve_metrics(self._numbers, self._conf, self.name, self._metrics_port)
         except ConfigurationError as exc:  # no reason to end, and be started again without end
             LOG.error("%s", exc)
         # In one piece: print() writes the end of an unbuffered line separately, and other processes may come between.

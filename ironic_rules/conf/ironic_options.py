@@ -119,7 +119,6 @@ PROTECTIONS: Mapping[tuple[str, str], Protection] = {
 #: (group, option) that is another option here -> that one.
 RENAMED: Mapping[tuple[str, str], str] = {
     ("DEFAULT", "graceful_shutdown_timeout"): "[conductor]shutdown_grace",
-    ("DEFAULT", "pin_release_version"): "[conductor]pin_release_version",
     ("agent", "stream_raw_images"): "[deploy]stream_raw_images",
     ("api", "api_workers"): "[api]workers",
     ("conductor", "deploy_kernel"): "[deploy]deploy_kernel",

@@ -16,9 +16,9 @@ HardwareTypes: TypeAlias = dict[str, JSONObject]
 def different_pins(pins: Mapping[str, str]) -> str:
     """Return a text about conductors, by host name, that are pinned to different releases; empty if none are.
 
-    :param pins: releases by host name; empty for conductors that are not pinned
-
     Some of them then apply deploy templates, and others do not.
+
+    :param pins: releases by host name; empty for conductors that are not pinned
     """
     hosts: dict[str, list[str]] = {}
     for host, pin in sorted(pins.items()):

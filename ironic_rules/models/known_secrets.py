@@ -41,7 +41,7 @@ class KnownSecrets:
         self._most = most
         self._lock = threading.Lock()
         self._kept: frozenset[str] = frozenset()
-        #: all others, the oldest first
+        #: secrets besides those of the configuration, the oldest first
         self._values: dict[str, None] = {}
         self._characters = 0
         self._search = _Search(())

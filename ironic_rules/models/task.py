@@ -78,7 +78,7 @@ class Task:
         self.accepted: Callable[[], InspectionData | None] = lambda: None
         #: returns those of the given MAC addresses that are ports of other nodes; known while an inspection starts
         self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
-        #: what must not be shown of this inspection
+        #: the parts of this inspection that must not be shown
         self.conceal = Concealment()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []

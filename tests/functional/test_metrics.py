@@ -191,7 +191,7 @@ def test_a_process_serves_them_on_a_port_of_its_own(whole):
     with whole.option("api", "metrics_port", port), whole.option("api", "port", 0):
         numbers = service.Numbers()
         api = service.make_api(whole.conf, whole.db, transport, numbers=numbers)
-        service.serve_metrics(numbers, whole.conf.api)
+        service.serve_metrics(numbers, whole.conf, "api")
         api.start()
     host, api_port = api.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(api_port))), socket.create_connection((host, int(api_port))) as bad:

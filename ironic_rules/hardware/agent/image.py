@@ -173,7 +173,7 @@ def _is_file(source: Any) -> bool:
 
 
 def _usual(value: str | None) -> str | None:
-    """Return what agents are told instead of a value that was checked: they only know URLs with a lower-case scheme."""
+    """Return a checked value in the form for agents, which only know URLs with a lower-case scheme."""
     return str(urls.parse(value)) if urls.is_meant(value) and not _is_file(value) else value
 
 
