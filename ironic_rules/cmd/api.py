@@ -27,7 +27,7 @@ def _run(argv: Sequence[str]) -> int:
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     transport = rpc_transport.get_transport(conf)
-    lifecycle.reach_broker(transport, conf)
+    lifecycle.reach_broker(conf)
     numbers = Numbers()
     api = service.make_api(conf, db, transport, numbers=numbers)
     service.serve_metrics(numbers, conf, "api")

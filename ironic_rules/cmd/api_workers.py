@@ -51,7 +51,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     db = service.make_database(conf)
     transport = rpc_transport.get_transport(conf)
     service.make_wsgi_app(conf, db, transport)
-    lifecycle.reach_broker(transport, conf)
+    lifecycle.reach_broker(conf)
     transport.cleanup()
     db.dispose()  # connections are not shared with the processes
     auth.warn_if_open(conf)

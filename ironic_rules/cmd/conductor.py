@@ -32,7 +32,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     transport = rpc_transport.get_transport(conf)
     numbers = Numbers()
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, numbers=numbers)
-    lifecycle.reach_broker(transport, conf)
+    lifecycle.reach_broker(conf)
     service.serve_metrics(numbers, conf, "conductor")
     try:
         conductor.start()

@@ -55,7 +55,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     db = service.make_database(conf)
     service.make_conductor(conf, db)
     transport = rpc_transport.get_transport(conf)
-    lifecycle.reach_broker(transport, conf)
+    lifecycle.reach_broker(conf)
     transport.cleanup()
     db.dispose()  # connections are not shared with the processes
     grace_s = max(conf.conductor.shutdown_grace, 1)

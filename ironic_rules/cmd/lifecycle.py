@@ -213,12 +213,12 @@ def end_of_conductor(conf: cfg.ConfigOpts, *, is_displaced: bool) -> None:
     exit_now(1 if is_displaced else 0)
 
 
-def reach_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> None:
+def reach_broker(conf: cfg.ConfigOpts) -> None:
     """Warn if RabbitMQ cannot be reached now. The process waits for it.
 
     :raises ConfigurationError: RabbitMQ refuses what ``transport_url`` says
     """
-    if (away := rpc_transport.check_broker(transport, conf)) is not None:
+    if (away := rpc_transport.check_broker(conf)) is not None:
         warn(service.placed(away))
 
 

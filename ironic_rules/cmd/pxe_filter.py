@@ -104,7 +104,7 @@ def _warn_without_messages(conf: cfg.ConfigOpts) -> None:
         return
     transport = rpc_transport.get_transport(conf)
     try:
-        lifecycle.reach_broker(transport, conf)
+        lifecycle.reach_broker(conf)
     except ConfigurationError as exc:
         lifecycle.warn(f"{service.placed(str(exc))} The filter gets no messages, and reads the database every "
                        f"{conf.pxe_filter.sync_period} seconds.")

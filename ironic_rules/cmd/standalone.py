@@ -77,7 +77,7 @@ def _run(argv: Sequence[str]) -> int:
     lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
-    lifecycle.reach_broker(transport, conf)
+    lifecycle.reach_broker(conf)
     rules = rule_settings.prepare(conf, db)
     numbers = Numbers()
     api = service.make_api(conf, db, transport, rules, numbers)

@@ -12,7 +12,6 @@ from typing import Any
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_messaging import server as messaging_server
-from oslo_messaging._drivers import common as driver_common
 from oslo_messaging.rpc import client as rpc_client
 from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
@@ -36,6 +35,8 @@ _TOPIC = "ironic_rules.conductor"
 _RABBIT = ("rabbit:", "kombu+")
 #: The transport that oslo.messaging uses if the configuration sets none.
 _UNSET = "rabbit://"
+#: The port of RabbitMQ without a port in the URL; and seconds that RabbitMQ may take at the start of a process.
+_PORT, _CONNECT_S = 5672, 5
 _EXAMPLE = "such as rabbit://USER:PASSWORD@HOST:5672/VHOST"
 
 
@@ -100,7 +101,7 @@ def problem_of(conf: cfg.ConfigOpts) -> str | None:
     return None
 
 
-def check_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> str | None:
+def check_broker(conf: cfg.ConfigOpts) -> str | None:
     """Connect to RabbitMQ, if that is the transport; return why it cannot be reached now, None if it can.
 
     :raises ConfigurationError: it refuses the user, the password or the virtual host, TLS is not as configured, or a
@@ -116,12 +117,11 @@ def check_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> str
         if tls[name] and not os.access(tls[name], os.R_OK):
             raise ConfigurationError(f"[oslo_messaging_rabbit]{name}: {printable(tls[name])} cannot be read: correct "
                                      "the path, or give the file to the user of this process.")
-    place = ", ".join(f"{host.hostname}:{host.port or 5672}" for host in url.hosts)
+    place = ", ".join(f"{host.hostname}:{host.port or _PORT}" for host in url.hosts)
     user, vhost = (printable(name or "", 64) for name in (url.hosts[0].username, url.virtual_host or "/"))
     option = f"[DEFAULT]transport_url: RabbitMQ at {printable(place)}"
     try:
-        with transport._driver._get_connection(driver_common.PURPOSE_SEND, retry=1):
-            return None
+        return _reached(url, tls, option)
     except (amqp.AccessRefused, amqp.NotAllowed) as exc:
         said = printable(exc)
         if "vhost" not in said:
@@ -133,8 +133,34 @@ def check_broker(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> str
         raise ConfigurationError(f"{option} does not let user {user} use the virtual host {vhost}: correct the end of "
                                  f"the URL, or permit it there (rabbitmqctl set_permissions). The error is: {said}."
                                  ) from exc
-    except Exception as exc:  # noqa: BLE001  # of the library, of sockets, of TLS
-        return _away(exc, option)
+
+
+def _reached(url: messaging.TransportURL, tls: Any, option: str) -> str | None:
+    """Log in to the first host of a transport that can be reached, as oslo.messaging does; return why none can be.
+
+    :raises amqp.AMQPError: RabbitMQ refuses the login or the virtual host
+    """
+    import amqp
+    import kombu
+
+    away = None
+    for host in url.hosts:
+        files = {"keyfile": tls.ssl_key_file, "certfile": tls.ssl_cert_file, "ca_certs": tls.ssl_ca_file}
+        verified = {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": host.hostname} if tls.ssl_ca_file else {}
+        connection = kombu.Connection(
+            transport="pyamqp", hostname=host.hostname, port=host.port or _PORT, userid=host.username,
+            password=host.password, virtual_host=url.virtual_host or "/", login_method=tls.rabbit_login_method,
+            connect_timeout=_CONNECT_S,
+            ssl=({name: file for name, file in files.items() if file} | verified or True) if tls.ssl else False)
+        try:
+            with connection:
+                connection.connect()
+                return None
+        except (OSError, *connection.connection_errors) as exc:
+            if isinstance(exc, amqp.AccessRefused | amqp.NotAllowed):
+                raise
+            away = _away(exc, option)
+    return away
 
 
 def _away(error: BaseException, option: str) -> str:
