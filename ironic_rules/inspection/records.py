@@ -14,7 +14,8 @@ from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.joint_writes import Description
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
-from ironic_rules.rules import Trace, engine
+from ironic_rules.rules import Trace
+from ironic_rules.rules.changes import hide_changes
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Maximum numbers of rules and of messages of an entry, and bytes, as JSON, of all that rules changed in it.
@@ -175,4 +176,4 @@ def _written(raw: _Raw, conceal: Concealment, *, are_harmless: bool) -> dict[str
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
     if are_harmless:
         return found
-    return {uuid: engine.hidden(changes, conceal) for uuid, changes in found.items()}
+    return {uuid: hide_changes(changes, conceal) for uuid, changes in found.items()}
