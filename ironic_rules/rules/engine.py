@@ -29,9 +29,8 @@ from ironic_rules.rules.phase import Entry, Phase, Step
 from ironic_rules.rules.runs import Part, RuleRuns
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 from ironic_rules.rules.values import PREVIOUS
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, printable
 
-WITHHELD = "details are withheld, the rule is sensitive"
 _SECRETIVE = f"details are withheld, {SECRETIVE}"
 
 #: How often each action ran, and what each did not do (only in a dry run).
@@ -564,7 +563,7 @@ def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException, 
              is_secretive: bool = False) -> RuleFailed:
     if rule.sensitive or is_secretive:
         # Without its cause: a traceback in the log would show what the rule does.
-        return RuleFailed(rule=rule.uuid, where=where, reason=WITHHELD if rule.sensitive else _SECRETIVE)
+        return RuleFailed(rule=rule.uuid, where=where, reason=RULE_WITHHELD if rule.sensitive else _SECRETIVE)
     failure = RuleFailed(rule=rule.uuid, where=where, reason=printable(reason, MAX_MESSAGE))
     failure.__cause__ = cause
     return failure
