@@ -1,4 +1,4 @@
-"""Pages of collections: ``limit``, ``marker``, ``sort_key``, ``sort_dir``, and the ``next`` link."""
+"""Pages of collections: ``limit``, ``marker``, ``sort_key``, ``sort_dir``, ``fields``, and the ``next`` link."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 import pecan
 
-from ironic_rules.api import links
+from ironic_rules.api import links, versions
+from ironic_rules.api.filters import check_fields
 from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import MarkerNotFound
+from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound
+from ironic_rules.models.fields import Fields
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
@@ -32,6 +34,42 @@ def page(query: Mapping[str, Any]) -> Page:
 def filters(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of a list request."""
     return {name: value for name, value in query.items() if name not in PARAMETERS}
+
+
+def requested_fields(query: Mapping[str, Any], table: Fields, minor: int) -> tuple[str, ...] | None:
+    """Return the ``fields`` that a request names; None if it names none.
+
+    :param minor: the version of the request
+    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
+    """
+    fields: tuple[str, ...] | None = query.get("fields")
+    if fields is not None:
+        if minor < versions.FIELDS:
+            raise versions.too_new("fields", versions.FIELDS)
+        check_fields(fields, table.shown)
+        versions.refuse_fields(table, fields, minor)
+    return fields
+
+
+def shown_fields(query: Mapping[str, Any], detail: bool | None, table: Fields, default: tuple[str, ...] | None,
+                 minor: int, since: int = versions.DETAIL) -> tuple[str, ...] | None:
+    """Return the fields that a list shows, None: all.
+
+    :param detail: True: for a ``detail`` URL
+    :param default: those of a list without ``detail`` and ``fields``
+    :param minor: the version of the request
+    :param since: the first version with ``detail``
+    :raises InvalidParameterValue: 400, both are given, or the version does not have ``detail``
+    :raises NotAcceptable: 406, as from :func:`requested_fields`
+    """
+    fields = requested_fields(query, table, minor)
+    if detail:
+        if fields is not None:
+            raise InvalidParameterValue("fields cannot be used with a detailed list.")
+        return None
+    if "detail" in query and minor < since:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{since}.")
+    return None if query.get("detail") else fields or default
 
 
 def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], list[Any]], *,

@@ -52,22 +52,6 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the ``fields`` that a request names.
-
-    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
-    """
-    fields: tuple[str, ...] | None = query.get("fields")
-    if fields is None:
-        return None
-    minor = pecan.request.version
-    if minor < versions.FIELDS:
-        raise versions.too_new("fields", versions.FIELDS)
-    filters.check_fields(fields, NODE.shown)
-    versions.refuse_fields(NODE, fields, minor)
-    return fields
-
-
 def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
     """Return a page of nodes, or its JSON.
 
@@ -75,7 +59,7 @@ def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
     """
     minor = pecan.request.version
-    fields = _check_fields(query)
+    fields = pagination.requested_fields(query, NODE, minor)
     if "detail" in query and minor < versions.DETAIL:
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
     if fields is None and not detail:
@@ -164,7 +148,7 @@ class NodesController(Resource):
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
         """
-        fields = _check_fields(query)
+        fields = pagination.requested_fields(query, NODE, pecan.request.version)
         with pecan.request.db.reader() as conn:
             return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
 

@@ -12,7 +12,6 @@ from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
 from ironic_rules.exceptions import InvalidParameterValue, PortgroupNotFound
-from ironic_rules.models.fields import Fields
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
 #: Filters that do not apply below a node or a port group.
@@ -25,21 +24,6 @@ PORTGROUPS_BELOW = filters.Listing.of(PORT_GROUP, checked=False, without=_OF_NOD
 ONE = filters.Query(fields=filters.names)
 
 
-def check_fields(query: dict[str, Any], table: Fields) -> tuple[str, ...] | None:
-    """Return the ``fields`` that a request names.
-
-    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
-    """
-    fields: tuple[str, ...] | None = query.get("fields")
-    minor = pecan.request.version
-    if fields is not None:
-        if minor < versions.FIELDS:
-            raise versions.too_new("fields", versions.FIELDS)
-        filters.check_fields(fields, table.shown)
-        versions.refuse_fields(table, fields, minor)
-    return fields
-
-
 def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
                portgroup: str | None = None) -> dict[str, Any]:
     """Return a page of ports.
@@ -49,7 +33,7 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
     :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
     """
     minor = pecan.request.version
-    fields = shown_fields(query, detail, check_fields(query, PORT), PORT.summary)
+    fields = pagination.shown_fields(query, detail, PORT, PORT.summary, minor)
     versions.refuse_filters(PORT, query, minor)
     versions.refuse_fields(PORT, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
@@ -70,7 +54,7 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
 def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None) -> dict[str, Any]:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = pecan.request.version
-    fields = shown_fields(query, detail, check_fields(query, PORT_GROUP), PORT_GROUP.summary)
+    fields = pagination.shown_fields(query, detail, PORT_GROUP, PORT_GROUP.summary, minor)
     versions.refuse_filters(PORT_GROUP, query, minor)
     versions.refuse_fields(PORT_GROUP, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
@@ -81,25 +65,6 @@ def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: 
         _of_node(conn, wanted, node)
         rows = portgroups.list_portgroups(conn, wanted, page, view.columns, raw_json=True)
     return pagination.collection("portgroups", rows, page, lambda shown: view.render(shown, links.base()))
-
-
-def shown_fields(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,
-                 default: tuple[str, ...] | None, since: int = versions.DETAIL) -> tuple[str, ...] | None:
-    """Return the fields that a list shows, None: all.
-
-    :param detail: True: for a ``detail`` URL
-    :param fields: those that the request names
-    :param default: those of a list without ``detail`` and ``fields``
-    :param since: the first version with ``detail``
-    :raises InvalidParameterValue: 400, both are given, or the version does not have ``detail``
-    """
-    if detail:
-        if fields is not None:
-            raise InvalidParameterValue("fields cannot be used with a detailed list.")
-        return None
-    if "detail" in query and pecan.request.version < since:
-        raise InvalidParameterValue(f"detail needs at least API version 1.{since}.")
-    return None if query.get("detail") else fields or default
 
 
 def _of_node(conn: Any, wanted: dict[str, Any], node: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, masks, patch, port_addresses, schema, versions
+from ironic_rules.api import links, masks, pagination, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
@@ -74,7 +74,7 @@ class PortgroupsController(Resource):
 
         :raises PortgroupNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT_GROUP)
+        fields = pagination.requested_fields(query, PORT_GROUP, pecan.request.version)
         with pecan.request.db.reader() as conn:
             return _show(_find(conn, portgroup), fields)
 

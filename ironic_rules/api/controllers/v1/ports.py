@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, patch, versions
+from ironic_rules.api import links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -87,7 +87,7 @@ class PortsController(Resource):
 
         :raises PortNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT)
+        fields = pagination.requested_fields(query, PORT, pecan.request.version)
         with pecan.request.db.reader() as conn:
             return _show(port_update.find(conn, port), fields)
 

@@ -9,7 +9,7 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
-from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
@@ -45,8 +45,7 @@ class Served:
         :raises Invalid: 400;  NotAcceptable: 406;  MarkerNotFound: 404
         """
         minor = pecan.request.version
-        fields = port_lists.shown_fields(query, detail, port_lists.check_fields(query, self.table), self._default,
-                                         self._detail_since)
+        fields = pagination.shown_fields(query, detail, self.table, self._default, minor, self._detail_since)
         versions.refuse_filters(self.table, query, minor)
         versions.refuse_fields(self.table, [query.get("sort_key", "id")], minor)
         page = pagination.page(query)
@@ -61,7 +60,7 @@ class Served:
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
         """
-        fields = port_lists.check_fields(query, self.table)
+        fields = pagination.requested_fields(query, self.table, pecan.request.version)
         with pecan.request.db.reader() as conn:
             return self.show(self.find(conn, ident), fields)
 
