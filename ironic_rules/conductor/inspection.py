@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import hardware_cache, inspection_history, legacy_rules, state_machine, wait_states
-from ironic_rules.conductor.conductor import Again, Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inventory, nodes, ports, rule_nodes
@@ -66,10 +66,10 @@ def start(conductor: Conductor, task: Task) -> Result:
     if data == states.MANAGEABLE:
         task.node.inspection_finished_at = clock.now()
         return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
-    read = task.copy()
+    drafts = task.copy()
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
-    result.again = Again(read.copy, lambda conductor, task: _process_read(conductor, task, data))
+    result.again, result.drafts = lambda conductor, task: _process_read(conductor, task, data), drafts
     return result
 
 
@@ -89,7 +89,7 @@ def _booted(task: Task) -> Result:
             return _booted(task)
 
         # The machine is not booted again.
-        result.again = Again(task.copy().copy, without_those_of_others)
+        result.again, result.drafts = without_those_of_others, task.copy()
     return result
 
 
