@@ -39,7 +39,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
-from ironic_rules.inspection.pipeline import WITHHELD, Outcome
+from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
@@ -48,7 +48,7 @@ from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
 from ironic_rules.rules import RuleRuns
-from ironic_rules.text import printable
+from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from ironic_rules.exceptions import (
     RuleFailed,
 )
 from ironic_rules.inspection import authors, reapplying
-from ironic_rules.inspection.pipeline import WITHHELD, Outcome
+from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
@@ -41,7 +41,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 

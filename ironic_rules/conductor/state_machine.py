@@ -27,7 +27,6 @@ from ironic_rules.exceptions import (
     RuleSpent,
 )
 from ironic_rules.inspection import authors
-from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inventories import Report
@@ -36,7 +35,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import polls, procedures
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
 from ironic_rules.tracebacks import forget_locals
 
 LOG = logging.getLogger(__name__)

@@ -29,15 +29,13 @@ from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
 from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.rules.engine import difference, seal, state
-from ironic_rules.text import printable
+from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 
 _OURS = "ironic_rules.inspection.hooks."
 #: Runs the legacy rules on a task whose processed data the source returns.
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
-#: Replaces an error that could quote what a sensitive rule has written.
-WITHHELD = "details are withheld, a sensitive rule matched"
 
 
 @dataclass(frozen=True, slots=True)
