@@ -36,7 +36,6 @@ LOG = logging.getLogger(__name__)
 _OURS = "ironic_rules.inspection.hooks."
 #: Runs the legacy rules on a task whose processed data the source returns.
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
-#: Replaces an error that could quote what a sensitive rule has written.
 
 
 @dataclass(frozen=True, slots=True)

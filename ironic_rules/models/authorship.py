@@ -7,20 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironic_rules.models import json_patch, pointer
-from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.joint_writes import MISSING as _MISSING
-from ironic_rules.models.joint_writes import Written
+from ironic_rules.models.draft import MISSING, NodeDraft, PortDraft
 from ironic_rules.models.json_values import JSONObject
 
 
-def changes(draft: NodeDraft | PortDraft, *, joint: bool = True) -> list[tuple[Any, list[JSONObject]]]:
+def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
     """Return the authors in the order in which they changed the draft, each with a patch (RFC 6902) of what it changed.
 
     Hooks, which change drafts without saying who they are, are left out.
-
-    :param joint: whether those of joint writes are among them
     """
-    journal = draft.entries() if joint else draft.folded()
+    journal = draft.entries
     first = next((at for at, entry in enumerate(journal)
                   if type(entry) is tuple and len(entry) == 1 and entry[0] is not None), None)
     # Most drafts of an inspection are ports that no rule has changed.
@@ -33,8 +29,6 @@ def changes(draft: NodeDraft | PortDraft, *, joint: bool = True) -> list[tuple[A
     changed: list[tuple[str | None, str, Any]] = []
     for entry in itertools.islice(reversed(journal), len(journal) - first):
         if type(entry) is not tuple:
-            if type(entry) is Written:
-                undone.jointly(entry)
             continue
         if len(entry) == 3:
             changed.append(entry)
@@ -59,12 +53,6 @@ class _Undone:
         """Undo changes without a patch, the last one first."""
         for name, key, old in changed:
             self._undo(name, key, old)
-
-    def jointly(self, written: Written) -> None:
-        """Undo joint writes without a patch."""
-        for (name, keys, _), before in zip(written.joint.fields, written.before, strict=True):
-            for key, old in zip(keys, before or itertools.repeat(_MISSING), strict=False):
-                self._undo(name, key, old)
 
     def one(self, name: str | None, key: str, old: Any) -> list[JSONObject]:
         """Undo the only change of an author, as that of most rules; return its patch."""
@@ -94,7 +82,7 @@ class _Undone:
             patch += _of_field(field, self._values[field], fields[field])
         for field in reversed(keys):
             for key, new in reversed(keys[field].items()):
-                patch += _of_key(field, key, self._values[field].get(key, _MISSING), new)
+                patch += _of_key(field, key, self._values[field].get(key, MISSING), new)
         return patch
 
     def _undo(self, name: str | None, key: str, old: Any) -> Any:
@@ -107,9 +95,9 @@ class _Undone:
             self._values[name] = dict(self._values[name])
             self._copied.add(name)
         field = self._values[name]
-        if old is _MISSING:
-            return field.pop(key, _MISSING)
-        new = field.get(key, _MISSING)
+        if old is MISSING:
+            return field.pop(key, MISSING)
+        new = field.get(key, MISSING)
         field[key] = old
         return new
 
@@ -123,9 +111,9 @@ def _of_field(field: str, old: Any, new: Any) -> list[JSONObject]:
 
 def _of_key(field: str, key: str, old: Any, new: Any) -> list[JSONObject]:
     """Return the patch of a key of a field; either value may be missing."""
-    if old is _MISSING:
-        return [] if new is _MISSING else [{"op": "add", "path": pointer.format((field, key)), "value": new}]
-    if new is _MISSING:
+    if old is MISSING:
+        return [] if new is MISSING else [{"op": "add", "path": pointer.format((field, key)), "value": new}]
+    if new is MISSING:
         return [{"op": "remove", "path": pointer.format((field, key))}]
     return json_patch.difference(old, new, (field, key))
 
@@ -134,17 +122,17 @@ def _with(field: Any, keys: Mapping[str, Any]) -> Any:
     """Return a field with other values of some keys."""
     if not keys:
         return field
-    return {key: value for key, value in {**field, **keys}.items() if value is not _MISSING}
+    return {key: value for key, value in {**field, **keys}.items() if value is not MISSING}
 
 
 def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
     """Yield keys of the draft with values that they had since its beginning and no longer have."""
-    for entry in draft.entries():
+    for entry in draft.entries:
         if type(entry) is not tuple or len(entry) == 1:
             continue
         name, key, old = entry
         first = draft._original if name is None else draft._original.get(name)
-        if old is not _MISSING and not (isinstance(first, dict) and first.get(key, _MISSING) is old):
+        if old is not MISSING and not (isinstance(first, dict) and first.get(key, MISSING) is old):
             yield key, _plain(old)
 
 

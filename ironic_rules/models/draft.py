@@ -10,6 +10,7 @@ What is written is noted in a journal, between marks of who writes: it can be un
 from __future__ import annotations
 
 import datetime
+import enum
 import itertools
 import re
 import sys
@@ -19,8 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.joint_writes import MISSING as _MISSING
-from ironic_rules.models.joint_writes import JointWrites, Written
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -28,6 +27,13 @@ from ironic_rules.text import is_storable, is_uuid
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NAME = re.compile(r"[A-Za-z0-9._~-]+")
 
+
+class _Missing(enum.Enum):
+    MISSING = enum.auto()
+
+
+#: In the place of a value that does not exist; also in the copy of a task, which has copies of all other objects.
+MISSING: Any = _Missing.MISSING
 
 #: Notes what an author does from now on; that is anything but a tuple.
 Sign: TypeAlias = Callable[[object], None]
@@ -68,10 +74,8 @@ class _Draft:
     #: fields whose dict is referenced only by this draft
     _private: set[str]
     #: In order: changes, which are (field whose key was changed, or None for a field itself; key; old value);
-    #: checkpoints, which are (author,); what the author does next; and joint writes
+    #: checkpoints, which are (author,); and what the author does next
     _journal: list[Any]
-    #: whether there are joint writes in the journal
-    _is_folded: bool
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -80,7 +84,6 @@ class _Draft:
         put(self, "_owned", set())
         put(self, "_private", set())
         put(self, "_journal", [])
-        put(self, "_is_folded", False)
 
     # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
@@ -114,12 +117,12 @@ class _Draft:
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
-            if value is not (old := self._original.get(name, _MISSING)) and not json_values.same(value, old)
+            if value is not (old := self._original.get(name, MISSING)) and not json_values.same(value, old)
         }
 
     def authors(self) -> list[Any]:
         """Return who may have changed the draft, and what they did; some of them several times."""
-        return [entry[0] if type(entry) is tuple else entry for entry in self.entries()
+        return [entry[0] if type(entry) is tuple else entry for entry in self._journal
                 if type(entry) is not tuple or len(entry) == 1]
 
     def current(self, name: str) -> Any:
@@ -165,7 +168,7 @@ class _Draft:
 
         :param name: None: return who may be writing now
         """
-        journal = reversed(self.entries())
+        journal = reversed(self._journal)
         if name is not None:
             journal = itertools.dropwhile(
                 lambda entry: type(entry) is not tuple or len(entry) != 3 or name != (entry[0] or entry[1]), journal)
@@ -179,53 +182,12 @@ class _Draft:
 
     def position(self) -> int:
         """Return where the draft is, for :meth:`rollback`."""
-        return len(self.entries())
+        return len(self._journal)
 
+    @property
     def entries(self) -> list[Any]:
-        """Return the journal, with joint writes as those of each author. Not to be changed by the caller."""
-        if self._is_folded:
-            journal = list(self._journal)
-            self._journal.clear()
-            for entry in journal:
-                if type(entry) is Written:
-                    self._journal.extend(entry.entries())
-                else:
-                    self._journal.append(entry)
-            object.__setattr__(self, "_is_folded", False)
+        """The journal. Not to be changed by the caller."""
         return self._journal
-
-    def folded(self) -> list[Any]:
-        """Return the journal as it is. Not to be changed by the caller."""
-        return self._journal
-
-    def joint(self) -> list[Written]:
-        """Return the joint writes; none after :meth:`entries`."""
-        return [entry for entry in self._journal if type(entry) is Written] if self._is_folded else []
-
-    def write_jointly(self, joint: JointWrites, values: list[Any]) -> bool:
-        """Do the writes of several authors at once: as if each made a checkpoint, and then wrote.
-
-        :param values: scalars without masks
-        :returns: whether this was done; it is not if a field is not an object
-        """
-        fields = self._values
-        if any(type(fields.get(name)) is not dict for name, _, _ in joint.fields):
-            return False
-        self._owned.clear()
-        before: list[list[Any] | None] = []
-        copied: dict[str, Any] = {}
-        for name, keys, places in joint.fields:
-            if name not in self._private:
-                copied[name] = fields[name]
-                fields[name] = dict(fields[name])
-                self._private.add(name)
-            field = fields[name]
-            before.append(None if field.keys().isdisjoint(keys) else [field.get(key, _MISSING) for key in keys])
-            field.update(zip(keys, [values[place] for place in places], strict=True))
-        # None of the authors writes later.
-        self._journal.extend((Written(joint, values, before, copied), (None,)))
-        object.__setattr__(self, "_is_folded", True)
-        return True
 
     def rollback(self, position: int | None = None) -> None:
         """Undo everything since the last :meth:`checkpoint` (or the beginning).
@@ -233,7 +195,7 @@ class _Draft:
         :param position: undo everything since then, checkpoints too
         """
         self._private.clear()
-        journal = self.entries()
+        journal = self._journal
         while journal and (len(journal) > position if position is not None else
                            not (type(journal[-1]) is tuple and len(journal[-1]) == 1)):
             entry = journal.pop()
@@ -247,7 +209,7 @@ class _Draft:
             elif name is None:
                 self._private.discard(key)
             values = self._values if name is None else self._values[name]
-            if old is _MISSING:
+            if old is MISSING:
                 values.pop(key, None)
             else:
                 values[key] = old
@@ -272,7 +234,7 @@ class _Draft:
             # The most frequent case, in the shortest way.
             name, key = tokens
             field = self._values[name]
-            self._journal.append((name, key, field.get(key, _MISSING)))
+            self._journal.append((name, key, field.get(key, MISSING)))
             field[key] = value
         else:
             self._put(tokens, value)
@@ -363,7 +325,7 @@ class _Draft:
             self._set(name, dict(old) if isinstance(old, dict) else {})
             self._private.add(name)
         value = self._values[name]
-        self._journal.append((name, tokens[1], value.get(tokens[1], _MISSING)))
+        self._journal.append((name, tokens[1], value.get(tokens[1], MISSING)))
         if len(tokens) > 2 or isinstance(value.get(tokens[1]), (dict, list)):
             pointer.unshare(value, tokens[1:])
 
@@ -374,7 +336,7 @@ class _Draft:
         return self._values[name]
 
     def _set(self, name: str, value: Any) -> None:
-        self._journal.append((None, name, self._values.get(name, _MISSING)))
+        self._journal.append((None, name, self._values.get(name, MISSING)))
         self._owned.discard(name)
         self._private.discard(name)
         self._values[name] = value

@@ -249,7 +249,7 @@ class _Run:
             parts.append(part)
             if remaining:
                 self._fetch_previous(remaining)
-                remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
+                remaining = self._explain_all(remaining) if self._explain else self._each(remaining)
             if self._stopped is None:
                 return
             part.until = self._stopped
@@ -276,54 +276,18 @@ class _Run:
         self._rewritten = frozenset()
         return self._phase.candidates(self._scope, self._plain, self._sensitive)
 
-    def _follow(self, remaining: list[int]) -> list[int]:
-        """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
-        task, facts = self._task, self._facts
-        if task is None or facts.dry_run or not (stretches := self._phase.plans.of(remaining)):
-            return self._each(remaining, remaining)
-        place = 0
-        for stretch in stretches:
-            later = self._each(remaining[place:stretch.start], remaining)
-            if self._stopped is not None:
-                return later
-            # The rules are secretive because of the data that they read now, not of the data that they write.
-            secretive = self._secretive(remaining[stretch.start:stretch.end])
-            traces = stretch.run(task.node, self._plain, self._views)
-            place = stretch.start if traces is None else stretch.end
-            self._traces += traces or ()
-            if secretive:
-                self._note_secretive(secretive, traces or ())
-        return self._each(remaining[place:], remaining)
-
-    def _secretive(self, numbers: list[int]) -> dict[str, CompiledRule]:
-        """Return those of rules that read what must not be shown, by their UUIDs."""
-        if self._plain.masked and not self._conceal.has_sources:
-            return {}
-        return {entry.rule.uuid: entry.rule for entry in map(self._phase.entries.__getitem__, numbers)
-                if self._is_secretive(entry, self._plain)}
-
-    def _note_secretive(self, rules: Mapping[str, CompiledRule], traces: Iterable[Trace]) -> None:
-        """Note that nothing may be shown of those rules that have matched."""
-        for trace in traces:
-            if (rule := rules.get(trace.uuid)) is not None:
-                self._conceal.secretive.add(rule.uuid)
-                self._conceal.add_sources(reads.written_by(rule))
-
     def _is_secretive(self, entry: Entry, view: View) -> bool:
         """Return whether a rule that is not sensitive reads what must not be shown; nearly always at once."""
         if (view.masked and not self._conceal.has_sources) or entry.sensitive:
             return False
         return reads.is_secretive(entry.rule, view, self._conceal)
 
-    def _each(self, numbers: list[int], remaining: list[int]) -> list[int]:
-        """Run rules one after the other, as :meth:`_follow` does.
-
-        :param remaining: all that :meth:`_follow` was given
-        """
+    def _each(self, remaining: list[int]) -> list[int]:
+        """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
         notes = self._facts.notes
-        for number in numbers:
+        for number in remaining:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
             if entry.only is not None:
