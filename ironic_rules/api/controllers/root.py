@@ -10,6 +10,7 @@ from ironic_rules.api.controllers.healthcheck import HealthcheckController
 from ironic_rules.api.controllers.metrics import MetricsController
 from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 
@@ -28,7 +29,7 @@ class RootController(Resource):
                        "metrics": MetricsController(), "compute": ComputeController()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version document; IPA reads ``default_version.version``."""
         document = version_document()
         return {

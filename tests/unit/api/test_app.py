@@ -17,13 +17,13 @@ from ironic_rules.api.resource import Resource
 
 class Items(Resource):
     @expose(public=True)
-    def get_all(self, parent): ...
+    def get_all(self, request, parent): ...
 
     @expose(public=True)
-    def get_one(self, parent, item): ...
+    def get_one(self, request, parent, item): ...
 
     @expose(public=True)
-    def put(self, parent, item=None): ...
+    def put(self, request, parent, item=None): ...
 
     def helper(self): ...
 
@@ -33,7 +33,7 @@ class Parents(Resource):
     below_item = {"items": Items()}
 
     @expose(public=True)
-    def get_all(self): ...
+    def get_all(self, request): ...
 
 
 class Root(Resource):
@@ -104,7 +104,7 @@ def test_every_route_can_be_found_by_its_own_path():
 
 
 def test_the_request_object_reads_neither_the_query_nor_the_body_for_pecan():
-    request = app.Request({"QUERY_STRING": "uuid=1", "REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json"})
+    request = app.PecanRequest({"QUERY_STRING": "uuid=1", "REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json"})
 
     assert not request.params
     assert not request.GET

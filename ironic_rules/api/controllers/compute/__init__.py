@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from ironic_rules.api import compute_versions, links
 from ironic_rules.api.controllers.compute.flavors import ComputeFlavorsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 #: When version 2.1 of the compute API was published.
@@ -25,7 +26,7 @@ class ComputeV21Controller(Resource):
     below: ClassVar = {"flavors": ComputeFlavorsController()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version document, with the first and the last version of the compute API that is served."""
         media_type = {"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}
         return {"version": {**_version(), "media-types": [media_type]}}
@@ -37,6 +38,6 @@ class ComputeController(Resource):
     below: ClassVar = {"v2.1": ComputeV21Controller()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version documents of the compute API: there is one."""
         return {"versions": [_version()]}

@@ -10,6 +10,7 @@ from ironic_rules.api import compute_versions, filters, links, pagination
 from ironic_rules.api.controllers.compute import flavor_extra_specs
 from ironic_rules.api.controllers.v1.flavors import columns, destroy
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavors as views
@@ -40,7 +41,7 @@ class ComputeFlavorDetailController(Resource):
     """``/compute/v2.1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields; from 2.61 also with their extra specs."""
         return _listed(query, views.ALL)
 
@@ -52,44 +53,44 @@ class ComputeFlavorsController(Resource):
     below_item: ClassVar = {"os-extra_specs": flavor_extra_specs.ComputeExtraSpecsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
         return _listed(query, views.SUMMARY)
 
     @expose(policy=policies.GET)
-    def get_one(self, flavor: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str) -> dict[str, Any]:
         """Show a flavor.
 
         :raises FlavorNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return _shown(flavors.get(conn, flavor))
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a flavor and return it; ``description`` needs 2.55.
 
         :raises Invalid: 400, with every problem
         :raises FlavorAlreadyExists, DuplicateFlavorName: 409
         """
-        if pecan.request.version < compute_versions.DESCRIPTION:
+        if request.version < compute_versions.DESCRIPTION:
             schemas.CREATE_WITHOUT_DESCRIPTION.load(body)
         values = columns(body)
-        return _shown(pecan.request.db.write(lambda conn: flavors.create(conn, values)))
+        return _shown(request.db.write(lambda conn: flavors.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the description of a flavor and return it; 404 below 2.55.
 
         :raises FlavorNotFound: 404
         """
-        if pecan.request.version < compute_versions.DESCRIPTION:
+        if request.version < compute_versions.DESCRIPTION:
             raise NotFound("The description of a flavor needs version 2.55 or newer.")
         description = body["flavor"]["description"]
-        return _shown(pecan.request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
+        return _shown(request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
 
     @expose(policy=policies.DELETE, status=202)
-    def delete(self, flavor: str) -> None:
+    def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs.
 
         :raises FlavorNotFound: 404

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1.allocations import AllocationsController
 from ironic_rules.api.controllers.v1.chassis import ChassisController
@@ -31,6 +29,7 @@ from ironic_rules.api.controllers.v1.shards import ShardsController
 from ironic_rules.api.controllers.v1.state_counts import StateCountsController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 #: Resource -> first minor version that advertises it.
@@ -72,7 +71,7 @@ class V1Controller(Resource):
         self._version_document = version_document
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the resources that the requested version has."""
         base = links.base()
         reply: dict[str, Any] = {
@@ -81,7 +80,7 @@ class V1Controller(Resource):
             "version": self._version_document(),
         }
         for name, since in ADVERTISED.items():
-            if pecan.request.version >= since:
+            if request.version >= since:
                 reply[name] = [{"href": f"{base}/v1/{name}/", "rel": "self"},
                                {"href": f"{base}/{name}/", "rel": "bookmark"}]
         return reply

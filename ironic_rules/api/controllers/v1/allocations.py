@@ -12,6 +12,7 @@ from ironic_rules.api import filters, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import allocations as schemas
 from ironic_rules.db import allocations, errors
@@ -30,44 +31,44 @@ class NodeAllocationController(Resource):
     """``/v1/nodes/{node}/allocation``, since API 1.52."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the allocation that has the node.
 
         :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             with node_access.named_by("node"):
                 found = node_access.find(conn, node)
             uuid = allocations.of_node(conn, found).uuid
         return _ALLOCATIONS.get_one(uuid, query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, node: str) -> None:
+    def delete(self, request: Request, node: str) -> None:
         """Delete the allocation that has the node, which is free afterwards.
 
         :raises NodeNotFound, AllocationNotFound: 404;  NodeLocked, Conflict: 409
         """
         uuid = _of_node(node)
-        pecan.request.db.write(lambda conn: allocations.destroy(conn, uuid))
+        request.db.write(lambda conn: allocations.destroy(conn, uuid))
 
 
 class AllocationsController(Resource):
     """``/v1/allocations``, since API 1.52; the ident is a UUID or a name."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List allocations, with all fields or with those of ``fields``.
 
         :raises Invalid: 400, also if the node of the filter does not exist
         """
         wanted = pagination.filters(query)
         if "node" in wanted:
-            with pecan.request.db.reader() as conn, node_access.named_by("node"):
+            with request.db.reader() as conn, node_access.named_by("node"):
                 wanted["node_id"] = node_access.find(conn, wanted.pop("node")).id
         return _ALLOCATIONS.list_page(query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_one(self, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one allocation.
 
         :raises AllocationNotFound: 404
@@ -75,7 +76,7 @@ class AllocationsController(Resource):
         return _ALLOCATIONS.get_one(node_access.check_ident(allocation, "allocation"), query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create an allocation. It is in state ``allocating``, and soon afterwards in ``active`` or ``error``.
 
         With ``node`` (1.58) it is that of a node which is deployed already, and in state ``active``.
@@ -98,14 +99,14 @@ class AllocationsController(Resource):
                 held = node_access.hold(conn, node)
             return allocations.backfill(conn, new, held)
 
-        row = pecan.request.db.write(create)
+        row = request.db.write(create)
         reply = _ALLOCATIONS.show_new(row)
         if row.state == ALLOCATING:
             _begin(row.uuid)
         return reply
 
     @expose(since=versions.ALLOCATION_UPDATE, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, allocation: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, allocation: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change ``name`` or ``extra`` by a JSON patch (RFC 6902).
 
         :raises AllocationNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateAllocationName: 409
@@ -119,17 +120,17 @@ class AllocationsController(Resource):
                 conn, row, _ALLOCATIONS.changes(row, operations, schemas.PATCHED))
             return changed
 
-        return _ALLOCATIONS.show(pecan.request.db.write(change))
+        return _ALLOCATIONS.show(request.db.write(change))
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204)
-    def delete(self, allocation: str) -> None:
+    def delete(self, request: Request, allocation: str) -> None:
         """Delete an allocation; its node is free afterwards.
 
         :raises AllocationNotFound: 404
         :raises NodeLocked: 409;  Conflict: 409, the node is deployed, or changing its state, and not in maintenance
         """
         ident = node_access.check_ident(allocation, "allocation")
-        pecan.request.db.write(lambda conn: allocations.destroy(conn, ident))
+        request.db.write(lambda conn: allocations.destroy(conn, ident))
 
 
 def _begin(uuid: str) -> None:

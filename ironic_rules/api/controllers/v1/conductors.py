@@ -8,6 +8,7 @@ import pecan
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import conductors as views
 from ironic_rules.db import conductors
@@ -22,10 +23,10 @@ class ConductorsController(Resource):
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
         asked = pagination.page({"sort_key": "hostname", **query})
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rows = conductors.list_conductors(conn)
             alive = _alive(conn)
         fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
@@ -34,13 +35,13 @@ class ConductorsController(Resource):
             lambda shown: [views.conductor(row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
         """Show one conductor.
 
         :raises ConductorNotFound: 404
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return views.conductor(conductors.get(conn, hostname), _alive(conn), query.get("fields") or views.FIELDS)
 
 

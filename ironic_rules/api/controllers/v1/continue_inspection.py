@@ -10,6 +10,7 @@ from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
@@ -46,7 +47,7 @@ class ContinueInspectionController(Resource):
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
-    def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
         A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
@@ -60,7 +61,6 @@ class ContinueInspectionController(Resource):
             early rule
         :raises Unavailable: 503, safe to retry
         """
-        request = pecan.request
         ramdisk.require_endpoints(request.conf)
         minor = request.version
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:

@@ -11,6 +11,7 @@ import pecan
 
 from ironic_rules.api import etags, extra_specs, filters, pagination
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.exceptions import ExtraSpecUnknown
@@ -53,7 +54,7 @@ class ValidateController(Resource):
 
     @expose(policy=policies.VALIDATE, body=schemas.EXTRA_SPECS,
             query=filters.Query(validation=filters.one_of(*check.MODES)))
-    def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Check extra specs as a write of them would, and store nothing.
 
         The status is 200 also if there are problems. ``problems`` has those for which a write would be refused,
@@ -63,7 +64,7 @@ class ValidateController(Resource):
         :raises Invalid: 400, more extra specs than a flavor may have
         """
         specs, mode = body["extra_specs"], query.get("validation", check.STRICT)
-        extra_specs.refuse_too_many(specs, pecan.request.conf.api.max_flavor_extra_specs, "/extra_specs")
+        extra_specs.refuse_too_many(specs, request.conf.api.max_flavor_extra_specs, "/extra_specs")
         problems = extra_specs.problems(specs, mode, "/extra_specs")
         return {"valid": not problems, "problems": [problem.to_wire() for problem in problems],
                 "warnings": [warning.to_wire() for warning in check.warnings(specs, mode, pointer="/extra_specs")]}
@@ -75,7 +76,7 @@ class ExtraSpecsController(Resource):
     below: ClassVar = {"validate": ValidateController()}
 
     @expose(policy=policies.LIST_KNOWN, query=_LIST)
-    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
         ``namespace`` is what stands before the colon (empty: without one), ``type`` that of the values, ``status``
@@ -87,7 +88,7 @@ class ExtraSpecsController(Resource):
         return _list("extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
     @expose(policy=policies.GET_KNOWN)
-    def get_one(self, name: str) -> dict[str, Any]:
+    def get_one(self, request: Request, name: str) -> dict[str, Any]:
         """Describe an extra spec, by its name or by a key that it describes, such as ``hw:numa_cpus.0``.
 
         :raises ExtraSpecUnknown: 404, with the nearest name
@@ -106,7 +107,7 @@ class ImagePropertiesController(Resource):
     """The properties of images that this service knows. They are not checked: images are Glance's."""
 
     @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
-    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
         return _list("image_properties", installed.image_properties, query, conditions, {})
 

@@ -9,6 +9,7 @@ import pecan
 from ironic_rules.api import filters, links, pagination
 from ironic_rules.api.controllers.v1 import flavor_explanation, flavor_extra_specs
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavors as views
@@ -26,7 +27,7 @@ class FlavorDetailController(Resource):
     """``/v1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
         return _listed({"detail": True, **query})
 
@@ -39,7 +40,7 @@ class FlavorsController(Resource):
                             "explanation": flavor_explanation.FlavorExplanationController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
 
         ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
@@ -47,41 +48,41 @@ class FlavorsController(Resource):
         return _listed(query)
 
     @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
         """Show a flavor with its extra specs.
 
         :raises FlavorNotFound: 404
         """
         filters.check_fields(query.get("fields", ()), views.ALL)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = flavors.get(conn, flavor, or_name=True)
         return {"flavor": views.flavor(found, links.url("flavors"), fields=query.get("fields") or views.ALL)}
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
         :raises Invalid: 400, with every problem
         :raises FlavorAlreadyExists, DuplicateFlavorName: 409
         """
         values = columns(body)
-        found = pecan.request.db.write(lambda conn: flavors.create(conn, values))
-        pecan.response.extra_headers.append(("Location", links.url("flavors", found.flavorid)))
+        found = request.db.write(lambda conn: flavors.create(conn, values))
+        request.reply.headers.append(("Location", links.url("flavors", found.flavorid)))
         return {"flavor": views.flavor(found, links.url("flavors"))}
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the description of a flavor, which is all of it that can change, and return it.
 
         :raises FlavorNotFound: 404
         """
         description = body["flavor"]["description"]
-        found = pecan.request.db.write(lambda conn: flavors.describe(
+        found = request.db.write(lambda conn: flavors.describe(
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
         return {"flavor": views.flavor(found, links.url("flavors"))}
 
     @expose(policy=policies.DELETE, status=202)
-    def delete(self, flavor: str) -> None:
+    def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs. Instances that were created with it are not affected.
 
         :raises FlavorNotFound: 404

@@ -9,6 +9,7 @@ from oslo_log import log
 
 from ironic_rules.api import ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
@@ -25,7 +26,7 @@ class HeartbeatController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
             hidden=True)
-    def post(self, node: str = "", *, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str = "", *, body: dict[str, Any]) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 
         :raises InvalidParameterValue: 400, the path has no node
@@ -35,7 +36,6 @@ class HeartbeatController(Resource):
         """
         if not node:
             raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
-        request = pecan.request
         ramdisk.require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)
         found = _find(node)

@@ -27,6 +27,7 @@ from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsControll
 from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
 from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesController, RuleVocabularyController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
@@ -62,7 +63,7 @@ class InspectionRulesController(Resource):
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List rules in the order of their creation, the built-in ones last.
 
         ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
@@ -81,9 +82,9 @@ class InspectionRulesController(Resource):
         fields = rule_details.fields(
             query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
         asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
-            pecan.response.extra_headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
+            request.reply.headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
             wanted = pagination.filters(query)
             with json_pages.making(conn):
                 made = rule_list.json_page(conn, asked, wanted, fields)
@@ -97,7 +98,8 @@ class InspectionRulesController(Resource):
             "inspection_rules", rows, asked, lambda shown: views.rules(shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+                conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
@@ -114,34 +116,34 @@ class InspectionRulesController(Resource):
             found = built_in
             tag = built_in_rules.tag(built_in, details=rule_details.are_shown(policies.GET_DETAILS))
         else:
-            with pecan.request.db.reader() as conn:
+            with request.db.reader() as conn:
                 found = inspection_rules.get(conn, _uuid(uuid))
             tag = _tag(found)
         conditions.check_match(tag)
-        pecan.response.extra_headers.append(("ETag", tag))
+        request.reply.headers.append(("ETag", tag))
         if conditions.has(tag) and found.max_nodes is None:
-            pecan.response.status_override = 304
+            request.reply.status = 304
             return None
         return views.rule(found, fields, () if found.built_in else _problems(found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises InvalidRule: 400, with every problem
         :raises InspectionRuleAlreadyExists: 409
         """
-        rule = rules.from_wire(body, default_scope=pecan.request.rules.default_scope)
+        rule = rules.from_wire(body, default_scope=request.rules.default_scope)
         warnings = _check(rule)
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
-        stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
-        pecan.response.extra_headers += [
+        stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
+        request.reply.headers += [
             ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
         return views.warned(stored, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
-    def put(self, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
         A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
@@ -159,13 +161,14 @@ class InspectionRulesController(Resource):
         """
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
-            policy.authorize(pecan.request.conf, name, pecan.request.context)
+            policy.authorize(request.conf, name, request.context)
         made = rule_set.apply(body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
-        pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
+        request.reply.headers.append(("ETag", rule_set.tag(made.revision)))
         return set_views.result(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, uuid: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]],
+              conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
@@ -190,12 +193,12 @@ class InspectionRulesController(Resource):
             return changed, warnings
 
         with conditions.guard(RuleChanged):
-            changed, warnings = pecan.request.db.write(write)
-        pecan.response.extra_headers.append(("ETag", _tag(changed)))
+            changed, warnings = request.db.write(write)
+        request.reply.headers.append(("ETag", _tag(changed)))
         return views.warned(changed, warnings, _problems(changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete_all(self, conditions: etags.Preconditions) -> None:
+    def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:
         """Delete every rule but the built-in ones. ``If-Match`` is compared with the tag of the list of rules.
 
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -203,7 +206,7 @@ class InspectionRulesController(Resource):
         rule_set.destroy(conditions)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete(self, uuid: str, conditions: etags.Preconditions) -> None:
+    def delete(self, request: Request, uuid: str, conditions: etags.Preconditions) -> None:
         """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI sends it.
 
         With ``If-Match`` a rule is deleted only if it has one of those tags.
@@ -225,7 +228,7 @@ class InspectionRulesController(Resource):
                                      author=rule_set.author())
 
         with conditions.guard(RuleChanged):
-            pecan.request.db.write(write)
+            request.db.write(write)
 
 
 def _tag(rule: Rule) -> str:

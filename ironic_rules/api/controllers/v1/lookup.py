@@ -10,6 +10,7 @@ from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
@@ -33,7 +34,7 @@ class LookupController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
             query=filters.Query(addresses=_addresses, node_uuid=filters.uuid))
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
         A node that discovery has created has no token until an operator manages it: callers get one that is not
@@ -42,7 +43,6 @@ class LookupController(Resource):
         :raises Invalid: 400, neither a MAC address nor a UUID was given
         :raises LookupFailed: 404, always with the same text
         """
-        request = pecan.request
         ramdisk.require_endpoints(request.conf)
         macs = _macs(query.get("addresses", ()), infiniband=request.conf.infiniband_addresses)
         uuid = query.get("node_uuid")

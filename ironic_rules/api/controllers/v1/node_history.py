@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
 from ironic_rules.models.history import HistoryEntry
@@ -24,7 +25,7 @@ class HistoryController(Resource):
     """The history of a node."""
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the entries, oldest first; with ``detail`` all their fields, or those of ``fields``, in full.
 
         :raises NodeNotFound: 404
@@ -34,7 +35,7 @@ class HistoryController(Resource):
             node, query, "history", history.list_for, lambda uuid, entry: _view(uuid, entry, fields))
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
-    def get_one(self, node: str, event: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, event: str) -> dict[str, Any]:
         """Return one entry.
 
         :raises NodeNotFound, HistoryNotFound: 404

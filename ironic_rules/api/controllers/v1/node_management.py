@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue
@@ -20,7 +21,7 @@ class SupportedBootDevicesController(Resource):
     """``/v1/nodes/{node}/management/boot_device/supported``."""
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return ``{"supported_boot_devices": [names]}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
@@ -34,7 +35,7 @@ class BootDeviceController(Resource):
     below: ClassVar = {"supported": SupportedBootDevicesController()}
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Read the boot device from the BMC: ``{"boot_device": name, "persistent": bool}``; null means unknown.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
@@ -44,7 +45,7 @@ class BootDeviceController(Resource):
         return found
 
     @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Make the node boot from ``boot_device`` next time, or always (``persistent``).
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
@@ -58,7 +59,7 @@ class InjectNMIController(Resource):
     """``/v1/nodes/{node}/management/inject_nmi``."""
 
     @expose(since=versions.INJECT_NMI, policy=policies.INJECT_NMI, body=schemas.NOTHING, status=204)
-    def put(self, node: str, body: dict[str, Any] | None) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any] | None) -> None:
         """Send a non-maskable interrupt to the machine. The body is empty, or an empty object.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
@@ -71,7 +72,7 @@ class IndicatorsController(Resource):
     """``/v1/nodes/{node}/management/indicators``, since API 1.63; an indicator is named ``name@component``."""
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """List the indicators of the machine, such as LEDs.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
@@ -84,13 +85,13 @@ class IndicatorsController(Resource):
             for component, names in found.items() for name, described in names.items()]}
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_one(self, node: str, indicator: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, indicator: str) -> dict[str, Any]:
         """Read the state of an indicator: ``{"state": "ON"}``. Errors are those of the list."""
         name, component = _split(indicator)
         return {"state": hardware_request.read(node, "get_indicator_state", component=component, indicator=name)}
 
     @expose(since=versions.INDICATORS, policy=policies.SET_INDICATOR, body=schemas.INDICATOR, status=204)
-    def put(self, node: str, indicator: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, indicator: str, body: dict[str, Any]) -> None:
         """Switch an indicator.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409

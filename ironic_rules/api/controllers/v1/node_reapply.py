@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import inventory, nodes, operations
@@ -29,7 +30,7 @@ class ReapplyController(Resource):
     """Since API 1.96. The provision state does not change."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, body=schemas.REAPPLY, status=202)
-    def post(self, node: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, node: str, body: dict[str, Any] | None) -> dict[str, Any]:
         """Run hooks and rules again over the data of the last inspection, as they were received; return the operation.
 
         The node is in ``enroll``, ``manageable``, ``available`` or ``inspect failed``. If it has an instance,
@@ -49,14 +50,14 @@ class ReapplyController(Resource):
                 raise InventoryNotFound(node=row.uuid)
             return _begin(conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
 
-        return begun.answer(pecan.request.db.write(write))
+        return begun.answer(request.db.write(write))
 
 
 class NodesReapplyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=FILTERS, body=schemas.REAPPLY, status=202)
-    def post(self, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
         """Run hooks and rules again on all nodes, or on those that pass the filters of a list; return the operation.
 
         The operation names the nodes on which this is not possible. A node that is locked is tried again at the end.
@@ -71,7 +72,7 @@ class NodesReapplyController(Resource):
             node_access.resolve(conn, resolved)
             return _begin(conn, query, resolved, asked)
 
-        return begun.answer(pecan.request.db.write(write))
+        return begun.answer(request.db.write(write))
 
 
 def _begin(conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:

@@ -12,6 +12,7 @@ from ironic_rules.api.controllers.v1.node_boot_states import BootModeController,
 from ironic_rules.api.controllers.v1.node_console import ConsoleController
 from ironic_rules.api.controllers.v1.node_raid import RAIDController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
@@ -35,7 +36,7 @@ class ProvisionController(Resource):
     """``/v1/nodes/{node}/states/provision``."""
 
     @expose(policy=policies.SET_PROVISION_STATE, body=schemas.PROVISION, status=202)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start the transition that ``target`` names; the reply has no body, the node's states show the progress.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -48,10 +49,10 @@ class ProvisionController(Resource):
         asked = given.pop("target")
         _require(asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
-        mark = marks.of_request(pecan.request, "provision", body)
-        with pecan.request.db.reader() as conn:
+        mark = marks.of_request(request, "provision", body)
+        with request.db.reader() as conn:
             row = node_access.find(conn, node)
-            if marks.was_accepted(conn, pecan.request, row.id, mark):
+            if marks.was_accepted(conn, request, row.id, mark):
                 _locate_states(node)
                 return
         given = runbooks.arguments(row, verb, given)
@@ -59,9 +60,9 @@ class ProvisionController(Resource):
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
             _require(asked, versions.INSPECT_ABORT)
         _check_arguments(verb, given)
-        pecan.request.context.mark = mark
-        pecan.request.rpc.change_provision_state(
-            pecan.request.context, row.uuid, verb, group=row.conductor_group, **given)
+        request.context.mark = mark
+        request.rpc.change_provision_state(
+            request.context, row.uuid, verb, group=row.conductor_group, **given)
         _locate_states(node)
 
 
@@ -69,7 +70,7 @@ class PowerController(Resource):
     """``/v1/nodes/{node}/states/power``."""
 
     @expose(policy=policies.SET_POWER_STATE, body=schemas.POWER, status=202)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start changing the power state to ``target``, within ``timeout`` seconds.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -80,10 +81,10 @@ class PowerController(Resource):
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
             _require("timeout" if timeout is not None else target, versions.SOFT_POWER)
-        mark = marks.of_request(pecan.request, "power", body)
-        with pecan.request.db.reader() as conn:
+        mark = marks.of_request(request, "power", body)
+        with request.db.reader() as conn:
             row = node_access.find(conn, node)
-            if marks.was_accepted(conn, pecan.request, row.id, mark):
+            if marks.was_accepted(conn, request, row.id, mark):
                 _locate_states(node)
                 return
         if row.reservation is not None:
@@ -91,9 +92,9 @@ class PowerController(Resource):
         if row.provision_state == states.CLEANWAIT:
             raise Conflict(f'The power state of node {row.uuid} cannot be changed while it is in state '
                            f'"{row.provision_state}".')
-        pecan.request.context.mark = mark
-        pecan.request.rpc.change_power_state(
-            pecan.request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
+        request.context.mark = mark
+        request.rpc.change_power_state(
+            request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
         _locate_states(node)
 
 
@@ -106,12 +107,12 @@ class StatesController(Resource):
     not_allowed_below = ("PUT",)
 
     @expose(policy=policies.GET_STATES)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return the states of a node.
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return node_access.show_states(node_access.find(conn, node))
 
 

@@ -31,6 +31,7 @@ from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.controllers.v1.ports import NodePortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
@@ -107,7 +108,7 @@ class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
@@ -119,15 +120,15 @@ class ValidateController(Resource):
     """``/v1/nodes/{node}/validate``."""
 
     @expose(policy=policies.VALIDATE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return, per interface, whether its configuration is valid: ``{"power": {"result": true}, …}``.
 
         :raises NodeNotFound: 404;  RPCTimeout: 503
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             row = node_access.find(conn, node)
-        result: dict[str, Any] = pecan.request.rpc.validate_interfaces(
-            pecan.request.context, row.uuid, group=row.conductor_group)
+        result: dict[str, Any] = request.rpc.validate_interfaces(
+            request.context, row.uuid, group=row.conductor_group)
         return result
 
 
@@ -151,7 +152,7 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
@@ -159,17 +160,17 @@ class NodesController(Resource):
         return list_nodes(query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one node.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
         """
         fields = _check_fields(query)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
         What a caller creates who is confined to a project belongs to that project.
@@ -180,25 +181,25 @@ class NodesController(Resource):
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
         """
-        minor = pecan.request.version
-        confinement = pecan.request.confinement
+        minor = request.version
+        confinement = request.confinement
         owner = {}
         if confinement is not None:
             owner = {"owner": confinement.owner(body.get("owner"))}
             if body.get("automated_clean") is False:
-                policy.authorize(pecan.request.conf, policies.DISABLE_CLEANING, pecan.request.context)
+                policy.authorize(request.conf, policies.DISABLE_CLEANING, request.context)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
             row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
             return node_access.show(conn, [row], None)[0]
 
-        created = pecan.request.db.write(create)
-        pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
+        created = request.db.write(create)
+        request.reply.headers.append(("Location", links.url("nodes", created["uuid"])))
         return created
 
     @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
-    def patch(self, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
+    def patch(self, request: Request, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
         """Change a node by a JSON patch (RFC 6902).
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
@@ -207,7 +208,7 @@ class NodesController(Resource):
         :raises NotAcceptable: 406, a field that the version does not support
         :raises NodeLocked, Conflict, NodeAssociated, InstanceAssociated, DuplicateNodeName: 409
         """
-        minor = pecan.request.version
+        minor = request.version
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
             raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
@@ -220,10 +221,10 @@ class NodesController(Resource):
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
             return node_access.show(conn, [changed], None)[0]
 
-        return pecan.request.db.write(change)
+        return request.db.write(change)
 
     @expose(policy=policies.DELETE, status=204)
-    def delete(self, node: str) -> None:
+    def delete(self, request: Request, node: str) -> None:
         """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
@@ -242,6 +243,6 @@ class NodesController(Resource):
                 raise NodeHasChildren(node=row.uuid, child=child)
             nodes.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
         # Its ports have been deleted too.
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+        request.pxe_filter.update_pxe_filters(request.context)

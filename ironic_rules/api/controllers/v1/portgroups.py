@@ -11,6 +11,7 @@ from ironic_rules.api import links, masks, patch, port_addresses, schema, versio
 from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
@@ -29,7 +30,7 @@ class PortgroupsDetailController(Resource):
     """``/v1/portgroups/detail``, since API 1.23."""
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups with all their fields."""
         return port_lists.list_portgroups(query, detail=True)
 
@@ -38,7 +39,7 @@ class NodePortgroupsDetailController(Resource):
     """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node with all their fields."""
         return port_lists.list_portgroups(query, detail=True, node=node)
 
@@ -49,7 +50,7 @@ class NodePortgroupsController(Resource):
     below = {"detail": NodePortgroupsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node."""
         return port_lists.list_portgroups(query, node=node)
 
@@ -61,7 +62,7 @@ class PortgroupsController(Resource):
     below_item = {"ports": PortgroupPortsController()}
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound: 404, the node of a filter
@@ -69,24 +70,24 @@ class PortgroupsController(Resource):
         return port_lists.list_portgroups(query)
 
     @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one port group.
 
         :raises PortgroupNotFound: 404
         """
         fields = port_lists.check_fields(query, PORT_GROUP)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return _show(_find(conn, portgroup), fields)
 
     @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port group of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist;  NotAcceptable: 406, a field that is too new
         :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
         """
         values = {name: value for name, value in body.items() if value is not None}
-        versions.refuse_fields(PORT_GROUP, values, pecan.request.version)
+        versions.refuse_fields(PORT_GROUP, values, request.version)
         masks.refuse(values)
         port_addresses.check(values)
         node_uuid = values.pop("node_uuid")
@@ -96,19 +97,19 @@ class PortgroupsController(Resource):
                 node = node_access.hold(conn, node_uuid)
             return portgroups.create(conn, {**values, "node_id": node.id})
 
-        row = pecan.request.db.write(create)
-        pecan.response.extra_headers.append(("Location", links.url("portgroups", row.uuid)))
+        row = request.db.write(create)
+        request.reply.headers.append(("Location", links.url("portgroups", row.uuid)))
         return _show(row)
 
     @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a port group by a JSON patch (RFC 6902).
 
         :raises PortgroupNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, DuplicatePortgroupName, PortgroupMACAlreadyExists, Conflict: 409
         """
         operations = patch.operations(body)
-        versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, pecan.request.version)
+        versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, request.version)
         node_id = _node_id(portgroup)
 
         def change(conn: sa.Connection) -> PortGroup:
@@ -121,10 +122,10 @@ class PortgroupsController(Resource):
                 _check_members(conn, row)
             return portgroups.update(conn, row.id, changes) if changes else row
 
-        return _show(pecan.request.db.write(change))
+        return _show(request.db.write(change))
 
     @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, portgroup: str) -> None:
+    def delete(self, request: Request, portgroup: str) -> None:
         """Delete a port group.
 
         :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400
@@ -138,7 +139,7 @@ class PortgroupsController(Resource):
                 raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
             portgroups.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
 
 
 def _find(conn: sa.Connection, ident: str) -> PortGroup:

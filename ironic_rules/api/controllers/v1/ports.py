@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api import links, patch, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
@@ -23,7 +24,7 @@ class PortsDetailController(Resource):
     """``/v1/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List ports with all their fields."""
         return port_lists.list_ports(query, detail=True)
 
@@ -32,7 +33,7 @@ class NodePortsDetailController(Resource):
     """``/v1/nodes/{node}/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node with all their fields."""
         return port_lists.list_ports(query, detail=True, node=node)
 
@@ -43,7 +44,7 @@ class NodePortsController(Resource):
     below = {"detail": NodePortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node."""
         return port_lists.list_ports(query, node=node)
 
@@ -52,7 +53,7 @@ class PortgroupPortsDetailController(Resource):
     """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group with all their fields."""
         return port_lists.list_ports(query, detail=True, portgroup=portgroup)
 
@@ -63,7 +64,7 @@ class PortgroupPortsController(Resource):
     below = {"detail": PortgroupPortsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group."""
         return port_lists.list_ports(query, portgroup=portgroup)
 
@@ -74,7 +75,7 @@ class PortsController(Resource):
     below = {"detail": PortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
@@ -82,17 +83,17 @@ class PortsController(Resource):
         return port_lists.list_ports(query)
 
     @expose(policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, port: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, port: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one port.
 
         :raises PortNotFound: 404
         """
         fields = port_lists.check_fields(query, PORT)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return _show(port_update.find(conn, port), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 
         :raises Invalid: 400, also if the node or the port group does not exist
@@ -100,23 +101,23 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
-            return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
+            return ports.create(conn, port_update.new_port(conn, body, request.version))
 
-        row = pecan.request.db.write(create)
+        row = request.db.write(create)
         # Whether the address is allowed depends on its node and on the filters' settings: they decide.
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
-        pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
+        request.pxe_filter.update_pxe_filters(request.context)
+        request.reply.headers.append(("Location", links.url("ports", row.uuid)))
         return _show(row)
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a port by a JSON patch (RFC 6902).
 
         :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
-        update = port_update.Update(operations, pecan.request.version)
+        update = port_update.Update(operations, request.version)
         node_id = _node_id(port)
 
         def change(conn: sa.Connection) -> Port:
@@ -124,13 +125,13 @@ class PortsController(Resource):
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
 
-        changed = pecan.request.db.write(change)
+        changed = request.db.write(change)
         if not {operation.path[0] for operation in operations}.isdisjoint(("address", "node_uuid")):
-            pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+            request.pxe_filter.update_pxe_filters(request.context)
         return _show(changed)
 
     @expose(policy=policies.DELETE, status=204)
-    def delete(self, port: str) -> None:
+    def delete(self, request: Request, port: str) -> None:
         """Delete a port.
 
         :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
@@ -143,8 +144,8 @@ class PortsController(Resource):
                 _check_unused(conn, row)
             ports.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+        request.db.write(destroy)
+        request.pxe_filter.update_pxe_filters(request.context)
 
 
 def _check_unused(conn: sa.Connection, row: Port) -> None:

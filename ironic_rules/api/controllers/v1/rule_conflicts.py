@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
-import pecan
 
 from ironic_rules.api import filters, links, pagination, rule_list, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
@@ -30,7 +30,7 @@ class RuleConflictsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 
         ``writes`` has each place that the rule itself names, so none that depends on a template and none of actions of
@@ -41,7 +41,7 @@ class RuleConflictsController(Resource):
         rule, which is in no other rule's conflicts either.
         """
         asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rules = rule_list.page(conn, _ALL, {}, _NEEDED)
         start = 0
         if asked.marker is not None:

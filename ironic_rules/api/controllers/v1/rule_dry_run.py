@@ -14,6 +14,7 @@ from ironic_rules.api import dry_run_rules, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as rule_views
@@ -35,7 +36,7 @@ class RuleDryRunController(Resource):
     """Since API 1.96. Nothing is written, and no request is sent to another service."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.DRY_RUN, allow_nul=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
 
         The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
@@ -66,7 +67,6 @@ class RuleDryRunController(Resource):
         :raises NodeNotFound, InventoryNotFound: 404
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
         """
-        request = pecan.request
         policy.authorize(request.conf, policies.GET_DETAILS, request.context)
         if "nodes" in body:
             return _of_many(body)

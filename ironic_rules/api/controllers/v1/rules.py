@@ -12,6 +12,7 @@ from ironic_rules.api import etags, filters, links, masks, pagination, rule_deta
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.middleware import inspector_clients
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import rules as schemas
 from ironic_rules.api.views import rules as views
@@ -35,7 +36,7 @@ class RulesController(Resource):
     """In every version of the API. Rules are identified by UUID."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, in which they run.
 
         Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
@@ -47,15 +48,16 @@ class RulesController(Resource):
         fields = rule_details.fields(query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
                                      detail=query.get("detail", False))
         asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
-            pecan.response.extra_headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
+            request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
             rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
         return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(
             shown, fields, masked=_is_masked()))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+                conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
@@ -68,18 +70,18 @@ class RulesController(Resource):
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
         fields = rule_details.fields(
             query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
         conditions.check_match(tag)
-        pecan.response.extra_headers.append(("ETag", tag))
+        request.reply.headers.append(("ETag", tag))
         if conditions.has(tag):
-            pecan.response.status_override = 304
+            request.reply.status = 304
             return None
         return views.rule(found, fields, masked=_is_masked())
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
-    def post(self, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
         With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
@@ -91,18 +93,18 @@ class RulesController(Resource):
         :raises LegacyRuleAlreadyExists: 409
         """
         if query.get("convert_only"):
-            settings = pecan.request.rules.legacy
-            pecan.response.status_override = 200
+            settings = request.rules.legacy
+            request.reply.status = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
         values = _checked(body)
-        stored = pecan.request.db.write(lambda conn: legacy_rules.create(conn, values))
-        minor = pecan.request.environ.get("ironic_rules.inspector_version")
+        stored = request.db.write(lambda conn: legacy_rules.create(conn, values))
+        minor = request.environ.get("ironic_rules.inspector_version")
         if minor is not None and minor < inspector_clients.CREATED:
-            pecan.response.status_override = 200
+            request.reply.status = 200
         return _written(stored)
 
     @expose(policy=policies.UPDATE, body=schemas.RULE)
-    def put(self, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
         A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
@@ -122,20 +124,21 @@ class RulesController(Resource):
             legacy_rules.lock(conn)
             old = legacy_rules.find(conn, ident)
             if old is None:
-                policy.authorize(pecan.request.conf, policies.CREATE, pecan.request.context)
+                policy.authorize(request.conf, policies.CREATE, request.context)
                 conditions.check_absent()
                 return legacy_rules.create(conn, {**values, "uuid": ident}), True
             conditions.check(_tag(old))
             return legacy_rules.update(conn, ident, values, revision=old.revision), False
 
         with conditions.guard(LegacyRuleChanged):
-            stored, is_new = pecan.request.db.write(write)
+            stored, is_new = request.db.write(write)
         if is_new:
-            pecan.response.status_override = 201
+            request.reply.status = 201
         return _written(stored)
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def delete_all(self, request: Request, query: dict[str, Any],
+                   conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
         Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -151,10 +154,11 @@ class RulesController(Resource):
             legacy_rules.destroy_all(conn, forget=not cleanup)
             return _begin_cleanup(conn, deleted, legacy_values.nodes_of()) if cleanup else None
 
-        return _answer(pecan.request.db.write(write))
+        return _answer(request.db.write(write))
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def delete(self, request: Request, uuid: str, query: dict[str, Any],
+               conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
 
         Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -174,7 +178,7 @@ class RulesController(Resource):
             return _begin_cleanup(conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
 
         with conditions.guard(LegacyRuleChanged):
-            return _answer(pecan.request.db.write(write))
+            return _answer(request.db.write(write))
 
 
 def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:

@@ -13,6 +13,7 @@ from ironic_rules.api import filters, links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, step_checks
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
@@ -43,16 +44,16 @@ class RunbookTraitsController(Resource):
     """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET)
-    def get_all(self, runbook: str) -> dict[str, Any]:
+    def get_all(self, request: Request, runbook: str) -> dict[str, Any]:
         """Return ``{"traits": [names, sorted]}``.
 
         :raises RunbookNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return {"traits": _RUNBOOKS.find(conn, _ident(runbook)).traits}
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
-    def put(self, runbook: str, trait: str | None = None, *, body: Any) -> None:
+    def put(self, request: Request, runbook: str, trait: str | None = None, *, body: Any) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50;  RunbookNotFound: 404
@@ -65,10 +66,10 @@ class RunbookTraitsController(Resource):
             raise Invalid("This request takes no body.")
         _check_trait(trait)
         _write_traits(runbook, lambda old: old | {trait})
-        pecan.response.extra_headers.append(("Location", links.url("runbooks", runbook, "traits", trait)))
+        request.reply.headers.append(("Location", links.url("runbooks", runbook, "traits", trait)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, status=204)
-    def delete(self, runbook: str, trait: str | None = None) -> None:
+    def delete(self, request: Request, runbook: str, trait: str | None = None) -> None:
         """Remove one trait, or all; as in Ironic, one that the runbook does not have is no error.
 
         :raises RunbookNotFound: 404;  InvalidParameterValue: 400, a name that is not a trait
@@ -84,14 +85,14 @@ class RunbooksController(Resource):
     below_item = {"traits": RunbookTraitsController()}
 
     @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
         node_access.confine(wanted)
         return _RUNBOOKS.list_page(query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
-    def get_one(self, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one runbook.
 
         :raises RunbookNotFound: 404
@@ -99,25 +100,26 @@ class RunbooksController(Resource):
         return _RUNBOOKS.get_one(_ident(runbook), query)
 
     @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
         """
         values = _RUNBOOKS.given(body)
-        if (confinement := pecan.request.confinement) is not None:
+        owner: str | None
+        if (confinement := request.confinement) is not None:
             owner = confinement.owner(values.get("owner"))
         else:
-            owner = values.get("owner", pecan.request.context.project_id)
+            owner = values.get("owner", request.context.project_id)
         if values.get("public"):
             _authorize(policies.UPDATE_PUBLIC)
         else:
             values["owner"] = owner
         _check(values)
-        return _RUNBOOKS.show_new(pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
+        return _RUNBOOKS.show_new(request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
 
         :raises RunbookNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateRunbookName: 409
@@ -138,16 +140,16 @@ class RunbooksController(Resource):
             changed: Runbook = _RUNBOOKS.update(conn, row, changes)
             return changed
 
-        return _RUNBOOKS.show(pecan.request.db.write(change))
+        return _RUNBOOKS.show(request.db.write(change))
 
     @expose(since=versions.RUNBOOKS, policy=policies.DELETE, status=204)
-    def delete(self, runbook: str) -> None:
+    def delete(self, request: Request, runbook: str) -> None:
         """Delete a runbook.
 
         :raises RunbookNotFound: 404
         """
         ident = _ident(runbook)
-        pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
+        request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
             conn, _RUNBOOKS.find(conn, ident, for_update=True).id))
 
 

@@ -8,6 +8,7 @@ from ironic_rules.api import links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, volume_rows
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.policies import volume as policies
@@ -17,7 +18,7 @@ class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List volume targets, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -25,7 +26,7 @@ class TargetsController(Resource):
         return TARGETS.list_page(query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, target: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, target: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one volume target.
 
         :raises VolumeTargetNotFound: 404
@@ -33,7 +34,7 @@ class TargetsController(Resource):
         return TARGETS.get_one(target, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a volume target of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
@@ -42,7 +43,7 @@ class TargetsController(Resource):
         return TARGETS.create(body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a volume target by a JSON patch (RFC 6902).
 
         :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
@@ -52,7 +53,7 @@ class TargetsController(Resource):
         return TARGETS.patch(target, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, target: str) -> None:
+    def delete(self, request: Request, target: str) -> None:
         """Delete a volume target.
 
         :raises VolumeTargetNotFound: 404;  NodeLocked: 409
@@ -65,7 +66,7 @@ class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List volume connectors, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -73,7 +74,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.list_page(query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, connector: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one volume connector.
 
         :raises VolumeConnectorNotFound: 404
@@ -81,7 +82,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.get_one(connector, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a volume connector of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
@@ -90,7 +91,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.create(body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a volume connector by a JSON patch (RFC 6902).
 
         :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
@@ -100,7 +101,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.patch(connector, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, connector: str) -> None:
+    def delete(self, request: Request, connector: str) -> None:
         """Delete a volume connector.
 
         :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
@@ -115,7 +116,7 @@ class VolumeController(Resource):
     below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the two collections."""
         node_access.confine({})  # The links are the same for everybody.
         return {"links": links.resource("volume", ""), "targets": links.resource("volume", "targets"),
