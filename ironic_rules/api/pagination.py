@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 import pecan
 
-from ironic_rules.api import links
+from ironic_rules.api.request import Request
 from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import MarkerNotFound
@@ -34,7 +34,8 @@ def filters(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 
 
-def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], list[Any]], *,
+def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
+               view: Callable[[Sequence[Any]], list[Any]], *,
                marker: str = "uuid") -> dict[str, Any]:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
@@ -46,11 +47,11 @@ def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequ
     shown = rows[:limit]
     reply: dict[str, Any] = {name: view(shown)}
     if len(rows) > limit:
-        reply["next"] = next_url(limit, str(getattr(shown[-1], marker)))
+        reply["next"] = next_url(request, limit, str(getattr(shown[-1], marker)))
     return reply
 
 
-def json_collection(name: str, made: JsonPage, asked: Page,
+def json_collection(request: Request, name: str, made: JsonPage, asked: Page,
                     view: Callable[[JsonPage], Iterator[bytes]]) -> tuple[bytes, ...]:
     """Return the JSON of what :func:`collection` does, in pieces, of a page for whose rows UUIDs come first.
 
@@ -60,17 +61,17 @@ def json_collection(name: str, made: JsonPage, asked: Page,
     following = b""
     if len(made.needed) > limit:
         made.cut(limit)
-        following = b',"next":' + orjson.dumps(next_url(limit, made.needed[-1][0]))
+        following = b',"next":' + orjson.dumps(next_url(request, limit, made.needed[-1][0]))
     return b'{"%b":[' % name.encode(), *view(made), b"]%b}" % following
 
 
-def next_url(limit: int, marker: str) -> str:
+def next_url(request: Request, limit: int, marker: str) -> str:
     """Return the URL of the following page: the path and every parameter of this request, with the new marker."""
     request = pecan.core.state.request
     given = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
     kept = [(key, value) for key, value in given if key not in ("limit", "marker")]
     query = urlencode([*kept, ("limit", limit), ("marker", marker)])
-    return f"{links.base()}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
+    return f"{request.base}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
 
 
 def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:

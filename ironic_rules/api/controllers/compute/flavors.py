@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pecan
 
-from ironic_rules.api import compute_versions, filters, links, pagination
+from ironic_rules.api import compute_versions, filters, pagination
 from ironic_rules.api.controllers.compute import flavor_extra_specs
 from ironic_rules.api.controllers.v1.flavors import columns, destroy
 from ironic_rules.api.expose import expose
@@ -43,7 +43,7 @@ class ComputeFlavorDetailController(Resource):
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields; from 2.61 also with their extra specs."""
-        return _listed(query, views.ALL)
+        return _listed(request, query, views.ALL)
 
 
 class ComputeFlavorsController(Resource):
@@ -55,7 +55,7 @@ class ComputeFlavorsController(Resource):
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
-        return _listed(query, views.SUMMARY)
+        return _listed(request, query, views.SUMMARY)
 
     @expose(policy=policies.GET)
     def get_one(self, request: Request, flavor: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class ComputeFlavorsController(Resource):
         :raises FlavorNotFound: 404
         """
         with request.db.reader() as conn:
-            return _shown(flavors.get(conn, flavor))
+            return _shown(request, flavors.get(conn, flavor))
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class ComputeFlavorsController(Resource):
         if request.version < compute_versions.DESCRIPTION:
             schemas.CREATE_WITHOUT_DESCRIPTION.load(body)
         values = columns(body)
-        return _shown(request.db.write(lambda conn: flavors.create(conn, values)))
+        return _shown(request, request.db.write(lambda conn: flavors.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
     def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ComputeFlavorsController(Resource):
         if request.version < compute_versions.DESCRIPTION:
             raise NotFound("The description of a flavor needs version 2.55 or newer.")
         description = body["flavor"]["description"]
-        return _shown(request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
+        return _shown(request, request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
 
     @expose(policy=policies.DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
@@ -98,15 +98,15 @@ class ComputeFlavorsController(Resource):
         destroy(flavor, or_name=False)
 
 
-def _url() -> str:
-    return f"{links.base()}/compute/v2.1/flavors"
+def _url(request: Request) -> str:
+    return f"{request.base}/compute/v2.1/flavors"
 
 
-def _shown(found: Flavor) -> dict[str, Any]:
-    return {"flavor": views.flavor(found, _url(), pecan.request.version)}
+def _shown(request: Request, found: Flavor) -> dict[str, Any]:
+    return {"flavor": views.flavor(found, _url(request), pecan.request.version)}
 
 
-def _listed(query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     minor = pecan.request.version
     given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
     asked = pagination.page({"sort_key": "flavorid", **given})
@@ -118,7 +118,8 @@ def _listed(query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
                 with_specs="extra_specs" in fields and minor >= views.EXTRA_SPECS)
     except MarkerNotFound as error:
         raise InvalidParameterValue(str(error)) from error
-    reply = pagination.collection("flavors", rows, asked, lambda shown: views.flavors(shown, _url(), minor, fields),
+    reply = pagination.collection(request, "flavors", rows, asked,
+                                  lambda shown: views.flavors(shown, _url(request), minor, fields),
                                   marker="flavorid")
     following = reply.pop("next", None)
     if following is not None:

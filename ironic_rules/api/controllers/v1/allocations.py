@@ -40,7 +40,7 @@ class NodeAllocationController(Resource):
             with node_access.named_by("node"):
                 found = node_access.find(conn, node)
             uuid = allocations.of_node(conn, found).uuid
-        return _ALLOCATIONS.get_one(uuid, query)
+        return _ALLOCATIONS.get_one(request, uuid, query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, request: Request, node: str) -> None:
@@ -65,7 +65,7 @@ class AllocationsController(Resource):
         if "node" in wanted:
             with request.db.reader() as conn, node_access.named_by("node"):
                 wanted["node_id"] = node_access.find(conn, wanted.pop("node")).id
-        return _ALLOCATIONS.list_page(query, wanted)
+        return _ALLOCATIONS.list_page(request, query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class AllocationsController(Resource):
 
         :raises AllocationNotFound: 404
         """
-        return _ALLOCATIONS.get_one(node_access.check_ident(allocation, "allocation"), query)
+        return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class AllocationsController(Resource):
             return allocations.backfill(conn, new, held)
 
         row = request.db.write(create)
-        reply = _ALLOCATIONS.show_new(row)
+        reply = _ALLOCATIONS.show_new(request, row)
         if row.state == ALLOCATING:
             _begin(row.uuid)
         return reply
@@ -120,7 +120,7 @@ class AllocationsController(Resource):
                 conn, row, _ALLOCATIONS.changes(row, operations, schemas.PATCHED))
             return changed
 
-        return _ALLOCATIONS.show(request.db.write(change))
+        return _ALLOCATIONS.show(request, request.db.write(change))
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204)
     def delete(self, request: Request, allocation: str) -> None:

@@ -32,7 +32,7 @@ class ChassisDetailController(Resource):
     @expose(policy=policies.GET, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List chassis with all their fields."""
-        return _CHASSIS.list_page(query, {}, detail=True)
+        return _CHASSIS.list_page(request, query, {}, detail=True)
 
 
 class ChassisNodesDetailController(Resource):
@@ -44,7 +44,7 @@ class ChassisNodesDetailController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_all_fields({**query, "chassis_uuid": _uuid(chassis)})
+        return nodes.list_all_fields(request, {**query, "chassis_uuid": _uuid(chassis)})
 
 
 class ChassisNodesController(Resource):
@@ -58,7 +58,7 @@ class ChassisNodesController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_nodes({**query, "chassis_uuid": _uuid(chassis)}, detail=query.get("detail", False))
+        return nodes.list_nodes(request, {**query, "chassis_uuid": _uuid(chassis)}, detail=query.get("detail", False))
 
 
 class ChassisController(Resource):
@@ -70,7 +70,7 @@ class ChassisController(Resource):
     @expose(policy=policies.GET, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List chassis, with a few fields, those of ``fields``, or all (``detail``)."""
-        return _CHASSIS.list_page(query, {})
+        return _CHASSIS.list_page(request, query, {})
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ChassisController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return _CHASSIS.get_one(chassis, query)
+        return _CHASSIS.get_one(request, chassis, query)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ChassisController(Resource):
         :raises Invalid: 400;  ChassisAlreadyExists: 409
         """
         values = _CHASSIS.given(body)
-        return _CHASSIS.show_new(request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
+        return _CHASSIS.show_new(request, request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, chassis: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class ChassisController(Resource):
             changed: Chassis = _CHASSIS.update(conn, row, _CHASSIS.changes(row, operations, schemas.PATCHED))
             return changed
 
-        return _CHASSIS.show(request.db.write(change))
+        return _CHASSIS.show(request, request.db.write(change))
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, request: Request, chassis: str) -> None:

@@ -31,8 +31,8 @@ class ConductorsController(Resource):
             alive = _alive(conn)
         fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
         return pagination.collection(
-            "conductors", pagination.of_few(rows, asked, "hostname"), asked,
-            lambda shown: [views.conductor(row, alive, fields) for row in shown], marker="hostname")
+            request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
+            lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
     def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +42,8 @@ class ConductorsController(Resource):
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
         with request.db.reader() as conn:
-            return views.conductor(conductors.get(conn, hostname), _alive(conn), query.get("fields") or views.FIELDS)
+            return views.conductor(request.base, conductors.get(conn, hostname), _alive(conn),
+                                   query.get("fields") or views.FIELDS)
 
 
 def _alive(conn: Any) -> set[str]:

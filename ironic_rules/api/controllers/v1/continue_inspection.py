@@ -79,7 +79,8 @@ class ContinueInspectionController(Resource):
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
             request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
-            request.context.mark = Mark(digest, "", views.lookup(node, ramdisk.HIDDEN_TOKEN, request.conf))
+            request.context.mark = Mark(digest, "",
+                                        views.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
             # That of a discovered node is accepted nowhere: no operator has approved it yet.
             claims = not is_new and minor >= versions.CONTINUE_INSPECTION
             token = ramdisk.new_token()
@@ -108,7 +109,7 @@ class ContinueInspectionController(Resource):
             token = ramdisk.HIDDEN_TOKEN
         elif claims and not claimed:
             token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
-        return views.lookup(node, token, request.conf)
+        return views.lookup(request.base, node, token, request.conf)
 
 
 def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:

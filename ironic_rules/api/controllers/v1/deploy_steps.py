@@ -94,5 +94,5 @@ class TemplateNodesController(Resource):
             rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
             by_group = request.offered_steps.current(conn)
         support = preview.Support(found, by_group, request.conf.api.disallow_deploy_steps)
-        return pagination.collection("nodes", rows, page, lambda shown: [
-            views.node(row, support.judge(row), fields) for row in shown])
+        return pagination.collection(request, "nodes", rows, page, lambda shown: [
+            views.node(request.base, row, support.judge(row), fields) for row in shown])

@@ -59,7 +59,8 @@ class DeployTemplatesController(Resource):
             if "steps" in fields:
                 steps = deploy_templates.steps_of(conn, [row.id for row in rows[:asked.limit - 1]])
         return pagination.collection(
-            self._collection, rows, asked, lambda shown: views.templates(shown, steps, fields, self._collection))
+            request, self._collection, rows, asked, lambda shown: views.templates(request.base, shown, steps, fields,
+                                                                                  self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, template: str, query: dict[str, Any],
@@ -81,8 +82,8 @@ class DeployTemplatesController(Resource):
             request.reply.status = 304
             return None
         if fields := query.get("fields"):
-            return views.template(found, self._collection, fields)
-        return views.warned(found, self._collection, _warnings(found.steps))
+            return views.template(request.base, found, self._collection, fields)
+        return views.warned(request.base, found, self._collection, _warnings(found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -94,8 +95,9 @@ class DeployTemplatesController(Resource):
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
         found = request.db.write(
             lambda conn: deploy_templates.create(conn, values, _checked(body["steps"], _known(conn))))
-        request.reply.headers += [("Location", links.url(self._collection, found.uuid)), ("ETag", _tag(found))]
-        return views.warned(found, self._collection, _warnings(found.steps))
+        request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
+                                  ("ETag", _tag(found))]
+        return views.warned(request.base, found, self._collection, _warnings(found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[dict[str, Any]],
@@ -129,7 +131,7 @@ class DeployTemplatesController(Resource):
         with conditions.guard(DeployTemplateChanged):
             found = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(found)))
-        return views.warned(found, self._collection, _warnings(found.steps) if writes_steps else ())
+        return views.warned(request.base, found, self._collection, _warnings(found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:

@@ -120,8 +120,9 @@ class DriversController(Resource):
         minor, detail = request.version, query.get("detail", False)
         asked = pagination.page({"sort_key": "name", **query})
         return pagination.collection(
-            "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
-            lambda shown: [_selected(views.driver(entry, minor, detail=detail), query) for entry in shown],
+            request, "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
+            lambda shown: [_selected(views.driver(request.base, entry, minor, detail=detail),
+                                     query) for entry in shown],
             marker="name")
 
     @expose(policy=policies.GET, query=_ONE)
@@ -130,7 +131,7 @@ class DriversController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        return _selected(views.driver(_one(driver), request.version, detail=True), query)
+        return _selected(views.driver(request.base, _one(driver), request.version, detail=True), query)
 
 
 def _refuse(driver: str, method: str, query: dict[str, Any]) -> None:

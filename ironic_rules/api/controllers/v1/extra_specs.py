@@ -85,7 +85,7 @@ class ExtraSpecsController(Resource):
         """
         told = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
                  "text": warning.text} for warning in installed.extra_specs().warnings]
-        return _list("extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
+        return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
     @expose(policy=policies.GET_KNOWN)
     def get_one(self, request: Request, name: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class ImagePropertiesController(Resource):
     @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
-        return _list("image_properties", installed.image_properties, query, conditions, {})
+        return _list(request, "image_properties", installed.image_properties, query, conditions, {})
 
 
 @functools.cache
@@ -119,7 +119,8 @@ def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], conditions: etags.Preconditions,
+def _list(request: Request, name: str, registry: Callable[[], Registry], query: dict[str, Any],
+          conditions: etags.Preconditions,
           more: dict[str, Any]) -> bytes | None:
     known = _known(registry)
     found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
@@ -128,7 +129,7 @@ def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], co
     asked = pagination.page({"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)
     reply = pagination.collection(
-        name, pagination.of_few(rows, asked, "name"), asked,
+        request, name, pagination.of_few(rows, asked, "name"), asked,
         lambda shown: [{field: item.shown[field] for field in item.shown if field in fields} for item in shown],
         marker="name")
     body = orjson.dumps({**reply, **more})

@@ -34,4 +34,4 @@ class FlavorExplanationController(Resource):
             told = flavor_explanation.explain(
                 conn, found, request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
                 disallowed=conf.api.disallow_deploy_steps)
-        return views.explanation(found, told)
+        return views.explanation(request.base, found, told)

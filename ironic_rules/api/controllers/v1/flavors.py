@@ -29,7 +29,7 @@ class FlavorDetailController(Resource):
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
-        return _listed({"detail": True, **query})
+        return _listed(request, {"detail": True, **query})
 
 
 class FlavorsController(Resource):
@@ -45,7 +45,7 @@ class FlavorsController(Resource):
 
         ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
         """
-        return _listed(query)
+        return _listed(request, query)
 
     @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
     def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +56,8 @@ class FlavorsController(Resource):
         filters.check_fields(query.get("fields", ()), views.ALL)
         with request.db.reader() as conn:
             found = flavors.get(conn, flavor, or_name=True)
-        return {"flavor": views.flavor(found, links.url("flavors"), fields=query.get("fields") or views.ALL)}
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"),
+                                       fields=query.get("fields") or views.ALL)}
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -67,8 +68,8 @@ class FlavorsController(Resource):
         """
         values = columns(body)
         found = request.db.write(lambda conn: flavors.create(conn, values))
-        request.reply.headers.append(("Location", links.url("flavors", found.flavorid)))
-        return {"flavor": views.flavor(found, links.url("flavors"))}
+        request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
     def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class FlavorsController(Resource):
         description = body["flavor"]["description"]
         found = request.db.write(lambda conn: flavors.describe(
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
-        return {"flavor": views.flavor(found, links.url("flavors"))}
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
@@ -105,15 +106,15 @@ def destroy(flavor: str, *, or_name: bool) -> None:
         raise FlavorNotFound(flavor=printable(flavor, 255))
 
 
-def _listed(query: dict[str, Any]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any]) -> dict[str, Any]:
     asked = pagination.page({"sort_key": "flavorid", **query})
     fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
     with pecan.request.db.reader() as conn:
         rows = flavors.list_flavors(
             conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
             min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)
-    url = links.url("flavors")
-    reply = pagination.collection("flavors", rows, asked, lambda shown: views.flavors(
+    url = links.url(request.base, "flavors")
+    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: views.flavors(
         shown, url, views.NEWEST, fields), marker="flavorid")
     if "next" in reply:
         reply["flavors_links"] = views.next_links(reply["next"])

@@ -69,12 +69,12 @@ class EnrollController(Resource):
             values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            return node_access.show(conn, [enrolment.enroll(conn, found, values)], None)[0]
+            return node_access.show(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
 
         created = request.db.write(create)
         LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)
         request.pxe_filter.update_pxe_filters(request.context)
-        request.reply.headers.append(("Location", links.url("nodes", created["uuid"])))
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
         return created
 
 
@@ -90,7 +90,7 @@ class InspectionJournalController(Resource):
         ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
         times since ``created_at``, the last time at ``seen_at``.
         """
-        return _listed(query, {})
+        return _listed(request, query, {})
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
     def get_one(self, request: Request, entry: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class InspectionJournalController(Resource):
         """
         with request.db.reader() as conn:
             found = inspection_journal.get(conn, _uuid(entry))
-        return _view(found, _FIELDS) | {"report": secrets.mask(found.report)}
+        return _view(request, found, _FIELDS) | {"report": secrets.mask(found.report)}
 
 
 class NodeJournalController(Resource):
@@ -114,7 +114,7 @@ class NodeJournalController(Resource):
         """
         with request.db.reader() as conn:
             row = node_access.find(conn, node)
-        return _listed(query, {"node": row.uuid})
+        return _listed(request, query, {"node": row.uuid})
 
 
 def _uuid(entry: str) -> str:
@@ -123,17 +123,17 @@ def _uuid(entry: str) -> str:
     return entry.lower()
 
 
-def _listed(query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
     page = pagination.page(query)
     fields = query.get("fields") or _FIELDS
     asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
     with pecan.request.db.reader() as conn:
         entries = inspection_journal.list_entries(conn, asked, page)
-    return pagination.collection("inspection_journal", entries, page,
-                                 lambda shown: [_view(entry, fields) for entry in shown])
+    return pagination.collection(request, "inspection_journal", entries, page,
+                                 lambda shown: [_view(request, entry, fields) for entry in shown])
 
 
-def _view(entry: JournalEntry, fields: tuple[str, ...]) -> JSONObject:
+def _view(request: Request, entry: JournalEntry, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(entry, name) for name in _FIELDS if name in fields}
-    shown["links"] = links.resource("inspection_journal", entry.uuid)
+    shown["links"] = links.resource(request.base, "inspection_journal", entry.uuid)
     return shown

@@ -91,11 +91,12 @@ class InspectionRulesController(Resource):
                 if made is not None:
                     invalid = rule_list.problems_of_page(conn, made, fields)
                     return pagination.json_collection(
-                        "inspection_rules", made, asked, lambda shown: views.pieces(shown, fields, invalid))
+                        request, "inspection_rules", made, asked, lambda shown: views.pieces(request.base, shown,
+                                                                                             fields, invalid))
             rows = rule_list.page(conn, asked, wanted, fields)
             problems = rule_list.problems(conn, rows, fields)
         return pagination.collection(
-            "inspection_rules", rows, asked, lambda shown: views.rules(shown, fields, problems))
+            request, "inspection_rules", rows, asked, lambda shown: views.rules(request.base, shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: dict[str, Any],
@@ -124,7 +125,7 @@ class InspectionRulesController(Resource):
         if conditions.has(tag) and found.max_nodes is None:
             request.reply.status = 304
             return None
-        return views.rule(found, fields, () if found.built_in else _problems(found))
+        return views.rule(request.base, found, fields, () if found.built_in else _problems(found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -139,8 +140,8 @@ class InspectionRulesController(Resource):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
         stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
         request.reply.headers += [
-            ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.warned(stored, warnings)
+            ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
+        return views.warned(request.base, stored, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
     def put(self, request: Request, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
@@ -195,7 +196,7 @@ class InspectionRulesController(Resource):
         with conditions.guard(RuleChanged):
             changed, warnings = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(changed)))
-        return views.warned(changed, warnings, _problems(changed))
+        return views.warned(request.base, changed, warnings, _problems(changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:

@@ -54,11 +54,11 @@ class LookupController(Resource):
             raise _refused(uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if ramdisk.is_unapproved(node):
             # Nothing accepts it: no operator has approved the node yet.
-            return views.lookup(node, ramdisk.new_token(), request.conf)
+            return views.lookup(request.base, node, ramdisk.new_token(), request.conf)
         token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
         if token == ramdisk.HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
-        return views.lookup(node, token, request.conf)
+        return views.lookup(request.base, node, token, request.conf)
 
 
 def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:

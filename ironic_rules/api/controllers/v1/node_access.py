@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import policy
-from ironic_rules.api import links, pagination, versions
+from ironic_rules.api import pagination, versions
 from ironic_rules.api.confinement import target
+from ironic_rules.api.request import Request
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import chassis, conductors, nodes, traits
 from ironic_rules.db.json_pages import JsonPage, Selected
@@ -191,11 +192,12 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
     return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)
 
 
-def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
+def show(request: Request, conn: sa.Connection, rows: Sequence[Any],
+         fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
     """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(pecan.request.version, fields)
     shown = view.render(
-        rows, links.base(),
+        rows, request.base,
         traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
         hosts_by_group(conn) if view.conductor else {})
     if (confinement := pecan.request.confinement) is not None:
@@ -204,11 +206,11 @@ def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | Non
     return shown
 
 
-def show_page(conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
+def show_page(request: Request, conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
     """Yield what :func:`show` returns, for callers who are not confined, as JSON with commas between the nodes."""
     view = views.view(pecan.request.version, fields)
     return view.pieces(
-        page, links.base(), traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
+        page, request.base, traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
         hosts_by_group(conn) if view.conductor else {})
 
 

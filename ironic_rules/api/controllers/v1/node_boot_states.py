@@ -27,7 +27,7 @@ class BootModeController(Resource):
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
         hardware_request.change(node, "set_boot_mode", mode=body["target"])
-        _locate_states(node)
+        _locate_states(request, node)
 
 
 class SecureBootController(Resource):
@@ -42,8 +42,8 @@ class SecureBootController(Resource):
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
         hardware_request.change(node, "set_secure_boot", is_on=body["target"])
-        _locate_states(node)
+        _locate_states(request, node)
 
 
-def _locate_states(node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
+def _locate_states(request: Request, node: str) -> None:
+    pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "states")))

@@ -35,4 +35,4 @@ class ConsoleController(Resource):
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
         hardware_request.change(node, "set_console", enabled=body["enabled"])
-        request.reply.headers.append(("Location", links.url("nodes", node, "states", "console")))
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states", "console")))

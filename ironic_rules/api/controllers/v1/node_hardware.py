@@ -45,7 +45,7 @@ class BIOSController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(conn, node)
             found = hardware_cache.list_settings(conn, row.id)
-        return {"bios": [_setting(row.uuid, setting, fields) for setting in found]}
+        return {"bios": [_setting(request, row.uuid, setting, fields) for setting in found]}
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS)
     def get_one(self, request: Request, node: str, setting: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class BIOSController(Resource):
                 found = hardware_cache.get_setting(conn, row.id, setting)
             except BIOSSettingNotFound as error:
                 raise BIOSSettingNotFound(node=row.uuid, name=setting) from error
-        return {setting: _setting(row.uuid, found, fields)}
+        return {setting: _setting(request, row.uuid, found, fields)}
 
 
 class FirmwareController(Resource):
@@ -88,9 +88,9 @@ def _fields(query: dict[str, Any], default: tuple[str, ...], known: tuple[str, .
     return fields
 
 
-def _setting(node: str, setting: StoredSetting, fields: tuple[str, ...]) -> dict[str, Any]:
+def _setting(request: Request, node: str, setting: StoredSetting, fields: tuple[str, ...]) -> dict[str, Any]:
     shown = {name: getattr(setting, name) for name in (*_SHORT, *_REGISTRY) if name in fields}
     if "value" in shown and setting.attribute_type == "Password":
         shown["value"] = None if setting.value is None else secrets.MASK
     return {**shown, **{name: getattr(setting, name) for name in _TIMES},
-            "links": links.resource("nodes", node, "bios", setting.name)}
+            "links": links.resource(request.base, "nodes", node, "bios", setting.name)}

@@ -38,7 +38,8 @@ class InspectionsController(Resource):
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
         return node_records.listed(
-            node, query, "inspections", inspections.list_for, lambda uuid, entry: _view(uuid, entry, fields))
+            request, node, query, "inspections", inspections.list_for, lambda uuid, entry: _view(request, uuid, entry,
+                                                                                                 fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
     def get_one(self, request: Request, node: str, inspection: str) -> dict[str, Any]:
@@ -47,12 +48,12 @@ class InspectionsController(Resource):
         :raises NodeNotFound, InspectionNotFound: 404
         """
         return node_records.one(
-            node, inspection, "inspection", inspections.get, lambda uuid, entry: _view(uuid, entry, _FULL))
+            node, inspection, "inspection", inspections.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
-def _view(node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
+def _view(request: Request, node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(entry, name) for name in _COLUMNS if name in fields}
     shown |= {name: rules(entry.details) if name == "rules" else entry.details.get(name)
               for name in _DETAILS if name in fields}
-    shown["links"] = links.resource("nodes", node, "inspections", entry.uuid)[:1]
+    shown["links"] = links.resource(request.base, "nodes", node, "inspections", entry.uuid)[:1]
     return shown

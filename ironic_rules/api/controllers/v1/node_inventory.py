@@ -48,7 +48,7 @@ class VersionsController(Resource):
         with request.db.reader() as conn:
             rows = inventory.versions(conn, node_access.find(conn, node).id, page)
         return pagination.collection(
-            "versions", rows, page, lambda shown: [_version(row, fields) for row in shown], marker="id")
+            request, "versions", rows, page, lambda shown: [_version(row, fields) for row in shown], marker="id")
 
 
 class DiffController(Resource):

@@ -36,7 +36,8 @@ class LegacyValuesController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(conn, node)
             found = legacy_values.list_values(conn, row.id, page.limit, query.get("marker"))
-        return pagination.collection("legacy_values", found, page, lambda shown: list(map(_view, shown)), marker="id")
+        return pagination.collection(request, "legacy_values", found, page, lambda shown: list(map(_view, shown)),
+                                     marker="id")
 
 
 def _view(row: Row) -> JSONObject:

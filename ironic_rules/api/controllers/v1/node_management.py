@@ -81,7 +81,7 @@ class IndicatorsController(Resource):
         found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(node, "get_supported_indicators")
         return {"indicators": [
             {"name": f"{name}@{component}", "component": component, **described,
-             "links": links.resource("nodes", node, "management", "indicators", f"{name}@{component}")}
+             "links": links.resource(request.base, "nodes", node, "management", "indicators", f"{name}@{component}")}
             for component, names in found.items() for name, described in names.items()]}
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)

@@ -50,7 +50,7 @@ class ReapplyController(Resource):
                 raise InventoryNotFound(node=row.uuid)
             return _begin(conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
 
-        return begun.answer(request.db.write(write))
+        return begun.answer(request, request.db.write(write))
 
 
 class NodesReapplyController(Resource):
@@ -72,7 +72,7 @@ class NodesReapplyController(Resource):
             node_access.resolve(conn, resolved)
             return _begin(conn, query, resolved, asked)
 
-        return begun.answer(request.db.write(write))
+        return begun.answer(request, request.db.write(write))
 
 
 def _begin(conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api import pagination
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import NotFound
 from ironic_rules.models.json_values import JSONObject
@@ -25,7 +26,8 @@ class _Record(Protocol):
 R = TypeVar("R", bound=_Record)
 
 
-def listed(node: str, query: dict[str, Any], name: str, list_for: Callable[[sa.Connection, int, Page], Sequence[R]],
+def listed(request: Request, node: str, query: dict[str, Any], name: str,
+           list_for: Callable[[sa.Connection, int, Page], Sequence[R]],
            view: Callable[[str, R], JSONObject]) -> JSONObject:
     """Return a page of the records of a node.
 
@@ -38,7 +40,8 @@ def listed(node: str, query: dict[str, Any], name: str, list_for: Callable[[sa.C
     with pecan.request.db.reader() as conn:
         row = node_access.find(conn, node)
         records = list_for(conn, row.id, page)
-    return pagination.collection(name, records, page, lambda shown: [view(row.uuid, record) for record in shown])
+    return pagination.collection(request, name, records, page,
+                                 lambda shown: [view(row.uuid, record) for record in shown])
 
 
 def one(node: str, ident: str, kind: str, get: Callable[[sa.Connection, int, str], R],

@@ -53,7 +53,7 @@ class ProvisionController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(conn, node)
             if marks.was_accepted(conn, request, row.id, mark):
-                _locate_states(node)
+                _locate_states(request, node)
                 return
         given = runbooks.arguments(row, verb, given)
         transitions.of_verb(row, verb, requested=asked)
@@ -63,7 +63,7 @@ class ProvisionController(Resource):
         request.context.mark = mark
         request.rpc.change_provision_state(
             request.context, row.uuid, verb, group=row.conductor_group, **given)
-        _locate_states(node)
+        _locate_states(request, node)
 
 
 class PowerController(Resource):
@@ -85,7 +85,7 @@ class PowerController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(conn, node)
             if marks.was_accepted(conn, request, row.id, mark):
-                _locate_states(node)
+                _locate_states(request, node)
                 return
         if row.reservation is not None:
             raise NodeLocked(node=row.uuid, host=row.reservation)
@@ -95,7 +95,7 @@ class PowerController(Resource):
         request.context.mark = mark
         request.rpc.change_power_state(
             request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
-        _locate_states(node)
+        _locate_states(request, node)
 
 
 class StatesController(Resource):
@@ -121,8 +121,8 @@ def _require(name: str, minor: int) -> None:
         raise versions.too_new(f'"{name}"', minor)
 
 
-def _locate_states(node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
+def _locate_states(request: Request, node: str) -> None:
+    pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "states")))
 
 
 def _check_arguments(verb: str, given: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class TraitsController(Resource):
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
         if trait is not None:
-            self._add(node, trait, body)
+            self._add(request, node, trait, body)
             return
         names = sorted(set(schemas.TRAITS.load(body)["traits"]))
 
@@ -51,7 +51,7 @@ class TraitsController(Resource):
 
         request.db.write(replace)
 
-    def _add(self, node: str, trait: str, body: Any) -> None:
+    def _add(self, request: Request, node: str, trait: str, body: Any) -> None:
         if body:
             raise Invalid("This request takes no body.")
         if not is_trait(trait):
@@ -64,7 +64,7 @@ class TraitsController(Resource):
             traits.add(conn, row.id, trait)
 
         pecan.request.db.write(add)
-        pecan.response.extra_headers.append(("Location", links.url("nodes", node, "traits", trait)))
+        pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
 
     @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204, hidden=True)
     def delete(self, request: Request, node: str, trait: str | None = None) -> None:

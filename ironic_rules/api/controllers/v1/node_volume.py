@@ -24,7 +24,7 @@ class NodeTargetsController(Resource):
 
         :raises NodeNotFound: 404
         """
-        return TARGETS.list_page(query, node)
+        return TARGETS.list_page(request, query, node)
 
 
 class NodeConnectorsController(Resource):
@@ -36,7 +36,7 @@ class NodeConnectorsController(Resource):
 
         :raises NodeNotFound: 404
         """
-        return CONNECTORS.list_page(query, node)
+        return CONNECTORS.list_page(request, query, node)
 
 
 class NodeVolumeController(Resource):
@@ -51,8 +51,8 @@ class NodeVolumeController(Resource):
         :raises NodeNotFound: 404
         """
         uuid = _uuid(node)
-        return {"links": links.resource("nodes", uuid, "volume"),
-                **{name: links.resource("nodes", uuid, "volume", name) for name in self.below}}
+        return {"links": links.resource(request.base, "nodes", uuid, "volume"),
+                **{name: links.resource(request.base, "nodes", uuid, "volume", name) for name in self.below}}
 
 
 def _uuid(node: str) -> str:

@@ -69,7 +69,7 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     return fields
 
 
-def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
+def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
     """Return a page of nodes, or its JSON.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
@@ -91,17 +91,18 @@ def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple
                 made = nodes.list_json(conn, wanted, page, node_access.selected(fields))
                 if made is not None:
                     return pagination.json_collection(
-                        "nodes", made, page, lambda shown: node_access.show_page(conn, shown, fields))
+                        request, "nodes", made, page, lambda shown: node_access.show_page(request, conn, shown, fields))
         rows = nodes.list_nodes(conn, wanted, page, node_access.columns(fields), raw_json=True)
-        return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
+        return pagination.collection(request, "nodes", rows, page,
+                                     lambda shown: node_access.show(request, conn, shown, fields))
 
 
-def list_all_fields(query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+def list_all_fields(request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
     query.pop("detail", None)
-    return list_nodes(query, detail=True)
+    return list_nodes(request, query, detail=True)
 
 
 class NodesDetailController(Resource):
@@ -113,7 +114,7 @@ class NodesDetailController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        return list_all_fields(query)
+        return list_all_fields(request, query)
 
 
 class ValidateController(Resource):
@@ -157,7 +158,7 @@ class NodesController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
         """
-        return list_nodes(query, detail=query.get("detail", False))
+        return list_nodes(request, query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class NodesController(Resource):
         """
         fields = _check_fields(query)
         with request.db.reader() as conn:
-            return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
+            return node_access.show(request, conn, [node_access.find(conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -192,10 +193,10 @@ class NodesController(Resource):
         def create(conn: sa.Connection) -> dict[str, Any]:
             row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
-            return node_access.show(conn, [row], None)[0]
+            return node_access.show(request, conn, [row], None)[0]
 
         created = request.db.write(create)
-        request.reply.headers.append(("Location", links.url("nodes", created["uuid"])))
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
         return created
 
     @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
@@ -219,7 +220,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            return node_access.show(conn, [changed], None)[0]
+            return node_access.show(request, conn, [changed], None)[0]
 
         return request.db.write(change)
 

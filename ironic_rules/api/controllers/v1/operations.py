@@ -45,7 +45,7 @@ class OperationNodesController(Resource):
             row = operations.get(conn, _uuid(operation))
             items = operations.list_items(
                 conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
-        return pagination.collection("nodes", items, Page(limit), lambda shown: [
+        return pagination.collection(request, "nodes", items, Page(limit), lambda shown: [
             views.item(one, details=details) for one in shown], marker="node_uuid")
 
 
@@ -86,8 +86,8 @@ class OperationsController(Resource):
         with request.db.reader() as conn:
             rows = operations.list_operations(conn, asked)
             counts = operations.counts(conn, rows) if "progress" in fields else {}
-        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: [
-            views.operation(row, counts.get(row.id, {}), fields=fields) for row in shown])
+        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: [
+            views.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
     @expose(policy=policies.GET)
     def get_one(self, request: Request, uuid: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class OperationsController(Resource):
             row = operations.get(conn, _uuid(uuid))
             counted = operations.counts(conn, [row])[row.id]
             failed = operations.errors(conn, row.id, request.conf.api.max_limit)
-        return views.operation(row, counted, failed)
+        return views.operation(request.base, row, counted, failed)
 
     @expose(policy=policies.CANCEL, status=204)
     def delete(self, request: Request, uuid: str) -> None:

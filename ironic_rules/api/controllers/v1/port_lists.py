@@ -6,8 +6,9 @@ from typing import Any
 
 import pecan
 
-from ironic_rules.api import filters, links, pagination, versions
+from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
@@ -40,7 +41,7 @@ def check_fields(query: dict[str, Any], table: Fields) -> tuple[str, ...] | None
     return fields
 
 
-def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
+def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
                portgroup: str | None = None) -> dict[str, Any]:
     """Return a page of ports.
 
@@ -64,10 +65,11 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
             node_access.check_access(conn, group.node_id, PortgroupNotFound(portgroup=ident))
             wanted["portgroup_id"] = group.id
         rows = ports.list_ports(conn, wanted, page, view.columns, raw_json=True)
-    return pagination.collection("ports", rows, page, lambda shown: view.render(shown, links.base()))
+    return pagination.collection(request, "ports", rows, page, lambda shown: view.render(shown, request.base))
 
 
-def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None) -> dict[str, Any]:
+def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | None = None,
+                    node: str | None = None) -> dict[str, Any]:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = pecan.request.version
     fields = shown_fields(query, detail, check_fields(query, PORT_GROUP), PORT_GROUP.summary)
@@ -80,7 +82,7 @@ def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: 
     with pecan.request.db.reader() as conn:
         _of_node(conn, wanted, node)
         rows = portgroups.list_portgroups(conn, wanted, page, view.columns, raw_json=True)
-    return pagination.collection("portgroups", rows, page, lambda shown: view.render(shown, links.base()))
+    return pagination.collection(request, "portgroups", rows, page, lambda shown: view.render(shown, request.base))
 
 
 def shown_fields(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,

@@ -32,7 +32,7 @@ class PortgroupsDetailController(Resource):
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups with all their fields."""
-        return port_lists.list_portgroups(query, detail=True)
+        return port_lists.list_portgroups(request, query, detail=True)
 
 
 class NodePortgroupsDetailController(Resource):
@@ -41,7 +41,7 @@ class NodePortgroupsDetailController(Resource):
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
     def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node with all their fields."""
-        return port_lists.list_portgroups(query, detail=True, node=node)
+        return port_lists.list_portgroups(request, query, detail=True, node=node)
 
 
 class NodePortgroupsController(Resource):
@@ -52,7 +52,7 @@ class NodePortgroupsController(Resource):
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
     def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node."""
-        return port_lists.list_portgroups(query, node=node)
+        return port_lists.list_portgroups(request, query, node=node)
 
 
 class PortgroupsController(Resource):
@@ -67,7 +67,7 @@ class PortgroupsController(Resource):
 
         :raises NodeNotFound: 404, the node of a filter
         """
-        return port_lists.list_portgroups(query)
+        return port_lists.list_portgroups(request, query)
 
     @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
     def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class PortgroupsController(Resource):
         """
         fields = port_lists.check_fields(query, PORT_GROUP)
         with request.db.reader() as conn:
-            return _show(_find(conn, portgroup), fields)
+            return _show(request, _find(conn, portgroup), fields)
 
     @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -98,8 +98,8 @@ class PortgroupsController(Resource):
             return portgroups.create(conn, {**values, "node_id": node.id})
 
         row = request.db.write(create)
-        request.reply.headers.append(("Location", links.url("portgroups", row.uuid)))
-        return _show(row)
+        request.reply.headers.append(("Location", links.url(request.base, "portgroups", row.uuid)))
+        return _show(request, row)
 
     @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class PortgroupsController(Resource):
                 _check_members(conn, row)
             return portgroups.update(conn, row.id, changes) if changes else row
 
-        return _show(request.db.write(change))
+        return _show(request, request.db.write(change))
 
     @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, request: Request, portgroup: str) -> None:
@@ -188,5 +188,5 @@ def _check_members(conn: sa.Connection, row: PortGroup) -> None:
                            f"{' and '.join(uses)}.")
 
 
-def _show(row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], links.base())[0]
+def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(pecan.request.version, fields).render([row], request.base)[0]

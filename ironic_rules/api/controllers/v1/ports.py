@@ -26,7 +26,7 @@ class PortsDetailController(Resource):
     @expose(policy=policies.LIST, query=port_lists.PORTS)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List ports with all their fields."""
-        return port_lists.list_ports(query, detail=True)
+        return port_lists.list_ports(request, query, detail=True)
 
 
 class NodePortsDetailController(Resource):
@@ -35,7 +35,7 @@ class NodePortsDetailController(Resource):
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
     def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node with all their fields."""
-        return port_lists.list_ports(query, detail=True, node=node)
+        return port_lists.list_ports(request, query, detail=True, node=node)
 
 
 class NodePortsController(Resource):
@@ -46,7 +46,7 @@ class NodePortsController(Resource):
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
     def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node."""
-        return port_lists.list_ports(query, node=node)
+        return port_lists.list_ports(request, query, node=node)
 
 
 class PortgroupPortsDetailController(Resource):
@@ -55,7 +55,7 @@ class PortgroupPortsDetailController(Resource):
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
     def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group with all their fields."""
-        return port_lists.list_ports(query, detail=True, portgroup=portgroup)
+        return port_lists.list_ports(request, query, detail=True, portgroup=portgroup)
 
 
 class PortgroupPortsController(Resource):
@@ -66,7 +66,7 @@ class PortgroupPortsController(Resource):
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
     def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group."""
-        return port_lists.list_ports(query, portgroup=portgroup)
+        return port_lists.list_ports(request, query, portgroup=portgroup)
 
 
 class PortsController(Resource):
@@ -80,7 +80,7 @@ class PortsController(Resource):
 
         :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
         """
-        return port_lists.list_ports(query)
+        return port_lists.list_ports(request, query)
 
     @expose(policy=policies.GET, query=port_lists.ONE)
     def get_one(self, request: Request, port: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class PortsController(Resource):
         """
         fields = port_lists.check_fields(query, PORT)
         with request.db.reader() as conn:
-            return _show(port_update.find(conn, port), fields)
+            return _show(request, port_update.find(conn, port), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +106,8 @@ class PortsController(Resource):
         row = request.db.write(create)
         # Whether the address is allowed depends on its node and on the filters' settings: they decide.
         request.pxe_filter.update_pxe_filters(request.context)
-        request.reply.headers.append(("Location", links.url("ports", row.uuid)))
-        return _show(row)
+        request.reply.headers.append(("Location", links.url(request.base, "ports", row.uuid)))
+        return _show(request, row)
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class PortsController(Resource):
         changed = request.db.write(change)
         if not {operation.path[0] for operation in operations}.isdisjoint(("address", "node_uuid")):
             request.pxe_filter.update_pxe_filters(request.context)
-        return _show(changed)
+        return _show(request, changed)
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, request: Request, port: str) -> None:
@@ -162,5 +162,5 @@ def _node_id(port: str) -> int:
     return node_id
 
 
-def _show(row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], links.base())[0]
+def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(pecan.request.version, fields).render([row], request.base)[0]

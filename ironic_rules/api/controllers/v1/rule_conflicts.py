@@ -59,10 +59,10 @@ class RuleConflictsController(Resource):
                 "uuid": rule.uuid, "name": rule.name, "enabled": rule.enabled, "sensitive": rule.sensitive,
                 "writes": None if rule.sensitive else [each._asdict() for each in writes[rule.uuid]],
                 "conflicts": None if rule.sensitive else [asdict(each) for each in found.get(rule.uuid, ())],
-                "links": links.resource("inspection_rules", rule.uuid),
+                "links": links.resource(request.base, "inspection_rules", rule.uuid),
             } for rule in shown]
 
-        return pagination.collection("conflicts", rules[start:start + asked.limit], asked, view)
+        return pagination.collection(request, "conflicts", rules[start:start + asked.limit], asked, view)
 
 
 def _actions(rule: Row | Rule) -> list[JSONObject]:

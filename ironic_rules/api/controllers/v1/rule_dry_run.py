@@ -69,7 +69,7 @@ class RuleDryRunController(Resource):
         """
         policy.authorize(request.conf, policies.GET_DETAILS, request.context)
         if "nodes" in body:
-            return _of_many(body)
+            return _of_many(request, body)
         if "node" not in body and "report" not in body:
             raise Invalid("A node, a report, or both are required.")
         if "version" in body and ("node" not in body or "report" in body):
@@ -86,7 +86,7 @@ class RuleDryRunController(Resource):
         return result
 
 
-def _of_many(body: dict[str, Any]) -> dict[str, Any]:
+def _of_many(request: Request, body: dict[str, Any]) -> dict[str, Any]:
     """Begin the dry run of many nodes; return the operation.
 
     :raises InvalidRule: 400, with every problem of every rule
@@ -113,7 +113,8 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
         said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
         return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
 
-    return begun.answer(request.db.write(write)) | {"given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+    return begun.answer(request, request.db.write(write)) | {"given": made.uuids,
+                                                             "warnings": rule_views.warnings(made.warnings)}
 
 
 def _rules(body: dict[str, Any]) -> dry_run_rules.Request:

@@ -57,7 +57,8 @@ class RuleRevisionsController(Resource):
         with request.db.reader() as conn:
             rows = rule_revisions.list_revisions(
                 conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
-        return pagination.collection("revisions", rows, asked, views.revisions, marker="revision")
+        return pagination.collection(request, "revisions", rows, asked,
+                                     lambda shown: views.revisions(request.base, shown), marker="revision")
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
     def get_one(self, request: Request, revision: str) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class RuleRevisionsController(Resource):
         with request.db.reader() as conn:
             found = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
-        return views.revision(row, found, request.rule_problems.invalid(found),
+        return views.revision(request.base, row, found, request.rule_problems.invalid(found),
                               details=rule_details.are_shown(policies.GET_DETAILS))
 
 

@@ -42,8 +42,9 @@ class RulesStatisticsController(Resource):
                 request.rules.built_in, rule_statistics.of_built_in(conn))]
         fields = query.get("fields") or views.FIELDS
         return pagination.collection(
-            "statistics", views.page([row for row in rows if since is None or not _matched_since(row, since)], asked),
-            asked, lambda shown: [views.statistics(row, fields) for row in shown])
+            request, "statistics", views.page([row for row in rows if since is None or not _matched_since(row, since)],
+                                              asked),
+            asked, lambda shown: [views.statistics(request.base, row, fields) for row in shown])
 
 
 class RuleStatisticsController(Resource):
@@ -66,7 +67,7 @@ class RuleStatisticsController(Resource):
                 found = list(rule_statistics.of_stored(conn, ident))
         if not found:
             raise InspectionRuleNotFound(rule=uuid)
-        return views.statistics(found[0], views.FIELDS)
+        return views.statistics(request.base, found[0], views.FIELDS)
 
 
 def _matched_since(row: RuleStatistics, since: datetime.datetime) -> bool:

@@ -52,8 +52,8 @@ class RulesController(Resource):
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
             rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
-        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(
-            shown, fields, masked=_is_masked()))
+        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: views.rules(
+            request.base, shown, fields, masked=_is_masked()))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: dict[str, Any],
@@ -78,7 +78,7 @@ class RulesController(Resource):
         if conditions.has(tag):
             request.reply.status = 304
             return None
-        return views.rule(found, fields, masked=_is_masked())
+        return views.rule(request.base, found, fields, masked=_is_masked())
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
     def post(self, request: Request, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class RulesController(Resource):
         minor = request.environ.get("ironic_rules.inspector_version")
         if minor is not None and minor < inspector_clients.CREATED:
             request.reply.status = 200
-        return _written(stored)
+        return _written(request, stored)
 
     @expose(policy=policies.UPDATE, body=schemas.RULE)
     def put(self, request: Request, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class RulesController(Resource):
             stored, is_new = request.db.write(write)
         if is_new:
             request.reply.status = 201
-        return _written(stored)
+        return _written(request, stored)
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
     def delete_all(self, request: Request, query: dict[str, Any],
@@ -154,7 +154,7 @@ class RulesController(Resource):
             legacy_rules.destroy_all(conn, forget=not cleanup)
             return _begin_cleanup(conn, deleted, legacy_values.nodes_of()) if cleanup else None
 
-        return _answer(request.db.write(write))
+        return _answer(request, request.db.write(write))
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
     def delete(self, request: Request, uuid: str, query: dict[str, Any],
@@ -178,7 +178,7 @@ class RulesController(Resource):
             return _begin_cleanup(conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
 
         with conditions.guard(LegacyRuleChanged):
-            return _answer(request.db.write(write))
+            return _answer(request, request.db.write(write))
 
 
 def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
@@ -187,9 +187,9 @@ def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tup
         conn, legacy_values.CLEANUP, {"rules": deleted}, pecan.request.context.user_id, nodes)
 
 
-def _answer(operation: Row | None) -> dict[str, Any] | None:
+def _answer(request: Request, operation: Row | None) -> dict[str, Any] | None:
     """Return the reply to a request that has deleted rules, with the operation that it has begun."""
-    return None if operation is None else begun.answer(operation)
+    return None if operation is None else begun.answer(request, operation)
 
 
 def _is_masked() -> bool:
@@ -208,9 +208,10 @@ def _checked(body: dict[str, Any]) -> JSONObject:
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
 
 
-def _written(stored: LegacyRule) -> JSONObject:
-    pecan.response.extra_headers += [("Location", links.url(views.COLLECTION, stored.uuid)), ("ETag", _tag(stored))]
-    return views.rule(stored)
+def _written(request: Request, stored: LegacyRule) -> JSONObject:
+    pecan.response.extra_headers += [("Location", links.url(request.base, views.COLLECTION, stored.uuid)),
+                                     ("ETag", _tag(stored))]
+    return views.rule(request.base, stored)
 
 
 def _tag(rule: LegacyRule) -> str:

@@ -66,7 +66,7 @@ class RunbookTraitsController(Resource):
             raise Invalid("This request takes no body.")
         _check_trait(trait)
         _write_traits(runbook, lambda old: old | {trait})
-        request.reply.headers.append(("Location", links.url("runbooks", runbook, "traits", trait)))
+        request.reply.headers.append(("Location", links.url(request.base, "runbooks", runbook, "traits", trait)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, status=204)
     def delete(self, request: Request, runbook: str, trait: str | None = None) -> None:
@@ -89,7 +89,7 @@ class RunbooksController(Resource):
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
         node_access.confine(wanted)
-        return _RUNBOOKS.list_page(query, wanted)
+        return _RUNBOOKS.list_page(request, query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class RunbooksController(Resource):
 
         :raises RunbookNotFound: 404
         """
-        return _RUNBOOKS.get_one(_ident(runbook), query)
+        return _RUNBOOKS.get_one(request, _ident(runbook), query)
 
     @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class RunbooksController(Resource):
         else:
             values["owner"] = owner
         _check(values)
-        return _RUNBOOKS.show_new(request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
+        return _RUNBOOKS.show_new(request, request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class RunbooksController(Resource):
             changed: Runbook = _RUNBOOKS.update(conn, row, changes)
             return changed
 
-        return _RUNBOOKS.show(request.db.write(change))
+        return _RUNBOOKS.show(request, request.db.write(change))
 
     @expose(since=versions.RUNBOOKS, policy=policies.DELETE, status=204)
     def delete(self, request: Request, runbook: str) -> None:

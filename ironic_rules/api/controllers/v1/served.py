@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
@@ -36,7 +37,7 @@ class Served:
         self._default = table.summary if summary else None
         self._detail_since = detail_since
 
-    def list_page(self, query: dict[str, Any], wanted: Mapping[str, Any], *,
+    def list_page(self, request: Request, query: dict[str, Any], wanted: Mapping[str, Any], *,
                   detail: bool | None = None) -> dict[str, Any]:
         """Return a page of the collection.
 
@@ -53,17 +54,17 @@ class Served:
         columns = self._views.view(minor, fields).columns
         with pecan.request.db.reader() as conn:
             rows = self.rows.list_rows(conn, wanted, page, columns, raw_json=True)
-        return pagination.collection(self.path.rpartition("/")[2], rows, page,
-                                     lambda shown: self._views.render(shown, minor, fields, links.base()))
+        return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
+                                     lambda shown: self._views.render(shown, minor, fields, request.base))
 
-    def get_one(self, ident: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, ident: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the resource that a URL names, with the fields that the query names.
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
         """
         fields = port_lists.check_fields(query, self.table)
         with pecan.request.db.reader() as conn:
-            return self.show(self.find(conn, ident), fields)
+            return self.show(request, self.find(conn, ident), fields)
 
     def find(self, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
         """Return the row that a URL names.
@@ -76,14 +77,14 @@ class Served:
             self._check_access(conn, row, ident)
         return row
 
-    def show(self, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
         """Return a row as JSON."""
-        return self._views.render([row], pecan.request.version, fields, links.base())[0]
+        return self._views.render([row], pecan.request.version, fields, request.base)[0]
 
-    def show_new(self, row: Any) -> dict[str, Any]:
+    def show_new(self, request: Request, row: Any) -> dict[str, Any]:
         """Return a row that was just created as JSON, and set the header ``Location``."""
-        pecan.response.extra_headers.append(("Location", links.url(*self.path.split("/"), row.uuid)))
-        return self.show(row)
+        pecan.response.extra_headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
+        return self.show(request, row)
 
     def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a resource that a POST creates: null means the default.

@@ -23,7 +23,7 @@ class TargetsController(Resource):
 
         :raises NodeNotFound: 404, the node of the filter
         """
-        return TARGETS.list_page(query)
+        return TARGETS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
     def get_one(self, request: Request, target: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ class TargetsController(Resource):
 
         :raises VolumeTargetNotFound: 404
         """
-        return TARGETS.get_one(target, query)
+        return TARGETS.get_one(request, target, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class TargetsController(Resource):
         :raises Invalid: 400, also if the node does not exist
         :raises NodeLocked, VolumeTargetAlreadyExists, DuplicateBootIndex: 409
         """
-        return TARGETS.create(body)
+        return TARGETS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class TargetsController(Resource):
         :raises InvalidState: 400, the node is not powered off
         :raises NodeLocked, DuplicateBootIndex: 409
         """
-        return TARGETS.patch(target, body)
+        return TARGETS.patch(request, target, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, request: Request, target: str) -> None:
@@ -71,7 +71,7 @@ class ConnectorsController(Resource):
 
         :raises NodeNotFound: 404, the node of the filter
         """
-        return CONNECTORS.list_page(query)
+        return CONNECTORS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
     def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ConnectorsController(Resource):
 
         :raises VolumeConnectorNotFound: 404
         """
-        return CONNECTORS.get_one(connector, query)
+        return CONNECTORS.get_one(request, connector, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class ConnectorsController(Resource):
         :raises Invalid: 400, also if the node does not exist
         :raises NodeLocked, VolumeConnectorAlreadyExists, DuplicateVolumeConnector: 409
         """
-        return CONNECTORS.create(body)
+        return CONNECTORS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class ConnectorsController(Resource):
         :raises InvalidState: 400, the node is not powered off
         :raises NodeLocked, DuplicateVolumeConnector: 409
         """
-        return CONNECTORS.patch(connector, body)
+        return CONNECTORS.patch(request, connector, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, request: Request, connector: str) -> None:
@@ -119,5 +119,6 @@ class VolumeController(Resource):
     def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the two collections."""
         node_access.confine({})  # The links are the same for everybody.
-        return {"links": links.resource("volume", ""), "targets": links.resource("volume", "targets"),
-                "connectors": links.resource("volume", "connectors")}
+        return {"links": links.resource(request.base, "volume", ""),
+                "targets": links.resource(request.base, "volume", "targets"),
+                "connectors": links.resource(request.base, "volume", "connectors")}

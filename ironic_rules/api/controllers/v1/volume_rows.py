@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 from ironic_rules.api import filters, pagination, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
+from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
@@ -36,7 +37,7 @@ class VolumeRows:
         self.listing = filters.Listing.of(served.table, checked=False)
         self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
 
-    def list_page(self, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
+    def list_page(self, request: Request, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
         """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
 
         :raises NodeNotFound: 404
@@ -47,9 +48,9 @@ class VolumeRows:
         if ident is not None:
             with pecan.request.db.reader() as conn:
                 wanted["node_id"] = node_access.find(conn, ident).id
-        return self.served.list_page(query, wanted)
+        return self.served.list_page(request, query, wanted)
 
-    def create(self, body: dict[str, Any]) -> dict[str, Any]:
+    def create(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Store a new one and return it."""
         values = self.served.given(body)
         node_uuid = values.pop("node_uuid")
@@ -59,13 +60,13 @@ class VolumeRows:
                 node = node_access.hold(conn, node_uuid)
             return self.served.rows.create(conn, {**values, "node_id": node.id})
 
-        return self.served.show_new(pecan.request.db.write(create))
+        return self.served.show_new(request, pecan.request.db.write(create))
 
-    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one."""
-        return self.served.get_one(self._checked(uuid), query)
+        return self.served.get_one(request, self._checked(uuid), query)
 
-    def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change one, and return it. Both nodes must be powered off if it moves to another one."""
         operations = self.served.operations(body)
         node_id = self._node_id(uuid)
@@ -82,7 +83,7 @@ class VolumeRows:
                 changes["node_id"] = new_node.id
             return self.served.update(conn, row, changes)
 
-        return self.served.show(pecan.request.db.write(change))
+        return self.served.show(request, pecan.request.db.write(change))
 
     def delete(self, uuid: str) -> None:
         """Delete one."""
