@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import pecan
 import webob
 from oslo_config import cfg
 from pecan import core, decorators, rest, routing
@@ -29,7 +28,7 @@ from ironic_rules.api.middleware.request_metrics import RequestMetrics
 from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.middleware.session import Session
 from ironic_rules.api.own_names import OwnNames
-from ironic_rules.api.request import ReplyHead, Request
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.pipeline import Pipeline
@@ -89,18 +88,9 @@ class PecanRequest(webob.Request):
     GET = params = POST = property(lambda self: MultiDict())
     __setattr__ = object.__setattr__
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.typed, name)
-
 
 class PecanResponse(webob.Response):
     """A reply of bytes."""
-
-    head: ReplyHead
-    extra_headers = property(lambda self: self.head.headers,
-                             lambda self, value: setattr(self.head, "headers", value))
-    status_override = property(None, lambda self, value: setattr(self.head, "status", value))
-    media_type = property(None, lambda self, value: setattr(self.head, "media_type", value))
 
     def __init__(self) -> None:
         self._status = "200 OK"
@@ -122,8 +112,8 @@ class PecanResponse(webob.Response):
         return [] if environ["REQUEST_METHOD"] == "HEAD" else self._app_iter
 
 
-class Application(pecan.Pecan):
-    """pecan with the routes of :mod:`ironic_rules.api.resource` in place of its attribute look-up."""
+class Application(core.ExplicitPecan):  # type: ignore[misc]
+    """pecan with the routes of :mod:`ironic_rules.api.resource`, and without requests that threads know."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
@@ -134,18 +124,16 @@ class Application(pecan.Pecan):
             environ.pop("pecan.locals", None)
 
     def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        return _serve, ()
+        return self.serve, ()
+
+    @decorators.expose(content_type="application/json")
+    def serve(self, request: PecanRequest, response: PecanResponse) -> PecanResponse:
+        """Reply to a request by the method that was found for it: the one place where pecan's request is known."""
+        response.set(*_reply(request.typed))
+        return response
 
     def _handle_empty_response_body(self, state: Any) -> None:
         """Do nothing: the status is the one that the route declares, whatever the body."""
-
-
-@decorators.expose(content_type="application/json")
-def _serve() -> PecanResponse:
-    """Reply to the request: the one place that asks pecan for it."""
-    response: PecanResponse = core.state.response
-    response.set(*_reply(core.state.request.typed))
-    return response
 
 
 def _reply(request: Request) -> Sent:

@@ -68,11 +68,8 @@ class DependenciesHook(hooks.PecanHook):
 
     def on_route(self, state: Any) -> None:
         environ = state.request.environ
-        typed = self._make(environ=environ, version=environ["ironic_rules.version"],
-                           context=auth.context(environ, self._conf.auth_strategy))
-        state.request.typed = typed
-        state.request.context = typed.context
-        state.response.head = typed.reply
+        state.request.typed = self._make(environ=environ, version=environ["ironic_rules.version"],
+                                         context=auth.context(environ, self._conf.auth_strategy))
 
     def _read_health(self) -> Found:
         with self._db.reader() as conn:

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
-import pecan
 
 from ironic_rules.api.request import Request
 from ironic_rules.db.json_pages import JsonPage
@@ -18,12 +17,12 @@ from ironic_rules.exceptions import MarkerNotFound
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
 
 
-def page(query: Mapping[str, Any]) -> Page:
+def page(request: Request, query: Mapping[str, Any]) -> Page:
     """Return the requested page, with one row more than is shown: that row indicates whether more follow.
 
     ``limit`` defaults to ``[api]max_limit``, which is also its maximum.
     """
-    most = pecan.core.state.request.conf.api.max_limit
+    most = request.conf.api.max_limit
     limit = min(query.get("limit", most), most)
     return Page(limit=limit + 1, marker=query.get("marker"), sort_key=query.get("sort_key", "id"),
                 sort_dir=query.get("sort_dir", "asc"))
@@ -67,7 +66,6 @@ def json_collection(request: Request, name: str, made: JsonPage, asked: Page,
 
 def next_url(request: Request, limit: int, marker: str) -> str:
     """Return the URL of the following page: the path and every parameter of this request, with the new marker."""
-    request = pecan.core.state.request
     given = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
     kept = [(key, value) for key, value in given if key not in ("limit", "marker")]
     query = urlencode([*kept, ("limit", limit), ("marker", marker)])

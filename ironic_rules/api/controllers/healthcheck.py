@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import orjson
-import pecan
 
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
@@ -19,7 +18,7 @@ class LiveController(Resource):
     @expose(public=True)
     def get_all(self, request: Request) -> dict[str, Any]:
         """Return ``{"status": "OK"}``: the process answers. Nothing else is checked."""
-        _require_enabled()
+        _require_enabled(request)
         return {"status": "OK"}
 
 
@@ -38,7 +37,7 @@ class HealthcheckController(Resource):
         before, in the last 15 seconds. Of rules that are no longer valid, and of legacy rules that are disabled, only
         the number is told.
         """
-        _require_enabled()
+        _require_enabled(request)
         database, broker = request.database.state(), request.broker.state()
         found = database.found
         alive, invalid = (None, None) if found is None else found
@@ -58,6 +57,6 @@ def _check(is_ok: bool | None, age_s: float | None) -> dict[str, Any]:
     return {"state": state, "age": age_s if age_s is None else round(age_s, 1)}
 
 
-def _require_enabled() -> None:
-    if not pecan.request.conf.api.enable_healthcheck:
+def _require_enabled(request: Request) -> None:
+    if not request.conf.api.enable_healthcheck:
         raise NotFound()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import compute_versions, extra_specs, filters
 from ironic_rules.api.controllers.v1.flavor_extra_specs import one
 from ironic_rules.api.expose import expose
@@ -48,7 +46,8 @@ class ComputeExtraSpecsController(Resource):
         :raises FlavorNotFound: 404
         :raises Invalid: 400, with every problem
         """
-        extra_specs.write(flavor, _as_texts(body["extra_specs"]), _mode(query), "/extra_specs", or_name=False)
+        extra_specs.write(request, flavor, _as_texts(body["extra_specs"]), _mode(request, query), "/extra_specs",
+                          or_name=False)
         return body
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
@@ -60,7 +59,7 @@ class ComputeExtraSpecsController(Resource):
         :raises Invalid: 400, also for a body with another key
         """
         extra_specs.check_only(body, key)
-        extra_specs.write(flavor, _as_texts(body), _mode(query), "", or_name=False)
+        extra_specs.write(request, flavor, _as_texts(body), _mode(request, query), "", or_name=False)
         return body
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
@@ -69,11 +68,11 @@ class ComputeExtraSpecsController(Resource):
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        extra_specs.remove(flavor, key, or_name=False)
+        extra_specs.remove(request, flavor, key, or_name=False)
 
 
-def _mode(query: dict[str, Any]) -> str:
-    if pecan.request.version >= compute_versions.VALIDATION:
+def _mode(request: Request, query: dict[str, Any]) -> str:
+    if request.version >= compute_versions.VALIDATION:
         return str(query.get("validation", STRICT))
     if "validation" in query:
         raise InvalidParameterValue(f"validation: needs version 2.{compute_versions.VALIDATION} or newer.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import compute_versions, filters, pagination
 from ironic_rules.api.controllers.compute import flavor_extra_specs
 from ironic_rules.api.controllers.v1.flavors import columns, destroy
@@ -95,7 +93,7 @@ class ComputeFlavorsController(Resource):
 
         :raises FlavorNotFound: 404
         """
-        destroy(flavor, or_name=False)
+        destroy(request, flavor, or_name=False)
 
 
 def _url(request: Request) -> str:
@@ -103,15 +101,15 @@ def _url(request: Request) -> str:
 
 
 def _shown(request: Request, found: Flavor) -> dict[str, Any]:
-    return {"flavor": views.flavor(found, _url(request), pecan.request.version)}
+    return {"flavor": views.flavor(found, _url(request), request.version)}
 
 
 def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    minor = pecan.request.version
+    minor = request.version
     given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
-    asked = pagination.page({"sort_key": "flavorid", **given})
+    asked = pagination.page(request, {"sort_key": "flavorid", **given})
     try:
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rows = flavors.list_flavors(
                 conn, asked, is_public=query.get("is_public", True), min_ram=query.get("minRam", 0),
                 min_disk=query.get("minDisk", 0),

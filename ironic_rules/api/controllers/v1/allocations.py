@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 from oslo_log import log as logging
 
@@ -38,7 +37,7 @@ class NodeAllocationController(Resource):
         """
         with request.db.reader() as conn:
             with node_access.named_by("node"):
-                found = node_access.find(conn, node)
+                found = node_access.find(request, conn, node)
             uuid = allocations.of_node(conn, found).uuid
         return _ALLOCATIONS.get_one(request, uuid, query)
 
@@ -48,7 +47,7 @@ class NodeAllocationController(Resource):
 
         :raises NodeNotFound, AllocationNotFound: 404;  NodeLocked, Conflict: 409
         """
-        uuid = _of_node(node)
+        uuid = _of_node(request, node)
         request.db.write(lambda conn: allocations.destroy(conn, uuid))
 
 
@@ -64,7 +63,7 @@ class AllocationsController(Resource):
         wanted = pagination.filters(query)
         if "node" in wanted:
             with request.db.reader() as conn, node_access.named_by("node"):
-                wanted["node_id"] = node_access.find(conn, wanted.pop("node")).id
+                wanted["node_id"] = node_access.find(request, conn, wanted.pop("node")).id
         return _ALLOCATIONS.list_page(request, query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
@@ -85,24 +84,24 @@ class AllocationsController(Resource):
         :raises AllocationAlreadyExists, DuplicateAllocationName: 409
         :raises NodeLocked, NodeAssociated, Conflict: 409, ``node`` cannot be that of the allocation
         """
-        values = _ALLOCATIONS.given(body)
+        values = _ALLOCATIONS.given(request, body)
         node = values.pop("node", None)
         if node is None and "resource_class" not in values:
             raise Invalid(problems=[Problem("/resource_class", "is required without node")])
 
         def create(conn: sa.Connection) -> Allocation:
-            new = {**values, "candidate_nodes": _uuids(conn, values.get("candidate_nodes", ()))}
+            new = {**values, "candidate_nodes": _uuids(request, conn, values.get("candidate_nodes", ()))}
             if node is None:
                 created: Allocation = allocations.ALLOCATIONS.create(conn, {**new, "state": ALLOCATING})
                 return created
             with node_access.named_by("/node"):
-                held = node_access.hold(conn, node)
+                held = node_access.hold(request, conn, node)
             return allocations.backfill(conn, new, held)
 
         row = request.db.write(create)
         reply = _ALLOCATIONS.show_new(request, row)
         if row.state == ALLOCATING:
-            _begin(row.uuid)
+            _begin(request, row.uuid)
         return reply
 
     @expose(since=versions.ALLOCATION_UPDATE, policy=policies.UPDATE, body=patch.BODY)
@@ -111,7 +110,7 @@ class AllocationsController(Resource):
 
         :raises AllocationNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateAllocationName: 409
         """
-        operations = _ALLOCATIONS.operations(body)
+        operations = _ALLOCATIONS.operations(request, body)
         ident = node_access.check_ident(allocation, "allocation")
 
         def change(conn: sa.Connection) -> Allocation:
@@ -133,23 +132,23 @@ class AllocationsController(Resource):
         request.db.write(lambda conn: allocations.destroy(conn, ident))
 
 
-def _begin(uuid: str) -> None:
+def _begin(request: Request, uuid: str) -> None:
     """Look for a node at once. What fails here, or ends with this process, is left to the conductors."""
     try:
-        pecan.request.db.write(lambda conn: allocations.settle(conn, uuid))
+        request.db.write(lambda conn: allocations.settle(conn, uuid))
     except (*errors.AWAY, Conflict) as error:
         LOG.warning("Allocation %s has no result yet, a conductor will look for a node: %s", uuid, error)
 
 
-def _of_node(ident: str) -> str:
-    with pecan.request.db.reader() as conn:
-        uuid: str = allocations.of_node(conn, node_access.find(conn, ident)).uuid
+def _of_node(request: Request, ident: str) -> str:
+    with request.db.reader() as conn:
+        uuid: str = allocations.of_node(conn, node_access.find(request, conn, ident)).uuid
     return uuid
 
 
-def _uuids(conn: sa.Connection, idents: Any) -> list[str]:
+def _uuids(request: Request, conn: sa.Connection, idents: Any) -> list[str]:
     found = []
     for index, ident in enumerate(idents):
         with node_access.named_by(f"/candidate_nodes/{index}"):
-            found.append(node_access.find(conn, ident).uuid)
+            found.append(node_access.find(request, conn, ident).uuid)
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, patch
@@ -44,7 +43,7 @@ class ChassisNodesDetailController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_all_fields(request, {**query, "chassis_uuid": _uuid(chassis)})
+        return nodes.list_all_fields(request, {**query, "chassis_uuid": _uuid(request, chassis)})
 
 
 class ChassisNodesController(Resource):
@@ -58,7 +57,8 @@ class ChassisNodesController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_nodes(request, {**query, "chassis_uuid": _uuid(chassis)}, detail=query.get("detail", False))
+        return nodes.list_nodes(request, {**query, "chassis_uuid": _uuid(request, chassis)},
+                                detail=query.get("detail", False))
 
 
 class ChassisController(Resource):
@@ -86,7 +86,7 @@ class ChassisController(Resource):
 
         :raises Invalid: 400;  ChassisAlreadyExists: 409
         """
-        values = _CHASSIS.given(body)
+        values = _CHASSIS.given(request, body)
         return _CHASSIS.show_new(request, request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
@@ -95,7 +95,7 @@ class ChassisController(Resource):
 
         :raises ChassisNotFound: 404;  InvalidPatch, Invalid: 400
         """
-        operations = _CHASSIS.operations(body)
+        operations = _CHASSIS.operations(request, body)
 
         def change(conn: sa.Connection) -> Chassis:
             row = stored.CHASSIS.get(conn, chassis, for_update=True)
@@ -113,7 +113,7 @@ class ChassisController(Resource):
         request.db.write(lambda conn: stored.destroy(conn, chassis))
 
 
-def _uuid(chassis: str) -> str:
-    with pecan.request.db.reader() as conn:
+def _uuid(request: Request, chassis: str) -> str:
+    with request.db.reader() as conn:
         uuid: str = stored.CHASSIS.get(conn, chassis).uuid
     return uuid

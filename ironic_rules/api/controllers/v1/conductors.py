@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
@@ -25,10 +23,10 @@ class ConductorsController(Resource):
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
-        asked = pagination.page({"sort_key": "hostname", **query})
+        asked = pagination.page(request, {"sort_key": "hostname", **query})
         with request.db.reader() as conn:
             rows = conductors.list_conductors(conn)
-            alive = _alive(conn)
+            alive = _alive(request, conn)
         fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
         return pagination.collection(
             request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
@@ -42,9 +40,9 @@ class ConductorsController(Resource):
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
         with request.db.reader() as conn:
-            return views.conductor(request.base, conductors.get(conn, hostname), _alive(conn),
+            return views.conductor(request.base, conductors.get(conn, hostname), _alive(request, conn),
                                    query.get("fields") or views.FIELDS)
 
 
-def _alive(conn: Any) -> set[str]:
-    return {row.hostname for row in conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout)}
+def _alive(request: Request, conn: Any) -> set[str]:
+    return {row.hostname for row in conductors.alive(conn, request.conf.conductor.heartbeat_timeout)}

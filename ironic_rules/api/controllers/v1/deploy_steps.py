@@ -39,7 +39,7 @@ class NodeDeployStepsController(Resource):
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             registered = request.offered_steps.current(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
@@ -67,7 +67,7 @@ class NodeCleanStepsController(Resource):
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             registered = request.offered_steps.current(conn).get(row.conductor_group)
         if registered is None:
             raise NoValidHost
@@ -87,7 +87,7 @@ class TemplateNodesController(Resource):
         :raises DeployTemplateNotFound: 404
         """
         fields = query.get("fields", views.NODE_FIELDS)
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, "conductor_group")))
         with request.db.reader() as conn:
             found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import etags, filters, links, pagination, patch, versions
@@ -52,15 +51,15 @@ class DeployTemplatesController(Resource):
         """
         default = DEPLOY_TEMPLATE.shown if query.get("detail", self._detailed) else DEPLOY_TEMPLATE.summary
         fields = query.get("fields") or default
-        asked = pagination.page(query)
+        asked = pagination.page(request, query)
         with request.db.reader() as conn:
             rows = deploy_templates.list_templates(conn, asked, views.columns(fields), raw_json=True)
             steps = None
             if "steps" in fields:
                 steps = deploy_templates.steps_of(conn, [row.id for row in rows[:asked.limit - 1]])
         return pagination.collection(
-            request, self._collection, rows, asked, lambda shown: views.templates(request.base, shown, steps, fields,
-                                                                                  self._collection))
+            request, self._collection, rows, asked,
+            lambda shown: views.templates(request.base, shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, template: str, query: dict[str, Any],
@@ -83,7 +82,7 @@ class DeployTemplatesController(Resource):
             return None
         if fields := query.get("fields"):
             return views.template(request.base, found, self._collection, fields)
-        return views.warned(request.base, found, self._collection, _warnings(found.steps))
+        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -94,10 +93,10 @@ class DeployTemplatesController(Resource):
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
         found = request.db.write(
-            lambda conn: deploy_templates.create(conn, values, _checked(body["steps"], _known(conn))))
+            lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"], _known(request, conn))))
         request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
                                   ("ETag", _tag(found))]
-        return views.warned(request.base, found, self._collection, _warnings(found.steps))
+        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[dict[str, Any]],
@@ -122,7 +121,7 @@ class DeployTemplatesController(Resource):
             conditions.check(_tag(old))
             values = _patched(old, operations)
             # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
-            steps = _checked(values.pop("steps"), _known(conn) if writes_steps else ())
+            steps = _checked(request, values.pop("steps"), _known(request, conn) if writes_steps else ())
             changes = {name: value for name, value in values.items() if node_access.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
@@ -131,7 +130,8 @@ class DeployTemplatesController(Resource):
         with conditions.guard(DeployTemplateChanged):
             found = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(found)))
-        return views.warned(request.base, found, self._collection, _warnings(found.steps) if writes_steps else ())
+        return views.warned(request.base, found, self._collection,
+                            _warnings(request, found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:
@@ -160,27 +160,27 @@ def _tag(template: DeployTemplate) -> str:
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
-def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
+def _known(request: Request, conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     """Return the check against the steps that live conductors offer; empty if none is alive."""
-    registered = pecan.request.offered_steps.current(conn).get(None)
+    registered = request.offered_steps.current(conn).get(None)
     return () if registered is None else (checks.fits(registered),)
 
 
-def _warnings(steps: Sequence[Step]) -> Sequence[StepWarning]:
+def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     """Return the warnings about the steps of a stored template; none if no conductor is alive."""
-    with pecan.request.db.reader() as conn:
-        registered = pecan.request.offered_steps.current(conn).get(None)
+    with request.db.reader() as conn:
+        registered = request.offered_steps.current(conn).get(None)
     return () if registered is None else template_warnings.of_template(registered, steps)
 
 
-def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
+def _checked(request: Request, steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after every check that does not need a node.
 
     :param more: checks in addition to those that need only the configuration
     :raises Invalid: 400, with every problem
     """
     checked = tuple(Step(**step) for step in steps)
-    step_checks.check(checked, more)
+    step_checks.check(request, checked, more)
     return checked
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1.node_vendor import method_of
 from ironic_rules.api.expose import expose
@@ -32,7 +30,7 @@ class PropertiesController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        return _one(driver).properties
+        return _one(request, driver).properties
 
 
 class LogicalDiskPropertiesController(Resource):
@@ -45,7 +43,7 @@ class LogicalDiskPropertiesController(Resource):
         :raises DriverNameNotFound: 404;  NotFound: 404, that interface cannot create volumes
         :raises Unavailable: 503, the driver's conductors are not upgraded yet
         """
-        entry = _one(driver)
+        entry = _one(request, driver)
         if entry.logical_disk_properties is None:
             raise Unavailable(f"No conductor of driver {driver} reports this yet; upgrade them.")
         found = entry.logical_disk_properties.get(entry.kinds["raid"]["default"])
@@ -69,7 +67,7 @@ class DriverMethodsController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        _one(driver)
+        _one(request, driver)
         return {}
 
 
@@ -84,27 +82,27 @@ class DriverVendorController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def post(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def put(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def patch(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def delete(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
 
 class DriversController(Resource):
@@ -116,9 +114,9 @@ class DriversController(Resource):
     @expose(policy=policies.GET, query=_LIST)
     def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
-        found = {} if query.get("type") == "classic" else _drivers()
+        found = {} if query.get("type") == "classic" else _drivers(request)
         minor, detail = request.version, query.get("detail", False)
-        asked = pagination.page({"sort_key": "name", **query})
+        asked = pagination.page(request, {"sort_key": "name", **query})
         return pagination.collection(
             request, "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
             lambda shown: [_selected(views.driver(request.base, entry, minor, detail=detail),
@@ -131,23 +129,23 @@ class DriversController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        return _selected(views.driver(request.base, _one(driver), request.version, detail=True), query)
+        return _selected(views.driver(request.base, _one(request, driver), request.version, detail=True), query)
 
 
-def _refuse(driver: str, method: str, query: dict[str, Any]) -> None:
-    _one(driver)
+def _refuse(request: Request, driver: str, method: str, query: dict[str, Any]) -> None:
+    _one(request, driver)
     raise InvalidParameterValue(
         f"method: driver {driver} has no vendor method {printable(method_of(method, query))}. Valid: none.")
 
 
-def _drivers() -> dict[str, views.Driver]:
-    with pecan.request.db.reader() as conn:
-        return views.collect(conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout))
+def _drivers(request: Request) -> dict[str, views.Driver]:
+    with request.db.reader() as conn:
+        return views.collect(conductors.alive(conn, request.conf.conductor.heartbeat_timeout))
 
 
-def _one(name: str) -> views.Driver:
+def _one(request: Request, name: str) -> views.Driver:
     try:
-        return _drivers()[name]
+        return _drivers(request)[name]
     except KeyError:
         raise DriverNameNotFound(driver=name) from None
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import orjson
-import pecan
 
 from ironic_rules.api import etags, extra_specs, filters, pagination
 from ironic_rules.api.expose import expose
@@ -126,7 +125,7 @@ def _list(request: Request, name: str, registry: Callable[[], Registry], query: 
     found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
                            query.get("text"))
     rows = [known[item.validator.name] for item in found]
-    asked = pagination.page({"sort_key": "name", **query})
+    asked = pagination.page(request, {"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)
     reply = pagination.collection(
         request, name, pagination.of_few(rows, asked, "name"), asked,
@@ -135,8 +134,8 @@ def _list(request: Request, name: str, registry: Callable[[], Registry], query: 
     body = orjson.dumps({**reply, **more})
     tag = etags.tag(body)
     conditions.check_match(tag)
-    pecan.response.extra_headers.append(("ETag", tag))
+    request.reply.headers.append(("ETag", tag))
     if conditions.has(tag):
-        pecan.response.status_override = 304
+        request.reply.status = 304
         return None
     return body

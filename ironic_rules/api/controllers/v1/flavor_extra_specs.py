@@ -55,7 +55,7 @@ class FlavorExtraSpecsController(Resource):
         :raises Invalid: 400, with every problem
         """
         specs, mode = body["extra_specs"], query.get("validation", STRICT)
-        warnings = extra_specs.write(flavor, specs, mode, "/extra_specs", or_name=True)
+        warnings = extra_specs.write(request, flavor, specs, mode, "/extra_specs", or_name=True)
         return {"extra_specs": specs, **({"warnings": explanation_views.warnings(warnings)} if warnings else {})}
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
@@ -67,7 +67,7 @@ class FlavorExtraSpecsController(Resource):
         :raises Invalid: 400, also for a body with another key
         """
         extra_specs.check_only(body, key)
-        warnings = extra_specs.write(flavor, body, query.get("validation", STRICT), "", or_name=True)
+        warnings = extra_specs.write(request, flavor, body, query.get("validation", STRICT), "", or_name=True)
         return {**({"warnings": explanation_views.warnings(warnings)} if warnings else {}), **body}
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
@@ -76,7 +76,7 @@ class FlavorExtraSpecsController(Resource):
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        extra_specs.remove(flavor, key, or_name=True)
+        extra_specs.remove(request, flavor, key, or_name=True)
 
 
 def one(specs: Any, flavor: str, key: str) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import filters, links, pagination
 from ironic_rules.api.controllers.v1 import flavor_explanation, flavor_extra_specs
 from ironic_rules.api.expose import expose
@@ -88,7 +86,7 @@ class FlavorsController(Resource):
 
         :raises FlavorNotFound: 404
         """
-        destroy(flavor, or_name=True)
+        destroy(request, flavor, or_name=True)
 
 
 def columns(body: dict[str, Any]) -> dict[str, Any]:
@@ -96,20 +94,20 @@ def columns(body: dict[str, Any]) -> dict[str, Any]:
     return {FIELDS[name]: value for name, value in body["flavor"].items() if value is not None}
 
 
-def destroy(flavor: str, *, or_name: bool) -> None:
+def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
     """Delete a flavor.
 
     :raises FlavorNotFound: 404
     """
-    if not pecan.request.db.write(
+    if not request.db.write(
             lambda conn: flavors.destroy(conn, flavors.get_id(conn, flavor, or_name=or_name))):
         raise FlavorNotFound(flavor=printable(flavor, 255))
 
 
 def _listed(request: Request, query: dict[str, Any]) -> dict[str, Any]:
-    asked = pagination.page({"sort_key": "flavorid", **query})
+    asked = pagination.page(request, {"sort_key": "flavorid", **query})
     fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         rows = flavors.list_flavors(
             conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
             min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)

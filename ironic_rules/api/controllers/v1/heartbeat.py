@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 from oslo_log import log
 
 from ironic_rules.api import ramdisk, versions
@@ -38,7 +37,7 @@ class HeartbeatController(Resource):
             raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
         ramdisk.require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)
-        found = _find(node)
+        found = _find(request, node)
         token = body.pop("agent_token")
         if not ramdisk.token_matches(token, found.agent_token_hash if found else None) or found is None:
             # Ramdisks repeat their heartbeats, and anyone can send one.
@@ -53,13 +52,13 @@ class HeartbeatController(Resource):
             raise LookupFailed() from error
 
 
-def _find(ident: str) -> Node | None:
+def _find(request: Request, ident: str) -> Node | None:
     """Return the node with this UUID. Names are not accepted, because they can be guessed.
 
     :raises NoValidHost: 503, whatever the node
     """
-    with pecan.request.db.reader() as conn:
-        pecan.request.conductor_check.require(conn)
+    with request.db.reader() as conn:
+        request.conductor_check.require(conn)
         if not is_uuid(ident):
             return None
         try:

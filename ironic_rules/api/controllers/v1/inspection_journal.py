@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 from oslo_log import log
 
@@ -66,7 +65,7 @@ class EnrollController(Resource):
 
         with request.db.reader() as conn:
             found = inspection_journal.get(conn, ident)
-            values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
+            values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
         def create(conn: sa.Connection) -> dict[str, Any]:
             return node_access.show(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
@@ -113,7 +112,7 @@ class NodeJournalController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
         return _listed(request, query, {"node": row.uuid})
 
 
@@ -124,10 +123,10 @@ def _uuid(entry: str) -> str:
 
 
 def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
-    page = pagination.page(query)
+    page = pagination.page(request, query)
     fields = query.get("fields") or _FIELDS
     asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         entries = inspection_journal.list_entries(conn, asked, page)
     return pagination.collection(request, "inspection_journal", entries, page,
                                  lambda shown: [_view(request, entry, fields) for entry in shown])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
@@ -26,7 +24,7 @@ class BootModeController(Resource):
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_boot_mode", mode=body["target"])
+        hardware_request.change(request, node, "set_boot_mode", mode=body["target"])
         _locate_states(request, node)
 
 
@@ -41,9 +39,9 @@ class SecureBootController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_secure_boot", is_on=body["target"])
+        hardware_request.change(request, node, "set_secure_boot", is_on=body["target"])
         _locate_states(request, node)
 
 
 def _locate_states(request: Request, node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "states")))
+    request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states")))

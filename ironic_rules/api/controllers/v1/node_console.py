@@ -23,9 +23,9 @@ class ConsoleController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
         with request.db.reader() as conn:
-            enabled = node_access.find(conn, node).console_enabled
+            enabled = node_access.find(request, conn, node).console_enabled
         return {"console_enabled": enabled,
-                "console_info": hardware_request.read(node, "get_console") if enabled else None}
+                "console_info": hardware_request.read(request, node, "get_console") if enabled else None}
 
     @expose(policy=policies.SET_CONSOLE, body=schemas.CONSOLE, status=202)
     def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
@@ -34,5 +34,5 @@ class ConsoleController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_console", enabled=body["enabled"])
+        hardware_request.change(request, node, "set_console", enabled=body["enabled"])
         request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states", "console")))

@@ -43,7 +43,7 @@ class BIOSController(Resource):
         if query.get("detail"):
             fields = (*_SHORT, *_REGISTRY)
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             found = hardware_cache.list_settings(conn, row.id)
         return {"bios": [_setting(request, row.uuid, setting, fields) for setting in found]}
 
@@ -55,7 +55,7 @@ class BIOSController(Resource):
         """
         fields = (*_SHORT, *_REGISTRY) if request.version >= versions.BIOS_REGISTRY else _SHORT
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             try:
                 found = hardware_cache.get_setting(conn, row.id, setting)
             except BIOSSettingNotFound as error:
@@ -74,7 +74,7 @@ class FirmwareController(Resource):
         """
         fields = {*_fields(query, _COMPONENT, _COMPONENT), *_TIMES}
         with request.db.reader() as conn:
-            found = hardware_cache.list_components(conn, node_access.find(conn, node).id)
+            found = hardware_cache.list_components(conn, node_access.find(request, conn, node).id)
         return {"firmware": [{name: getattr(row, name) for name in _COMPONENT if name in fields} for row in found]}
 
 

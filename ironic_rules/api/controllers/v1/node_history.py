@@ -41,7 +41,7 @@ class HistoryController(Resource):
         :raises NodeNotFound, HistoryNotFound: 404
         """
         return node_records.one(
-            node, event, "history entry", history.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
+            request, node, event, "history entry", history.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
 def _view(request: Request, node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:

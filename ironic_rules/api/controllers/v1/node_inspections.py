@@ -38,8 +38,8 @@ class InspectionsController(Resource):
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
         return node_records.listed(
-            request, node, query, "inspections", inspections.list_for, lambda uuid, entry: _view(request, uuid, entry,
-                                                                                                 fields))
+            request, node, query, "inspections", inspections.list_for,
+            lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
     def get_one(self, request: Request, node: str, inspection: str) -> dict[str, Any]:
@@ -48,7 +48,8 @@ class InspectionsController(Resource):
         :raises NodeNotFound, InspectionNotFound: 404
         """
         return node_records.one(
-            node, inspection, "inspection", inspections.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
+            request, node, inspection, "inspection", inspections.get,
+            lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
 def _view(request: Request, node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:

@@ -43,10 +43,10 @@ class VersionsController(Resource):
 
         :raises NodeNotFound: 404;  MarkerNotFound: 404, there is no such version
         """
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         fields = query.get("fields") or _SHOWN
         with request.db.reader() as conn:
-            rows = inventory.versions(conn, node_access.find(conn, node).id, page)
+            rows = inventory.versions(conn, node_access.find(request, conn, node).id, page)
         return pagination.collection(
             request, "versions", rows, page, lambda shown: [_version(row, fields) for row in shown], marker="id")
 
@@ -66,7 +66,7 @@ class DiffController(Resource):
         :raises NodeNotFound, InventoryNotFound: 404
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             after = _wanted(conn, row, query.get("to"))
             before = _wanted(conn, row, query.get("from"), after)
         return {"from": _version(before, _SHOWN), "to": _version(after, _SHOWN),
@@ -94,7 +94,7 @@ class InventoryController(Resource):
         if wanted is not None and version is not None:
             raise InvalidParameterValue("status and version cannot be used in one request.")
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             if version is not None:
                 found: StoredInventory | None = _wanted(conn, row, version)
             else:

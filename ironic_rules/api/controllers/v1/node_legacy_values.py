@@ -32,9 +32,9 @@ class LegacyValuesController(Resource):
 
         :raises NodeNotFound: 404
         """
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             found = legacy_values.list_values(conn, row.id, page.limit, query.get("marker"))
         return pagination.collection(request, "legacy_values", found, page, lambda shown: list(map(_view, shown)),
                                      marker="id")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
@@ -24,7 +22,7 @@ class MaintenanceController(Resource):
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
+        _set(request, node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
 
     @expose(policy=policies.CLEAR_MAINTENANCE, status=202)
     def delete(self, request: Request, node: str) -> None:
@@ -32,8 +30,8 @@ class MaintenanceController(Resource):
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(node, {"maintenance": False, "maintenance_reason": None, "fault": None})
+        _set(request, node, {"maintenance": False, "maintenance_reason": None, "fault": None})
 
 
-def _set(node: str, values: dict[str, Any]) -> None:
-    pecan.request.db.write(lambda conn: nodes.update(conn, node_access.hold(conn, node).id, values))
+def _set(request: Request, node: str, values: dict[str, Any]) -> None:
+    request.db.write(lambda conn: nodes.update(conn, node_access.hold(request, conn, node).id, values))

@@ -26,7 +26,7 @@ class SupportedBootDevicesController(Resource):
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        return {"supported_boot_devices": hardware_request.read(node, "get_supported_boot_devices")}
+        return {"supported_boot_devices": hardware_request.read(request, node, "get_supported_boot_devices")}
 
 
 class BootDeviceController(Resource):
@@ -41,7 +41,7 @@ class BootDeviceController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(node, "get_boot_device")
+        found: dict[str, Any] = hardware_request.read(request, node, "get_boot_device")
         return found
 
     @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
@@ -52,7 +52,7 @@ class BootDeviceController(Resource):
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
         hardware_request.change(
-            node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
+            request, node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
 
 
 class InjectNMIController(Resource):
@@ -65,7 +65,7 @@ class InjectNMIController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
-        hardware_request.change(node, "inject_nmi")
+        hardware_request.change(request, node, "inject_nmi")
 
 
 class IndicatorsController(Resource):
@@ -78,7 +78,7 @@ class IndicatorsController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(node, "get_supported_indicators")
+        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(request, node, "get_supported_indicators")
         return {"indicators": [
             {"name": f"{name}@{component}", "component": component, **described,
              "links": links.resource(request.base, "nodes", node, "management", "indicators", f"{name}@{component}")}
@@ -88,7 +88,8 @@ class IndicatorsController(Resource):
     def get_one(self, request: Request, node: str, indicator: str) -> dict[str, Any]:
         """Read the state of an indicator: ``{"state": "ON"}``. Errors are those of the list."""
         name, component = _split(indicator)
-        return {"state": hardware_request.read(node, "get_indicator_state", component=component, indicator=name)}
+        return {"state": hardware_request.read(request, node, "get_indicator_state", component=component,
+                                               indicator=name)}
 
     @expose(since=versions.INDICATORS, policy=policies.SET_INDICATOR, body=schemas.INDICATOR, status=204)
     def put(self, request: Request, node: str, indicator: str, body: dict[str, Any]) -> None:
@@ -98,7 +99,8 @@ class IndicatorsController(Resource):
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
         name, component = _split(indicator)
-        hardware_request.change(node, "set_indicator_state", component=component, indicator=name, state=body["state"])
+        hardware_request.change(request, node, "set_indicator_state", component=component, indicator=name,
+                                state=body["state"])
 
 
 def _split(indicator: str) -> tuple[str, str]:

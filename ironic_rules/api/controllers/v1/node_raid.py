@@ -28,7 +28,7 @@ class RAIDController(Resource):
         :raises InvalidParameterValue: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
         try:
-            hardware_request.change(node, "set_target_raid_config", config=body)
+            hardware_request.change(request, node, "set_target_raid_config", config=body)
         except UnsupportedDriverExtension as error:
             # As in Ironic: clients take 404 for "this node has no RAID".
             raise NotFound(str(error)) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, versions
@@ -43,12 +42,12 @@ class ReapplyController(Resource):
         asked = body or {}
 
         def write(conn: sa.Connection) -> Row:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             if not asked.get("dry_run"):
                 reapplying.check(row, allow_deployed=asked.get("allow_deployed", False))
             if inventory.newest_report(conn, row.id) is None:
                 raise InventoryNotFound(node=row.uuid)
-            return _begin(conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
+            return _begin(request, conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
 
         return begun.answer(request, request.db.write(write))
 
@@ -65,21 +64,21 @@ class NodesReapplyController(Resource):
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
         asked = body or {}
-        wanted = node_access.filters(query)
+        wanted = node_access.filters(request, query)
 
         def write(conn: sa.Connection) -> Row:
             resolved = dict(wanted)
-            node_access.resolve(conn, resolved)
-            return _begin(conn, query, resolved, asked)
+            node_access.resolve(request, conn, resolved)
+            return _begin(request, conn, query, resolved, asked)
 
         return begun.answer(request, request.db.write(write))
 
 
-def _begin(conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:
+def _begin(request: Request, conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:
     """Store the operation.
 
     :param shown: the filters as they were requested
     """
     options = {name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}
     said = {"nodes": shown, **options}
-    return operations.create(conn, REAPPLY, said, pecan.request.context.user_id, nodes.uuids(wanted))
+    return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(wanted))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links, marks, masks, versions
 from ironic_rules.api.controllers.v1 import node_access, runbooks
 from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
@@ -47,19 +45,19 @@ class ProvisionController(Resource):
         """
         given = {name: value for name, value in body.items() if value is not None}
         asked = given.pop("target")
-        _require(asked, states.VERB_VERSIONS[asked])
+        _require(request, asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
         mark = marks.of_request(request, "provision", body)
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             if marks.was_accepted(conn, request, row.id, mark):
                 _locate_states(request, node)
                 return
-        given = runbooks.arguments(row, verb, given)
+        given = runbooks.arguments(request, row, verb, given)
         transitions.of_verb(row, verb, requested=asked)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
-            _require(asked, versions.INSPECT_ABORT)
-        _check_arguments(verb, given)
+            _require(request, asked, versions.INSPECT_ABORT)
+        _check_arguments(request, verb, given)
         request.context.mark = mark
         request.rpc.change_provision_state(
             request.context, row.uuid, verb, group=row.conductor_group, **given)
@@ -80,10 +78,10 @@ class PowerController(Resource):
         """
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
-            _require("timeout" if timeout is not None else target, versions.SOFT_POWER)
+            _require(request, "timeout" if timeout is not None else target, versions.SOFT_POWER)
         mark = marks.of_request(request, "power", body)
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             if marks.was_accepted(conn, request, row.id, mark):
                 _locate_states(request, node)
                 return
@@ -113,26 +111,26 @@ class StatesController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            return node_access.show_states(node_access.find(conn, node))
+            return node_access.show_states(request, node_access.find(request, conn, node))
 
 
-def _require(name: str, minor: int) -> None:
-    if pecan.request.version < minor:
+def _require(request: Request, name: str, minor: int) -> None:
+    if request.version < minor:
         raise versions.too_new(f'"{name}"', minor)
 
 
 def _locate_states(request: Request, node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "states")))
+    request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states")))
 
 
-def _check_arguments(verb: str, given: dict[str, Any]) -> None:
+def _check_arguments(request: Request, verb: str, given: dict[str, Any]) -> None:
     problems = []
     for name in given:
         targets, since = _ARGUMENTS[name]
-        _require(name, since)
+        _require(request, name, since)
         if verb not in targets:
             problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
-    disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
+    disallowed = frozenset(request.conf.api.disallow_deploy_steps)
     for name in ("deploy_steps", "clean_steps", "service_steps"):
         for index, step in enumerate(given.get(name, ())):
             if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
@@ -146,6 +144,6 @@ def _check_arguments(verb: str, given: dict[str, Any]) -> None:
     masks.refuse(given)
     if "configdrive" in given:
         if verb == "rebuild":
-            _require("configdrive", versions.REBUILD_CONFIGDRIVE)
+            _require(request, "configdrive", versions.REBUILD_CONFIGDRIVE)
         if isinstance(given["configdrive"], dict):
-            _require("configdrive", versions.CONFIGDRIVE_OBJECT)
+            _require(request, "configdrive", versions.CONFIGDRIVE_OBJECT)

@@ -31,7 +31,7 @@ class TraitOriginsController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             names = traits.list_for(conn, [row.id])[row.id]
             entries = inspections.list_for(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
         found = trait_origins.origins(entries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, versions
@@ -29,7 +28,7 @@ class TraitsController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             return {"traits": traits.list_for(conn, [row.id])[row.id]}
 
     @expose(since=versions.TRAITS, policy=policies.SET_TRAITS, body=RAW, status=204)
@@ -45,7 +44,7 @@ class TraitsController(Resource):
         names = sorted(set(schemas.TRAITS.load(body)["traits"]))
 
         def replace(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len(names))
             traits.set_all(conn, row.id, names)
 
@@ -59,12 +58,12 @@ class TraitsController(Resource):
                                                                    "followed by A-Z, 0-9 and _")])
 
         def add(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len({*traits.list_for(conn, [row.id])[row.id], trait}))
             traits.add(conn, row.id, trait)
 
-        pecan.request.db.write(add)
-        pecan.response.extra_headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
+        request.db.write(add)
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
 
     @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204, hidden=True)
     def delete(self, request: Request, node: str, trait: str | None = None) -> None:
@@ -73,7 +72,7 @@ class TraitsController(Resource):
         :raises NodeNotFound, TraitNotFound: 404;  NodeLocked: 409
         """
         def remove(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             if trait is None:
                 traits.remove_all(conn, row.id)
             else:

@@ -29,7 +29,7 @@ class MethodsController(Resource):
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(node, "vendor_methods")
+        found: dict[str, Any] = hardware_request.read(request, node, "vendor_methods")
         return found
 
 
@@ -46,37 +46,38 @@ class VendorPassthruController(Resource):
         :raises NodeNotFound: 404;  Invalid: 400, no such method, or wrong arguments;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
         """
-        return _call(node, "GET", method, query, body)
+        return _call(request, node, "GET", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def post(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
              body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "POST", method, query, body)
+        return _call(request, node, "POST", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def put(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
             body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "PUT", method, query, body)
+        return _call(request, node, "PUT", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def patch(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
               body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "PATCH", method, query, body)
+        return _call(request, node, "PATCH", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def delete(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
                body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "DELETE", method, query, body)
+        return _call(request, node, "DELETE", method, query, body)
 
 
-def _call(node: str, http_method: str, method: str, query: dict[str, Any], body: dict[str, Any] | None) -> bytes:
+def _call(request: Request, node: str, http_method: str, method: str, query: dict[str, Any],
+          body: dict[str, Any] | None) -> bytes:
     # Without a result, clients still read JSON.
     return orjson.dumps(hardware_request.change(
-        node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))
+        request, node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))
 
 
 def method_of(in_path: str, query: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ class VifsController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             attached = [place.internal_info[KEY] for _, place in _places(conn, row.id) if KEY in place.internal_info]
             return {"vifs": [{"id": vif} for vif in (*attached, *vifs.without_port(row))]}
 
@@ -51,7 +51,7 @@ class VifsController(Resource):
             raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
 
         def attach(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             without = vifs.without_port(row)
             if body["id"] in without:
                 raise VifConflict(vif=body["id"], node=row.uuid, reason="it is attached already")
@@ -72,7 +72,7 @@ class VifsController(Resource):
         :raises Invalid: 400, it is not attached (clients interpret exactly this status as "already detached")
         """
         def detach(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             for table, place in _places(conn, row.id):
                 if place.internal_info.get(KEY) == vif:
                     kept = {name: value for name, value in place.internal_info.items() if name != KEY}

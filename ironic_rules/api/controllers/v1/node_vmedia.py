@@ -33,7 +33,7 @@ class VmediaController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: list[dict[str, Any]] = hardware_request.read(node, "get_virtual_media")
+        found: list[dict[str, Any]] = hardware_request.read(request, node, "get_virtual_media")
         return found
 
     @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204, hidden=True)
@@ -50,7 +50,7 @@ class VmediaController(Resource):
             raise InvalidParameterValue(problems=[Problem(
                 "/image_download_source", "must be http: the BMC loads the image itself")])
         hardware_request.change(
-            node, "attach_virtual_media", device_type=body["device_type"], image_url=body["image_url"])
+            request, node, "attach_virtual_media", device_type=body["device_type"], image_url=body["image_url"])
 
     @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES, hidden=True,
             query=filters.Query(device_types=_types))
@@ -69,4 +69,4 @@ class VmediaController(Resource):
                 wanted = _types(body["device_types"])
             except ValueError as error:
                 raise InvalidParameterValue(problems=[Problem("/device_types", str(error))]) from error
-        hardware_request.change(node, "detach_virtual_media", device_types=list(wanted))
+        hardware_request.change(request, node, "detach_virtual_media", device_types=list(wanted))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
@@ -50,12 +48,12 @@ class NodeVolumeController(Resource):
 
         :raises NodeNotFound: 404
         """
-        uuid = _uuid(node)
+        uuid = _uuid(request, node)
         return {"links": links.resource(request.base, "nodes", uuid, "volume"),
                 **{name: links.resource(request.base, "nodes", uuid, "volume", name) for name in self.below}}
 
 
-def _uuid(node: str) -> str:
-    with pecan.request.db.reader() as conn:
-        uuid: str = node_access.find(conn, node).uuid
+def _uuid(request: Request, node: str) -> str:
+    with request.db.reader() as conn:
+        uuid: str = node_access.find(request, conn, node).uuid
     return uuid

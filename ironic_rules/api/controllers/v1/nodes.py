@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy
@@ -53,7 +52,7 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
+def _check_fields(request: Request, query: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the ``fields`` that a request names.
 
     :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
@@ -61,7 +60,7 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     fields: tuple[str, ...] | None = query.get("fields")
     if fields is None:
         return None
-    minor = pecan.request.version
+    minor = request.version
     if minor < versions.FIELDS:
         raise versions.too_new("fields", versions.FIELDS)
     filters.check_fields(fields, NODE.shown)
@@ -75,24 +74,24 @@ def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict
     :param query: as ``filters.Listing.of(NODE)`` has it
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
     """
-    minor = pecan.request.version
-    fields = _check_fields(query)
+    minor = request.version
+    fields = _check_fields(request, query)
     if "detail" in query and minor < versions.DETAIL:
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
     if fields is None and not detail:
         fields = views.default_fields(minor)
-    wanted = node_access.filters(query)
+    wanted = node_access.filters(request, query)
     versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
-    page = pagination.page(query)
-    with pecan.request.db.reader() as conn:
-        node_access.resolve(conn, wanted)
-        if node_access.is_as_stored(fields):
+    page = pagination.page(request, query)
+    with request.db.reader() as conn:
+        node_access.resolve(request, conn, wanted)
+        if node_access.is_as_stored(request, fields):
             with json_pages.making(conn):
-                made = nodes.list_json(conn, wanted, page, node_access.selected(fields))
+                made = nodes.list_json(conn, wanted, page, node_access.selected(request, fields))
                 if made is not None:
                     return pagination.json_collection(
                         request, "nodes", made, page, lambda shown: node_access.show_page(request, conn, shown, fields))
-        rows = nodes.list_nodes(conn, wanted, page, node_access.columns(fields), raw_json=True)
+        rows = nodes.list_nodes(conn, wanted, page, node_access.columns(request, fields), raw_json=True)
         return pagination.collection(request, "nodes", rows, page,
                                      lambda shown: node_access.show(request, conn, shown, fields))
 
@@ -127,7 +126,7 @@ class ValidateController(Resource):
         :raises NodeNotFound: 404;  RPCTimeout: 503
         """
         with request.db.reader() as conn:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
         result: dict[str, Any] = request.rpc.validate_interfaces(
             request.context, row.uuid, group=row.conductor_group)
         return result
@@ -166,9 +165,9 @@ class NodesController(Resource):
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
         """
-        fields = _check_fields(query)
+        fields = _check_fields(request, query)
         with request.db.reader() as conn:
-            return node_access.show(request, conn, [node_access.find(conn, node)], fields)[0]
+            return node_access.show(request, conn, [node_access.find(request, conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +181,6 @@ class NodesController(Resource):
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
         """
-        minor = request.version
         confinement = request.confinement
         owner = {}
         if confinement is not None:
@@ -191,7 +189,7 @@ class NodesController(Resource):
                 policy.authorize(request.conf, policies.DISABLE_CLEANING, request.context)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
+            row = nodes.create(conn, node_update.new_node(request, conn, {**body, **owner}))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
             return node_access.show(request, conn, [row], None)[0]
 
@@ -213,10 +211,10 @@ class NodesController(Resource):
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
             raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
-        update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
+        update = node_update.Update(request, patch.operations(body), reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:
-            row = node_access.hold(conn, node, update.policies)
+            row = node_access.hold(request, conn, node, update.policies)
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
@@ -233,7 +231,7 @@ class NodesController(Resource):
         :raises NodeNotRemovable, NodeHasChildren: 409, by its state or for its children, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             if row.instance_uuid is not None:
                 raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
             if row.protected:

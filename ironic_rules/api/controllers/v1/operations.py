@@ -39,8 +39,8 @@ class OperationNodesController(Resource):
 
         :raises OperationNotFound, MarkerNotFound: 404
         """
-        details = rule_details.are_shown(rule_policies.GET_DETAILS)
-        limit = pagination.page(query).limit
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
+        limit = pagination.page(request, query).limit
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             items = operations.list_items(
@@ -64,7 +64,7 @@ class OperationGroupsController(Resource):
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             found = operations.groups(conn, row.id, request.conf.api.max_limit)
-        details = rule_details.are_shown(rule_policies.GET_DETAILS)
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
         return {"groups": [views.group(one, details=details) for one in found]}
 
 
@@ -82,7 +82,7 @@ class OperationsController(Resource):
         """
         fields = query.get("fields") or (
             _LISTED if query.get("detail") else frozenset({*OPERATION.summary, "progress"}))
-        asked = pagination.page(query)
+        asked = pagination.page(request, query)
         with request.db.reader() as conn:
             rows = operations.list_operations(conn, asked)
             counts = operations.counts(conn, rows) if "progress" in fields else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, patch, port_addresses, schema, versions
@@ -75,9 +74,9 @@ class PortgroupsController(Resource):
 
         :raises PortgroupNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT_GROUP)
+        fields = port_lists.check_fields(request, query, PORT_GROUP)
         with request.db.reader() as conn:
-            return _show(request, _find(conn, portgroup), fields)
+            return _show(request, _find(request, conn, portgroup), fields)
 
     @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -89,12 +88,12 @@ class PortgroupsController(Resource):
         values = {name: value for name, value in body.items() if value is not None}
         versions.refuse_fields(PORT_GROUP, values, request.version)
         masks.refuse(values)
-        port_addresses.check(values)
+        port_addresses.check(request, values)
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> PortGroup:
             with node_access.named_by("/node_uuid"):
-                node = node_access.hold(conn, node_uuid)
+                node = node_access.hold(request, conn, node_uuid)
             return portgroups.create(conn, {**values, "node_id": node.id})
 
         row = request.db.write(create)
@@ -110,11 +109,11 @@ class PortgroupsController(Resource):
         """
         operations = patch.operations(body)
         versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, request.version)
-        node_id = _node_id(portgroup)
+        node_id = _node_id(request, portgroup)
 
         def change(conn: sa.Connection) -> PortGroup:
-            row, node = _hold(conn, portgroup, node_id)
-            changes = _changes(conn, row, operations)
+            row, node = _hold(request, conn, portgroup, node_id)
+            changes = _changes(request, conn, row, operations)
             if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
                 raise Conflict(f"Cannot update port group {row.uuid}: node {node.uuid} must be in one of the states "
                                f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
@@ -131,10 +130,10 @@ class PortgroupsController(Resource):
         :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400
         :raises NodeLocked: 409;  Conflict: 409, a VIF is attached to it
         """
-        node_id = _node_id(portgroup)
+        node_id = _node_id(request, portgroup)
 
         def destroy(conn: sa.Connection) -> None:
-            row, node = _hold(conn, portgroup, node_id)
+            row, node = _hold(request, conn, portgroup, node_id)
             if vifs.KEY in row.internal_info and not node.maintenance:
                 raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
             portgroups.destroy(conn, row.id)
@@ -142,35 +141,36 @@ class PortgroupsController(Resource):
         request.db.write(destroy)
 
 
-def _find(conn: sa.Connection, ident: str) -> PortGroup:
+def _find(request: Request, conn: sa.Connection, ident: str) -> PortGroup:
     row = portgroups.get(conn, node_access.check_ident(ident, "port group"))
-    node_access.check_access(conn, row.node_id, PortgroupNotFound(portgroup=ident))
+    node_access.check_access(request, conn, row.node_id, PortgroupNotFound(portgroup=ident))
     return row
 
 
-def _node_id(ident: str) -> int:
-    with pecan.request.db.reader() as conn:
-        node_id: int = _find(conn, ident).node_id
+def _node_id(request: Request, ident: str) -> int:
+    with request.db.reader() as conn:
+        node_id: int = _find(request, conn, ident).node_id
     return node_id
 
 
-def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
+def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
     """Return the port group and its node ``node_id``, and lock both until the transaction ends."""
-    node = node_access.hold_by_id(conn, node_id)
-    return _find(conn, ident), node
+    node = node_access.hold_by_id(request, conn, node_id)
+    return _find(request, conn, ident), node
 
 
-def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operation]) -> dict[str, Any]:
+def _changes(request: Request, conn: sa.Connection, row: PortGroup,
+             operations: list[patch.Operation]) -> dict[str, Any]:
     document = {name: getattr(row, name) for name in schemas.FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     masks.refuse(result, document)
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
-    port_addresses.check(values)
+    port_addresses.check(request, values)
     defaults = PORT_GROUP.defaults()
     values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
     if "node_uuid" in values:
         with node_access.named_by("/node_uuid"):
-            new_node = node_access.find(conn, values.pop("node_uuid"))
+            new_node = node_access.find(request, conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
             raise Conflict(f"Port group {row.uuid} cannot be moved to another node.")
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
@@ -189,4 +189,4 @@ def _check_members(conn: sa.Connection, row: PortGroup) -> None:
 
 
 def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], request.base)[0]
+    return views.view(request.version, fields).render([row], request.base)[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, patch, versions
@@ -88,9 +87,9 @@ class PortsController(Resource):
 
         :raises PortNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT)
+        fields = port_lists.check_fields(request, query, PORT)
         with request.db.reader() as conn:
-            return _show(request, port_update.find(conn, port), fields)
+            return _show(request, port_update.find(request, conn, port), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +100,7 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
-            return ports.create(conn, port_update.new_port(conn, body, request.version))
+            return ports.create(conn, port_update.new_port(request, conn, body))
 
         row = request.db.write(create)
         # Whether the address is allowed depends on its node and on the filters' settings: they decide.
@@ -117,11 +116,11 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
-        update = port_update.Update(operations, request.version)
-        node_id = _node_id(port)
+        update = port_update.Update(request, operations)
+        node_id = _node_id(request, port)
 
         def change(conn: sa.Connection) -> Port:
-            row, node = port_update.hold(conn, port, node_id)
+            row, node = port_update.hold(request, conn, port, node_id)
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
 
@@ -136,10 +135,10 @@ class PortsController(Resource):
 
         :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
         """
-        node_id = _node_id(port)
+        node_id = _node_id(request, port)
 
         def destroy(conn: sa.Connection) -> None:
-            row, node = port_update.hold(conn, port, node_id)
+            row, node = port_update.hold(request, conn, port, node_id)
             if not node.maintenance:
                 _check_unused(conn, row)
             ports.destroy(conn, row.id)
@@ -156,11 +155,11 @@ def _check_unused(conn: sa.Connection, row: Port) -> None:
                        "cannot be deleted.")
 
 
-def _node_id(port: str) -> int:
-    with pecan.request.db.reader() as conn:
-        node_id: int = port_update.find(conn, port).node_id
+def _node_id(request: Request, port: str) -> int:
+    with request.db.reader() as conn:
+        node_id: int = port_update.find(request, conn, port).node_id
     return node_id
 
 
 def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], request.base)[0]
+    return views.view(request.version, fields).render([row], request.base)[0]

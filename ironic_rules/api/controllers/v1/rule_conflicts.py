@@ -40,9 +40,9 @@ class RuleConflictsController(Resource):
         rules, ``rules`` has the UUIDs of the first ten. A disabled rule has no conflicts. Both are null for a sensitive
         rule, which is in no other rule's conflicts either.
         """
-        asked = pagination.page(query)
+        asked = pagination.page(request, query)
         with request.db.reader() as conn:
-            rules = rule_list.page(conn, _ALL, {}, _NEEDED)
+            rules = rule_list.page(request, conn, _ALL, {}, _NEEDED)
         start = 0
         if asked.marker is not None:
             start = next((place for place, rule in enumerate(rules, 1) if rule.uuid == asked.marker), 0)

@@ -37,7 +37,7 @@ class RollbackController(Resource):
         for name in (policies.CREATE, policies.DELETE):
             policy.authorize(request.conf, name, request.context)
         dry_run = (body or {}).get("dry_run", False)
-        made = rule_set.rollback(_number(revision), conditions, dry_run=dry_run)
+        made = rule_set.rollback(request, _number(revision), conditions, dry_run=dry_run)
         request.reply.headers.append(("ETag", rule_set.tag(made.revision)))
         return views.result(made, None, dry_run=dry_run)
 
@@ -53,7 +53,7 @@ class RuleRevisionsController(Resource):
 
         ``marker`` is the number of a revision.
         """
-        asked = pagination.page({"sort_dir": "desc", **query})
+        asked = pagination.page(request, {"sort_dir": "desc", **query})
         with request.db.reader() as conn:
             rows = rule_revisions.list_revisions(
                 conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
@@ -74,7 +74,7 @@ class RuleRevisionsController(Resource):
             found = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
         return views.revision(request.base, row, found, request.rule_problems.invalid(found),
-                              details=rule_details.are_shown(policies.GET_DETAILS))
+                              details=rule_details.are_shown(request, policies.GET_DETAILS))
 
 
 def _number(revision: str) -> int:

@@ -36,7 +36,7 @@ class RulesStatisticsController(Resource):
         ``never_matched_since`` is a time, e.g. ``2026-03-01T00:00:00Z``: rules that have not matched then or later.
         """
         since = query.get("never_matched_since")
-        asked = pagination.page(query)
+        asked = pagination.page(request, query)
         with request.db.reader() as conn:
             rows = [*rule_statistics.of_stored(conn), *views.of_built_in(
                 request.rules.built_in, rule_statistics.of_built_in(conn))]
@@ -59,7 +59,7 @@ class RuleStatisticsController(Resource):
         if not is_uuid(uuid):
             raise Invalid("A rule is identified by its UUID.")
         ident = uuid.lower()
-        built_in = built_in_rules.find(ident)
+        built_in = built_in_rules.find(request, ident)
         with request.db.reader() as conn:
             if built_in is not None:
                 found = views.of_built_in([built_in], rule_statistics.of_built_in(conn))

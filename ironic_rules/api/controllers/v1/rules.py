@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
@@ -45,15 +44,15 @@ class RulesController(Resource):
 
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """
-        fields = rule_details.fields(query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
+        fields = rule_details.fields(request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
                                      detail=query.get("detail", False))
-        asked = pagination.page(query)
+        asked = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
             rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
         return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: views.rules(
-            request.base, shown, fields, masked=_is_masked()))
+            request.base, shown, fields, masked=_is_masked(request)))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: dict[str, Any],
@@ -69,7 +68,7 @@ class RulesController(Resource):
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
         fields = rule_details.fields(
-            query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
+            request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
@@ -78,7 +77,7 @@ class RulesController(Resource):
         if conditions.has(tag):
             request.reply.status = 304
             return None
-        return views.rule(request.base, found, fields, masked=_is_masked())
+        return views.rule(request.base, found, fields, masked=_is_masked(request))
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
     def post(self, request: Request, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +95,7 @@ class RulesController(Resource):
             settings = request.rules.legacy
             request.reply.status = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
-        values = _checked(body)
+        values = _checked(request, body)
         stored = request.db.write(lambda conn: legacy_rules.create(conn, values))
         minor = request.environ.get("ironic_rules.inspector_version")
         if minor is not None and minor < inspector_clients.CREATED:
@@ -116,7 +115,7 @@ class RulesController(Resource):
         :raises LegacyRuleChanged: 409, another request changed it meanwhile
         """
         ident = _uuid(uuid)
-        values = _checked({"uuid": ident, **body})
+        values = _checked(request, {"uuid": ident, **body})
         if values.pop("uuid") != ident:
             raise InvalidRule(problems=[Problem("/uuid", "is not that of the URL")])
 
@@ -152,7 +151,7 @@ class RulesController(Resource):
             conditions.check(_set_tag(legacy_rules.lock(conn)))
             deleted = sorted(legacy_rules.uuids(conn)) if cleanup else []
             legacy_rules.destroy_all(conn, forget=not cleanup)
-            return _begin_cleanup(conn, deleted, legacy_values.nodes_of()) if cleanup else None
+            return _begin_cleanup(request, conn, deleted, legacy_values.nodes_of()) if cleanup else None
 
         return _answer(request, request.db.write(write))
 
@@ -175,16 +174,16 @@ class RulesController(Resource):
             conditions.check(_tag(old))
             legacy_rules.destroy(
                 conn, ident, revision=old.revision if conditions.given else None, forget=not cleanup)
-            return _begin_cleanup(conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
+            return _begin_cleanup(request, conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
 
         with conditions.guard(LegacyRuleChanged):
             return _answer(request, request.db.write(write))
 
 
-def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
+def _begin_cleanup(request: Request, conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
     """Store the operation that takes back what deleted rules have written."""
     return operations.create(
-        conn, legacy_values.CLEANUP, {"rules": deleted}, pecan.request.context.user_id, nodes)
+        conn, legacy_values.CLEANUP, {"rules": deleted}, request.context.user_id, nodes)
 
 
 def _answer(request: Request, operation: Row | None) -> dict[str, Any] | None:
@@ -192,16 +191,16 @@ def _answer(request: Request, operation: Row | None) -> dict[str, Any] | None:
     return None if operation is None else begun.answer(request, operation)
 
 
-def _is_masked() -> bool:
-    return not policy.allows(pecan.request.conf, policies.UPDATE, pecan.request.context)
+def _is_masked(request: Request) -> bool:
+    return not policy.allows(request.conf, policies.UPDATE, request.context)
 
 
-def _checked(body: dict[str, Any]) -> JSONObject:
+def _checked(request: Request, body: dict[str, Any]) -> JSONObject:
     """Return the columns of a rule as a user writes it.
 
     :raises InvalidRule: 400, with every problem
     """
-    settings = pecan.request.rules.legacy
+    settings = request.rules.legacy
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
@@ -209,7 +208,7 @@ def _checked(body: dict[str, Any]) -> JSONObject:
 
 
 def _written(request: Request, stored: LegacyRule) -> JSONObject:
-    pecan.response.extra_headers += [("Location", links.url(request.base, views.COLLECTION, stored.uuid)),
+    request.reply.headers += [("Location", links.url(request.base, views.COLLECTION, stored.uuid)),
                                      ("ETag", _tag(stored))]
     return views.rule(request.base, stored)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
@@ -22,7 +21,7 @@ class Served:
 
     def __init__(self, path: str, table: Fields, rows: Collection, *, sub_resources: Sequence[str] = (),
                  summary: bool = True, detail_since: int = versions.DETAIL,
-                 check_access: Callable[[sa.Connection, Any, str], None] | None = None) -> None:
+                 check_access: Callable[[Request, sa.Connection, Any, str], None] | None = None) -> None:
         """Describe the collection.
 
         :param path: below ``/v1/``; its last part is the key of the list in replies
@@ -45,14 +44,15 @@ class Served:
         :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
         :raises Invalid: 400;  NotAcceptable: 406;  MarkerNotFound: 404
         """
-        minor = pecan.request.version
-        fields = port_lists.shown_fields(query, detail, port_lists.check_fields(query, self.table), self._default,
+        minor = request.version
+        fields = port_lists.shown_fields(request, query, detail, port_lists.check_fields(request, query, self.table),
+                                         self._default,
                                          self._detail_since)
         versions.refuse_filters(self.table, query, minor)
         versions.refuse_fields(self.table, [query.get("sort_key", "id")], minor)
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         columns = self._views.view(minor, fields).columns
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rows = self.rows.list_rows(conn, wanted, page, columns, raw_json=True)
         return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
                                      lambda shown: self._views.render(shown, minor, fields, request.base))
@@ -62,11 +62,11 @@ class Served:
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
         """
-        fields = port_lists.check_fields(query, self.table)
-        with pecan.request.db.reader() as conn:
-            return self.show(request, self.find(conn, ident), fields)
+        fields = port_lists.check_fields(request, query, self.table)
+        with request.db.reader() as conn:
+            return self.show(request, self.find(request, conn, ident), fields)
 
-    def find(self, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
+    def find(self, request: Request, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
         """Return the row that a URL names.
 
         :param for_update: lock the row until the transaction ends
@@ -74,35 +74,35 @@ class Served:
         """
         row = self.rows.get(conn, ident, for_update=for_update)
         if self._check_access is not None:
-            self._check_access(conn, row, ident)
+            self._check_access(request, conn, row, ident)
         return row
 
     def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
         """Return a row as JSON."""
-        return self._views.render([row], pecan.request.version, fields, request.base)[0]
+        return self._views.render([row], request.version, fields, request.base)[0]
 
     def show_new(self, request: Request, row: Any) -> dict[str, Any]:
         """Return a row that was just created as JSON, and set the header ``Location``."""
-        pecan.response.extra_headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
+        request.reply.headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
         return self.show(request, row)
 
-    def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def given(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a resource that a POST creates: null means the default.
 
         :raises NotAcceptable: 406, a field that the version does not support;  Invalid: 400, a hidden secret
         """
         values = {name: value for name, value in body.items() if value is not None}
-        versions.refuse_fields(self.table, values, pecan.request.version)
+        versions.refuse_fields(self.table, values, request.version)
         masks.refuse(values)
         return values
 
-    def operations(self, body: list[dict[str, Any]]) -> list[patch.Operation]:
+    def operations(self, request: Request, body: list[dict[str, Any]]) -> list[patch.Operation]:
         """Return the operations of a PATCH.
 
         :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
         """
         operations = patch.operations(body)
-        versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, pecan.request.version)
+        versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, request.version)
         secret = self.table.secret
         problems = [
             Problem(f"/{index}/op", f"{operation.op} cannot read fields that may hold secrets")

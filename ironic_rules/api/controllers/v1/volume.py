@@ -59,7 +59,7 @@ class TargetsController(Resource):
         :raises VolumeTargetNotFound: 404;  NodeLocked: 409
         :raises InvalidState: 400, the node is in use and not powered off
         """
-        TARGETS.delete(target)
+        TARGETS.delete(request, target)
 
 
 class ConnectorsController(Resource):
@@ -107,7 +107,7 @@ class ConnectorsController(Resource):
         :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
         :raises InvalidState: 400, the node is in use and not powered off
         """
-        CONNECTORS.delete(connector)
+        CONNECTORS.delete(request, connector)
 
 
 class VolumeController(Resource):
@@ -118,7 +118,7 @@ class VolumeController(Resource):
     @expose(since=versions.VOLUME, policy=policies.LIST)
     def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the two collections."""
-        node_access.confine({})  # The links are the same for everybody.
+        node_access.confine(request, {})  # The links are the same for everybody.
         return {"links": links.resource(request.base, "volume", ""),
                 "targets": links.resource(request.base, "volume", "targets"),
                 "connectors": links.resource(request.base, "volume", "connectors")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
@@ -43,24 +42,24 @@ class VolumeRows:
         :raises NodeNotFound: 404
         """
         wanted = pagination.filters(query)
-        node_access.confine(wanted)
+        node_access.confine(request, wanted)
         ident = node or wanted.pop("node", None)
         if ident is not None:
-            with pecan.request.db.reader() as conn:
-                wanted["node_id"] = node_access.find(conn, ident).id
+            with request.db.reader() as conn:
+                wanted["node_id"] = node_access.find(request, conn, ident).id
         return self.served.list_page(request, query, wanted)
 
     def create(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Store a new one and return it."""
-        values = self.served.given(body)
+        values = self.served.given(request, body)
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> Any:
             with node_access.named_by("/node_uuid"):
-                node = node_access.hold(conn, node_uuid)
+                node = node_access.hold(request, conn, node_uuid)
             return self.served.rows.create(conn, {**values, "node_id": node.id})
 
-        return self.served.show_new(request, pecan.request.db.write(create))
+        return self.served.show_new(request, request.db.write(create))
 
     def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one."""
@@ -68,38 +67,38 @@ class VolumeRows:
 
     def patch(self, request: Request, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change one, and return it. Both nodes must be powered off if it moves to another one."""
-        operations = self.served.operations(body)
-        node_id = self._node_id(uuid)
+        operations = self.served.operations(request, body)
+        node_id = self._node_id(request, uuid)
 
         def change(conn: sa.Connection) -> Any:
-            node = node_access.hold_by_id(conn, node_id)
+            node = node_access.hold_by_id(request, conn, node_id)
             row = self.served.rows.get(conn, uuid)
             changes = self.served.changes(row, operations, self._patched)
             self._check_power(node, "update")
             if "node_uuid" in changes:
                 with node_access.named_by("/node_uuid"):
-                    new_node = node_access.hold(conn, changes.pop("node_uuid"))
+                    new_node = node_access.hold(request, conn, changes.pop("node_uuid"))
                 self._check_power(new_node, "update")
                 changes["node_id"] = new_node.id
             return self.served.update(conn, row, changes)
 
-        return self.served.show(request, pecan.request.db.write(change))
+        return self.served.show(request, request.db.write(change))
 
-    def delete(self, uuid: str) -> None:
+    def delete(self, request: Request, uuid: str) -> None:
         """Delete one."""
-        node_id = self._node_id(uuid)
+        node_id = self._node_id(request, uuid)
 
         def destroy(conn: sa.Connection) -> None:
-            node = node_access.hold_by_id(conn, node_id)
+            node = node_access.hold_by_id(request, conn, node_id)
             if node.provision_state not in _UNUSED:
                 self._check_power(node, "deletion")
             self.served.rows.destroy(conn, self.served.rows.get(conn, uuid).id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
 
-    def _node_id(self, uuid: str) -> int:
-        with pecan.request.db.reader() as conn:
-            node_id: int = self.served.find(conn, self._checked(uuid)).node_id
+    def _node_id(self, request: Request, uuid: str) -> int:
+        with request.db.reader() as conn:
+            node_id: int = self.served.find(request, conn, self._checked(uuid)).node_id
         return node_id
 
     def _checked(self, uuid: str) -> str:
@@ -120,11 +119,11 @@ class VolumeRows:
 CONNECTORS = VolumeRows(
     "volume connector",
     Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME,
-           check_access=lambda conn, row, ident: node_access.check_access(
-               conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
+           check_access=lambda request, conn, row, ident: node_access.check_access(
+               request, conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
     schemas.PATCHED_CONNECTOR)
 TARGETS = VolumeRows(
     "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME,
-                             check_access=lambda conn, row, ident: node_access.check_access(
-                                 conn, row.node_id, VolumeTargetNotFound(target=ident))),
+                             check_access=lambda request, conn, row, ident: node_access.check_access(
+                                 request, conn, row.node_id, VolumeTargetNotFound(target=ident))),
     schemas.PATCHED_TARGET)
