@@ -1,15 +1,13 @@
-"""The WSGI application: pecan, the order of the middleware, and a cache for pecan's ``getargspec``."""
+"""The WSGI application: pecan, and the order of the middleware."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import webob
 from oslo_config import cfg
-from pecan import core, decorators, rest, routing
-from pecan import util as pecan_util
+from pecan import core, decorators
 from webob.multidict import MultiDict
 
 from ironic_rules.api import auth, faults, hooks
@@ -126,11 +124,14 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
     def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
         return self.serve, ()
 
+    def invoke_controller(self, controller: Callable[..., Any], args: Any, kwargs: Any, state: Any) -> None:
+        """Call :meth:`serve`, without a look at its parameters, which would take pecan longer than all else."""
+        controller(*args)
+
     @decorators.expose(content_type="application/json")
-    def serve(self, request: PecanRequest, response: PecanResponse) -> PecanResponse:
+    def serve(self, request: PecanRequest, response: PecanResponse) -> None:
         """Reply to a request by the method that was found for it: the one place where pecan's request is known."""
         response.set(*_reply(request.typed))
-        return response
 
     def _handle_empty_response_body(self, state: Any) -> None:
         """Do nothing: the status is the one that the route declares, whatever the body."""
@@ -145,26 +146,3 @@ def _reply(request: Request) -> Sent:
     # Clients show the description; without one, the whole reply.
     text = "This resource does not have the method." if allow else "There is no such resource."
     return faults.from_status(405 if allow else 404, text, allow=allow)
-
-
-def memoize_getargspec() -> None:
-    """Make pecan compute the argument list of each function only once.
-
-    pecan inspects controllers several times per request, which takes most of the time of a short one
-    (https://github.com/pecan/pecan, ``pecan.util.getargspec``). Methods are keyed by their function: bound methods are
-    new objects every time.
-    """
-    if hasattr(pecan_util.getargspec, "original"):
-        return
-    original = pecan_util.getargspec
-    cached = functools.cache(original)
-
-    def getargspec(method: Any) -> Any:
-        return cached(getattr(method, "__func__", method))
-
-    getargspec.original = original  # type: ignore[attr-defined]
-    for module in (pecan_util, core, rest, routing, decorators):
-        module.getargspec = getargspec
-
-
-memoize_getargspec()

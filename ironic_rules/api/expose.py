@@ -164,7 +164,7 @@ def _check(route: Route, request: Request) -> None:
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None and not route.policy_first:
         request.confinement = confinement.of_request(request.conf, route.policy, request.context)
-    if not route.conditional and request.method not in _READING:
+    if request.method not in _READING and not route.conditional:
         etags.refuse(request.environ)
 
 

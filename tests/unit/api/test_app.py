@@ -1,13 +1,8 @@
-"""pecan's argspec memo, routing, and what the request object hides from pecan."""
+"""Routing, and what the request object hides from pecan."""
 
 from __future__ import annotations
 
-import inspect
-
-import pecan.compat
 import pytest
-from pecan import core, decorators, rest, routing
-from pecan import util as pecan_util
 
 from ironic_rules.api import app, resource
 from ironic_rules.api.controllers.root import RootController
@@ -38,36 +33,6 @@ class Parents(Resource):
 
 class Root(Resource):
     below = {"parents": Parents()}
-
-
-def test_upstream_still_computes_the_argument_list_every_time():
-    """When this fails, pecan has its own cache: remove memoize_getargspec and its call."""
-    original = pecan_util.getargspec.original
-
-    assert not hasattr(original, "cache_info")
-    assert "cache" not in inspect.getsource(original)
-    assert "cache" not in inspect.getsource(pecan.compat)
-
-
-@pytest.mark.parametrize("module", [pecan_util, core, rest, routing, decorators])
-def test_the_memo_is_what_pecan_calls(module):
-    assert module.getargspec is pecan_util.getargspec
-    assert hasattr(module.getargspec, "original")
-
-
-def test_the_memo_knows_a_method_by_its_function():
-    first, second = Items(), Items()
-
-    assert pecan_util.getargspec(first.get_one) is pecan_util.getargspec(second.get_one)
-    assert pecan_util.getargspec(first.get_one) == pecan_util.getargspec.original(first.get_one)
-
-
-def test_installing_the_memo_twice_changes_nothing():
-    before = pecan_util.getargspec
-
-    app.memoize_getargspec()
-
-    assert pecan_util.getargspec is before
 
 
 @pytest.mark.parametrize(("method", "path", "name", "arguments"), [
