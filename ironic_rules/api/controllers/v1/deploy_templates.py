@@ -122,7 +122,7 @@ class DeployTemplatesController(Resource):
             values = _patched(old, operations)
             # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
             steps = _checked(request, values.pop("steps"), _known(request, conn) if writes_steps else ())
-            changes = {name: value for name, value in values.items() if node_access.differs(getattr(old, name), value)}
+            changes = {name: value for name, value in values.items() if patch.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
             return deploy_templates.update(conn, old, changes, steps if writes_steps else None)
@@ -187,7 +187,7 @@ def _checked(request: Request, steps: list[dict[str, Any]], more: tuple[checks.S
 def _are_written(old: Sequence[Step], new: Sequence[Step]) -> bool:
     """Return whether steps differ from the stored ones. Those with secrets always do: guesses must not be confirmed."""
     steps = [step.to_wire() for step in new]
-    return node_access.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
+    return patch.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
 
 
 def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:

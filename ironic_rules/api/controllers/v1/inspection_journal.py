@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
@@ -68,7 +68,7 @@ class EnrollController(Resource):
             values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            return node_access.show(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
+            return node_replies.show_nodes(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
 
         created = request.db.write(create)
         LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)

@@ -1,33 +1,22 @@
-"""Shared code of the controllers of nodes, ports and port groups: finding, locking and showing nodes."""
+"""Which nodes a request may use: found by the ident of a URL or by filters, and locked."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import policy
 from ironic_rules.api import pagination, versions
 from ironic_rules.api.confinement import target
+from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.request import Request
-from ironic_rules.api.views import nodes as views
-from ironic_rules.db import chassis, conductors, nodes, traits
-from ironic_rules.db.json_pages import JsonPage, Selected
-from ironic_rules.exceptions import (
-    Invalid,
-    InvalidParameterValue,
-    NodeLocked,
-    NodeNotFound,
-    NotFound,
-    NoValidHost,
-    Problem,
-)
-from ironic_rules.hardware import selection
+from ironic_rules.db import chassis, nodes
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
 from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
@@ -115,7 +104,7 @@ def resolve(request: Request, conn: sa.Connection, wanted: dict[str, Any]) -> No
     if "chassis_uuid" in wanted:
         wanted["chassis_uuid"] = chassis.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
     if "conductor" in wanted:
-        wanted["conductor"] = wanted["conductor"], turns_of(request, conn, wanted["conductor"])
+        wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
     if "failure" in wanted:
         wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
 
@@ -155,86 +144,3 @@ def _unlocked(node: Node) -> Node:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
     return node
-
-
-def differs(old: Any, new: Any) -> bool:
-    """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
-    if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
-        return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
-    return bool(old != new)
-
-
-def hosts_by_group(request: Request, conn: sa.Connection) -> dict[str, list[str]]:
-    """Return the host names of the live conductors by their group."""
-    groups: dict[str, list[str]] = {}
-    for row in conductors.living_hosts(conn, request.conf.conductor.heartbeat_timeout):
-        groups.setdefault(row.conductor_group, []).append(row.hostname)
-    return groups
-
-
-def turns_of(request: Request, conn: sa.Connection, host: str) -> dict[str, tuple[int, int]]:
-    """Return, by group, the position of a live conductor among those of the group, and their number.
-
-    A node that is not locked shows the conductor whose position is the node's id modulo their number.
-    """
-    return {group: (hosts.index(host), len(hosts)) for group,
-            hosts in hosts_by_group(request, conn).items() if host in hosts}
-
-
-def choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
-                      requested: dict[str, Any]) -> dict[str, str]:
-    """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
-
-    :raises NoValidHost: 503, no conductor is alive
-    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
-    """
-    offered = request.offered_steps.interfaces(conn)
-    if not offered:
-        raise NoValidHost
-    return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)
-
-
-def show(request: Request, conn: sa.Connection, rows: Sequence[Any],
-         fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
-    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
-    view = views.view(request.version, fields)
-    shown = view.render(
-        rows, request.base,
-        traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
-        hosts_by_group(request, conn) if view.conductor else {})
-    if (confinement := request.confinement) is not None:
-        for row, node in zip(rows, shown, strict=True):
-            confinement.hide(row, node)
-    return shown
-
-
-def show_page(request: Request, conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Yield what :func:`show` returns, for callers who are not confined, as JSON with commas between the nodes."""
-    view = views.view(request.version, fields)
-    return view.pieces(
-        page, request.base, traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
-        hosts_by_group(request, conn) if view.conductor else {})
-
-
-def show_states(request: Request, row: Node) -> dict[str, Any]:
-    """Return the states of a node as JSON."""
-    shown = views.states(row, request.version)
-    if request.confinement is not None:
-        request.confinement.hide(row, shown)
-    return shown
-
-
-def is_as_stored(request: Request, fields: tuple[str, ...] | None) -> bool:
-    """Return whether :func:`show` shows every node's columns as they are stored, but for secrets."""
-    return request.confinement is None and views.view(request.version, fields).as_stored
-
-
-def selected(request: Request, fields: tuple[str, ...] | None) -> Selected:
-    """Return what a page needs for :func:`show_page`."""
-    return views.view(request.version, fields).selected
-
-
-def columns(request: Request, fields: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the columns of the rows that :func:`show` needs."""
-    found: tuple[str, ...] = views.view(request.version, fields).columns
-    return found if request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee", "fault")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.api import links, marks, masks, versions
-from ironic_rules.api.controllers.v1 import node_access, runbooks
+from ironic_rules.api.controllers.v1 import node_access, node_replies, runbooks
 from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
 from ironic_rules.api.controllers.v1.node_console import ConsoleController
 from ironic_rules.api.controllers.v1.node_raid import RAIDController
@@ -111,7 +111,7 @@ class StatesController(Resource):
         :raises NodeNotFound: 404
         """
         with request.db.reader() as conn:
-            return node_access.show_states(request, node_access.find(request, conn, node))
+            return node_replies.show_states(request, node_access.find(request, conn, node))
 
 
 def _require(request: Request, name: str, minor: int) -> None:

@@ -14,7 +14,8 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import chassis, nodes
-from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, Problem
+from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
+from ironic_rules.hardware import selection
 from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
@@ -53,8 +54,7 @@ def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dic
     _resolve(request, conn, values, values.get("owner"))
     for name in INTERFACE_FIELDS:
         values.setdefault(name, None)
-    values.update(node_access.choose_interfaces(request, conn, values.get("conductor_group", ""), values["driver"],
-                                                values))
+    values.update(_choose_interfaces(request, conn, values.get("conductor_group", ""), values["driver"], values))
     values["provision_state"] = versions.initial_state(request.version)
     return values
 
@@ -99,7 +99,7 @@ class Update:
         _resolve(self._request, conn, values, values.get("owner", row.owner))
         if values.get("parent_node"):
             _check_parent(conn, row, values["parent_node"])
-        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        changes = {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
         _check_changes(row, changes)
         if changes.get("chassis_uuid", "") is None and self._request.version < versions.UNSET_CHASSIS:
             raise versions.too_new("Removing chassis_uuid", versions.UNSET_CHASSIS)
@@ -124,7 +124,7 @@ class Update:
         reset = self._reset and "driver" in changes
         requested = {name: changes.get(name) if reset or name in changes else getattr(row, name)
                      for name in INTERFACE_FIELDS}
-        chosen = node_access.choose_interfaces(
+        chosen = _choose_interfaces(
             self._request, conn, changes.get("conductor_group", row.conductor_group),
             changes.get("driver", row.driver), requested)
         return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
@@ -251,3 +251,16 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
                 raise Invalid(problems=[Problem(f"/{reason}", f"can only be set when {flag} is true")])
             if getattr(row, reason) is not None:
                 changes[reason] = None
+
+
+def _choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
+                       requested: dict[str, Any]) -> dict[str, str]:
+    """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
+
+    :raises NoValidHost: 503, no conductor is alive
+    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
+    """
+    offered = request.offered_steps.interfaces(conn)
+    if not offered:
+        raise NoValidHost
+    return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)

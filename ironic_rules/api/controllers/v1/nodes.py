@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import filters, links, pagination, patch, versions
-from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.controllers.v1.allocations import NodeAllocationController
 from ironic_rules.api.controllers.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
 from ironic_rules.api.controllers.v1.inspection_journal import NodeJournalController
@@ -69,15 +69,16 @@ def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict
     page = pagination.page(request, query)
     with request.db.reader() as conn:
         node_access.resolve(request, conn, wanted)
-        if node_access.is_as_stored(request, fields):
+        if node_replies.is_as_stored(request, fields):
             with json_pages.making(conn):
-                made = nodes.list_json(conn, wanted, page, node_access.selected(request, fields))
+                made = nodes.list_json(conn, wanted, page, node_replies.selected(request, fields))
                 if made is not None:
                     return pagination.json_collection(
-                        request, "nodes", made, page, lambda shown: node_access.show_page(request, conn, shown, fields))
-        rows = nodes.list_nodes(conn, wanted, page, node_access.columns(request, fields), raw_json=True)
+                        request, "nodes", made, page,
+                        lambda shown: node_replies.show_page(request, conn, shown, fields))
+        rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
         return pagination.collection(request, "nodes", rows, page,
-                                     lambda shown: node_access.show(request, conn, shown, fields))
+                                     lambda shown: node_replies.show_nodes(request, conn, shown, fields))
 
 
 def list_all_fields(request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
@@ -151,7 +152,7 @@ class NodesController(Resource):
         """
         fields = pagination.requested_fields(request, query, NODE)
         with request.db.reader() as conn:
-            return node_access.show(request, conn, [node_access.find(request, conn, node)], fields)[0]
+            return node_replies.show_nodes(request, conn, [node_access.find(request, conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +176,7 @@ class NodesController(Resource):
         def create(conn: sa.Connection) -> dict[str, Any]:
             row = nodes.create(conn, node_update.new_node(request, conn, {**body, **owner}))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
-            return node_access.show(request, conn, [row], None)[0]
+            return node_replies.show_nodes(request, conn, [row], None)[0]
 
         created = request.db.write(create)
         request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
@@ -202,7 +203,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            return node_access.show(request, conn, [changed], None)[0]
+            return node_replies.show_nodes(request, conn, [changed], None)[0]
 
         return request.db.write(change)
 

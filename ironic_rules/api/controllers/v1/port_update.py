@@ -129,7 +129,7 @@ class Update:
         values["portgroup_id"] = None if group is None else group.id
         _check_smart_nic(values.get("is_smartnic", row.is_smartnic),
                          values.get("local_link_connection", row.local_link_connection))
-        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        changes = {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
         _check_state(self._request, row, node, changes)
         if "node_id" in changes and vifs.KEY in row.internal_info:
             raise Conflict(f"/node_uuid: port {row.uuid} has a VIF attached and cannot be moved to another node.")

@@ -173,7 +173,7 @@ def _changes(request: Request, conn: sa.Connection, row: PortGroup,
             new_node = node_access.find(request, conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
             raise Conflict(f"Port group {row.uuid} cannot be moved to another node.")
-    return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+    return {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
 
 
 def _check_members(conn: sa.Connection, row: PortGroup) -> None:

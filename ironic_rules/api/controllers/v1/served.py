@@ -8,7 +8,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
-from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
@@ -122,7 +121,7 @@ class Served:
         masks.refuse(result, document)
         values = patched.load({name: result[name] for name in patch.touched(operations)})
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
-        return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        return {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
 
     def update(self, conn: sa.Connection, row: Any, changes: Mapping[str, Any]) -> Any:
         """Write changes, if there are any; return the row."""
