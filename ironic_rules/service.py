@@ -7,29 +7,21 @@ imported by the functions that make it: API and conductor would be a third of a 
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib.metadata
-import json
 import logging as std_logging
 import os
-import re
-import sys
-import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
-from oslo_log import formatters as oslo_formatters
 from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
-from ironic_rules import exceptions
-from ironic_rules.conf import arguments, sources, unread, validation
+from ironic_rules import exceptions, log_lines
+from ironic_rules.conf import arguments, log_options, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
-from ironic_rules.context import RequestContext
-from ironic_rules.context import current as current_context
 from ironic_rules.db import clock, conductors, migration, unusable
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
@@ -64,27 +56,6 @@ _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messa
           "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING",
           # Tracebacks of errors that it converts and raises again; who handles these logs them.
           "oslo_db.sqlalchemy.exc_filters=CRITICAL")
-
-#: Seconds between two statements that a log cannot be written.
-_UNWRITTEN_S = 3600.0
-#: A value in a format of log lines.
-_VALUE = re.compile(r"%\((\w+)\)")
-#: The values of lines that are composed here, and those of the caller: name -> attribute of the context.
-_IN_LINES = frozenset({
-    "asctime", "msecs", "created", "process", "processName", "thread", "threadName", "levelname", "levelno", "name",
-    "module", "funcName", "lineno", "pathname", "filename", "message", "instance", "request_id", "global_request_id",
-    "user_identity"})
-_IDENTITY = {"user": "user_id", "project": "project_id", "domain": "domain_id", "system_scope": "system_scope",
-             "user_domain": "user_domain_id", "project_domain": "project_domain_id"}
-#: What a record has only if who logged it gave it.
-_FURTHER = frozenset({"context", "instance", "instance_uuid", "request_id", "global_request_id", "user_identity"})
-#: Members of a structured record that describe the call and its caller. None of them is a text that others have sent.
-_OF_THE_CALL = frozenset({
-    "asctime", "time", "name", "levelname", "level", "pathname", "filename", "module", "funcname", "thread_name",
-    "process_name", "hostname", "cmdline", "context"})
-#: Maximum numbers of characters of a line, and of lines below it, such as those of a traceback.
-_MAX_LINE = 16_384
-_MAX_LINES = 1_000
 
 
 def version() -> str:
@@ -136,26 +107,9 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     pxe_filter_conf.register_targets(conf)
     check(conf)
     secrets.configure(conf.secret_words)
-    known_secrets.KNOWN.keep(_secrets(conf))
+    known_secrets.KNOWN.keep(sources.secrets_of(conf))
     _prepared.append(conf)
     return conf
-
-
-def _secrets(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the secrets of the configuration: options that are declared to be, and passwords of URLs in all others.
-
-    In the files, those that a library registers later are known by their names.
-    """
-    for options in sources.given(conf).values():
-        yield from (given.value.replace("$$", "$") for name, given in options.items()
-                    if secrets.is_secret_key(name) and "://" not in given.value)
-    for info, group in conf._all_opt_infos():
-        option = info["opt"]
-        with contextlib.suppress(cfg.Error, ValueError):  # of a library, and never read
-            value = (conf if group is None else conf[group.name])[option.dest]
-            for text in value if isinstance(value, list) else [value]:
-                if isinstance(text, str):
-                    yield from [text] if option.secret and "://" not in text else secrets.passwords_of_urls(text)
 
 
 def placed(text: str) -> str:
@@ -180,41 +134,6 @@ def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
     return [validation.placed(conf, text) for text in loader.problems(names, hook_settings.readable(conf))]
 
 
-def reload_config(conf: cfg.ConfigOpts) -> None:
-    """Read the configuration files again, and apply what may change while a process runs: all of it, or nothing.
-
-    :raises ConfigurationError: options have values that are not allowed, with all of them, or a file cannot be read
-    """
-    # oslo.config prints such a value on standard error only, and ends the process.
-    found = validation.problems(validation.of_files(conf, conf._args or (), conf.default_config_files))
-    if found:
-        raise exceptions.ConfigurationError("\n".join(found))
-    with _unchanged_on_error(conf):
-        conf.mutate_config_files()
-    known_secrets.KNOWN.keep(_secrets(conf))
-    _prepare_handlers()
-
-
-@contextlib.contextmanager
-def _unchanged_on_error(conf: cfg.ConfigOpts) -> Iterator[None]:
-    """Give the options and all loggers on an error what they had: oslo.log first removes every handler.
-
-    :raises ConfigurationError: for whatever error, such as one of the file that ``log_config_append`` names
-    """
-    options = conf._mutable_ns
-    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in _loggers()]
-    try:
-        yield
-    except (Exception, SystemExit) as exc:  # also of what the file of log_config_append evaluates
-        error = _not_set_up(conf, exc)
-        conf._mutable_ns = options
-        conf.clear_override("debug")  # which no process has; there is no other way to make it forget the values
-        for logger, handlers, level, propagate in before:
-            logger.handlers, logger.propagate = handlers, propagate
-            logger.setLevel(level)
-        raise error from exc
-
-
 def setup_logging(conf: cfg.ConfigOpts) -> None:
     """Start logging as the configuration says; log what nothing reads of it.
 
@@ -225,180 +144,14 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     try:
         logging.setup(conf, "ironic_rules", version())
     except Exception as exc:  # also of what the file of log_config_append evaluates
-        raise _not_set_up(conf, exc) from exc
-    _prepare_handlers()
+        raise log_options.error_of_setup(conf, exc) from exc
+    log_lines.prepare_handlers()
     found = [*unread.repeated(conf), *unread.lines(conf)]
     for line in found[:_MAX_UNREAD]:
         LOG.warning("%s", line)
     if len(found) > _MAX_UNREAD:
         LOG.warning("... and %d more groups and options; ironic-rules-status upgrade check lists all",
                     len(found) - _MAX_UNREAD)
-
-
-def _not_set_up(conf: cfg.ConfigOpts, error: BaseException) -> exceptions.ConfigurationError:
-    """Return the error for one that oslo.log has raised: options that it cannot use have been refused before."""
-    if conf.log_config_append:
-        reason = error.err_msg if isinstance(error, logging.LogConfigError) else error
-        return exceptions.ConfigurationError(
-            f"[DEFAULT]log_config_append = {printable(conf.log_config_append)}: logging cannot be set up with it: "
-            f"{printable(reason)}.")
-    if isinstance(error, OSError):
-        place = "log_file" if conf.log_file else "log_dir"
-        return exceptions.ConfigurationError(
-            f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
-    return exceptions.ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")
-
-
-def _prepare_handlers() -> None:
-    """From now on, hide secrets in the lines of every logger, let no text forge a line, and report lost lines."""
-    for logger in _loggers():
-        for handler in logger.handlers:
-            if not isinstance(handler.formatter, _Masking):
-                handler.setFormatter(_Masking(handler.formatter))
-                handler.handleError = _Unwritten(handler)  # type: ignore[method-assign]
-
-
-def _loggers() -> list[std_logging.Logger]:
-    return [std_logging.getLogger(), *(logger for logger in std_logging.root.manager.loggerDict.values()
-                                       if isinstance(logger, std_logging.Logger))]
-
-
-class _Unwritten:
-    """Reports on standard error that a handler cannot write its log: the first time, and at most once per hour."""
-
-    def __init__(self, handler: std_logging.Handler, clock: Callable[[], float] = time.monotonic) -> None:
-        self._place = getattr(handler, "baseFilename", type(handler).__name__)
-        self._clock = clock
-        self._next: float | None = None
-        self._lost = 0
-
-    def __call__(self, record: std_logging.LogRecord) -> None:
-        """Count a lost line. Called while its error is being handled."""
-        self._lost += 1
-        now = self._clock()
-        if self._next is not None and now < self._next:
-            return
-        self._next = now + _UNWRITTEN_S
-        text = (f"ERROR: the log {self._place} cannot be written: {printable(sys.exc_info()[1])}. Lines lost so far: "
-                f"{self._lost}. This is repeated once per hour while it lasts.")
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error is full, closed or absent too
-            print(known_secrets.KNOWN.hide(text), file=sys.stderr, flush=True)
-
-
-class _Masking(std_logging.Formatter):
-    """Formats records as another formatter does, without secrets, and so that no text can forge a line.
-
-    Libraries log what others have sent. What this process knows to be secret is ``******``, and what is not printable,
-    such as line ends and terminal controls, is a backslash escape. What is before the message (time, level, logger,
-    user) is no text of others, and remains as it is: who sets a password to ``WARNING`` must not blind the log. Lines
-    below the first one, those of a traceback, are indented, or begin as the first one does: none of them looks like the
-    line of another record.
-
-    Lines that are only information, such as that of each request, are composed here, equal to those of oslo.log's
-    formatter: it collects twenty values of the context twice for each line, and takes three times as long.
-    """
-
-    def __init__(self, inner: std_logging.Formatter | None) -> None:
-        super().__init__()
-        self._inner = inner or std_logging.Formatter()
-        self._identity = ""
-        #: with what lines of a traceback begin besides what the other formatter gives them
-        self._prefixed = "  "
-        self._formats: tuple[str, str] | None = None  # with and without a request; None: the other formatter does all
-        self._second = (-1, "")
-        if isinstance(self._inner, oslo_formatters.ContextFormatter) and self._inner.conf.logging_exception_prefix:
-            self._prefixed = ""
-        if type(self._inner) is oslo_formatters.ContextFormatter and self._inner.datefmt:
-            conf = self._inner.conf
-            self._identity = conf.logging_user_identity_format
-            formats = conf.logging_context_format_string, conf.logging_default_format_string
-            if (_fields(self._identity) <= _IDENTITY.keys() and _fields(formats[0]) <= _IN_LINES
-                    and _fields(formats[1]) <= _IN_LINES - {"request_id"}):
-                self._formats = formats
-
-    def format(self, record: std_logging.LogRecord) -> str:
-        text, made = self._information(record), record
-        below: Iterable[str] = ()
-        if text is None:
-            # Formatters store what they make of an error in the record, each in its own form.
-            made = copy.copy(record)
-            text = self._inner.format(made)
-            if not isinstance(text, str):  # structured, for a log collector
-                return _hidden(text, _OF_THE_CALL)
-            if isinstance(self._inner, oslo_formatters.JSONFormatter):
-                return json.dumps(_hidden(json.loads(text), _OF_THE_CALL))
-            if made.exc_text or made.stack_info:
-                text, below = _divided(text, made)
-        # A message that is also before itself, as its level, only makes more hidden.
-        start = max(0, text.find(made.message)) if getattr(made, "message", "") else 0
-        text = _line(text[:start] + known_secrets.KNOWN.hide(text[start:]))
-        indent = self._prefixed if record.exc_info else "  "
-        return "\n".join([text, *(indent + _line(line) for line in below)]) if below else text
-
-    def formatException(self, ei: Any) -> str:
-        """Return the traceback of an error, for handlers that request it themselves, as that of journald."""
-        return known_secrets.KNOWN.hide(super().formatException(ei))
-
-    def _information(self, record: std_logging.LogRecord) -> str | None:
-        """Return the line of a record that is only information; None for others, and those with further values.
-
-        The record gets its ``message``, as from other formatters.
-        """
-        if (self._formats is None or record.levelno != std_logging.INFO or record.exc_info or record.stack_info
-                or record.exc_text or not _FURTHER.isdisjoint(record.__dict__)):
-            return None
-        context = current_context()
-        if context is not None and (type(context) is not RequestContext or context.resource_uuid):
-            return None
-        second = int(record.created)
-        if self._second[0] != second:
-            self._second = second, self._inner.formatTime(record, self._inner.datefmt)
-        try:
-            record.message = record.getMessage()
-            values = {**record.__dict__, "asctime": self._second[1], "instance": "", "global_request_id": "",
-                      "user_identity": ""}
-        except TypeError:  # arguments that do not fit
-            return None
-        if context is None:
-            return self._formats[1] % values
-        values["request_id"] = context.request_id
-        values["global_request_id"] = context.global_request_id
-        values["user_identity"] = self._identity % {
-            name: getattr(context, attribute) or "-" for name, attribute in _IDENTITY.items()}
-        return self._formats[0 if context.request_id else 1] % values
-
-
-def _divided(text: str, record: std_logging.LogRecord) -> tuple[str, list[str]]:
-    """Return the line of a record, which ``text`` begins with, and the lines of its traceback and its stack."""
-    below = "\n".join(filter(None, (record.exc_text, record.stack_info)))
-    if not text.endswith(f"\n{below}"):
-        return text, []
-    # Secrets first: one may have a line end.
-    lines = known_secrets.KNOWN.hide(below).split("\n")
-    rest = len(lines) - _MAX_LINES
-    # The end of a traceback tells what the error is.
-    shown = lines if rest <= 0 else [*lines[:_MAX_LINES // 2], f"({rest} more lines)", *lines[-_MAX_LINES // 2:]]
-    return text[:-len(below) - 1], shown
-
-
-def _line(text: str) -> str:
-    return text if len(text) <= _MAX_LINE and text.isprintable() else printable(text, _MAX_LINE)
-
-
-def _hidden(value: Any, without: Collection[str] = ()) -> Any:
-    """Return the text of each part of a structured record without secrets.
-
-    :param without: the names of parts that remain as they are
-    """
-    if isinstance(value, dict):
-        return {name: item if name in without else _hidden(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_hidden(item) for item in value]
-    return known_secrets.KNOWN.hide(value) if isinstance(value, str) else value
-
-
-def _fields(text: str) -> set[str]:
-    return set(_VALUE.findall(text))
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:

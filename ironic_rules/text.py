@@ -14,6 +14,9 @@ from collections.abc import Collection, Iterable
 MAX_LENGTH = 2048
 #: Maximum number of characters of a longer text, such as ``last_error``; MariaDB's TEXT holds 65,535 bytes.
 MAX_MESSAGE = 4096
+#: Replace texts that would reveal a sensitive rule: those of others after it, and that of its own failure.
+WITHHELD = "details are withheld, a sensitive rule matched"
+RULE_WITHHELD = "details are withheld, the rule is sensitive"
 #: Longer names are not compared with known ones.
 _MAX_NAME = 64
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")

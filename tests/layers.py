@@ -21,6 +21,7 @@ LAYERS = (
     ("db", "rpc"),
     ("policy",),
     ("conf", "policies"),
+    ("log_lines",),
     ("models", "entry_points", "policy_files"),
     ("metrics",),
     ("exceptions", "context", "samples", "text", "tracebacks"),

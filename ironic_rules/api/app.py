@@ -1,20 +1,18 @@
-"""The WSGI application: pecan, the order of the middleware, and a cache for pecan's ``getargspec``."""
+"""The WSGI application: pecan, and the order of the middleware."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-import pecan
 import webob
 from oslo_config import cfg
-from pecan import core, decorators, rest, routing
-from pecan import util as pecan_util
+from pecan import core, decorators
 from webob.multidict import MultiDict
 
 from ironic_rules.api import auth, faults, hooks
 from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.expose import Sent
 from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.api.middleware.compute_faults import ComputeFaults
 from ironic_rules.api.middleware.inspector_clients import InspectorClients
@@ -28,6 +26,7 @@ from ironic_rules.api.middleware.request_metrics import RequestMetrics
 from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.middleware.session import Session
 from ironic_rules.api.own_names import OwnNames
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.pipeline import Pipeline
@@ -53,7 +52,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     dependencies = hooks.DependenciesHook(
         conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
     app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
-                           guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
+                           guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
@@ -72,11 +71,15 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     return RequestId(app)
 
 
-class Request(webob.Request):
+class PecanRequest(webob.Request):
     """A request as pecan needs it: parameters come from the path only, and pecan does not read the body.
 
     pecan would parse JSON and forms itself, add their fields to the arguments, and negotiate content types.
+
+    :ivar typed: what methods get
     """
+
+    typed: Request
 
     accept = None
     content_type = ""
@@ -84,20 +87,14 @@ class Request(webob.Request):
     __setattr__ = object.__setattr__
 
 
-class Response(webob.Response):
-    """A reply of bytes. ``extra_headers`` has the headers that a method adds, e.g. ``Location``.
-
-    ``status_override`` is for the few methods whose status depends on the result, ``media_type`` for what is not JSON.
-    """
+class PecanResponse(webob.Response):
+    """A reply of bytes."""
 
     def __init__(self) -> None:
         self._status = "200 OK"
         self._headers = None
         self._headerlist: faults.Headers = []
         self._app_iter: list[bytes] = []
-        self.extra_headers: faults.Headers = []
-        self.status_override: int | None = None
-        self.media_type: str | None = None
 
     def set(self, status: int, headers: faults.Headers, body: bytes | tuple[bytes, ...]) -> None:
         """Set the reply; ``headers`` is copied. A body in pieces is not copied into one."""
@@ -113,8 +110,8 @@ class Response(webob.Response):
         return [] if environ["REQUEST_METHOD"] == "HEAD" else self._app_iter
 
 
-class Application(pecan.Pecan):
-    """pecan with the routes of :mod:`ironic_rules.api.resource` in place of its attribute look-up."""
+class Application(core.ExplicitPecan):  # type: ignore[misc]
+    """pecan with the routes of :mod:`ironic_rules.api.resource`, and without requests that threads know."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
@@ -125,43 +122,27 @@ class Application(pecan.Pecan):
             environ.pop("pecan.locals", None)
 
     def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        found: Found = req.environ["ironic_rules.found"]
-        return (found.controller, found.arguments) if found.controller else (_no_route, ())
+        return self.serve, ()
+
+    def invoke_controller(self, controller: Callable[..., Any], args: Any, kwargs: Any, state: Any) -> None:
+        """Call :meth:`serve`, without a look at its parameters, which would take pecan longer than all else."""
+        controller(*args)
+
+    @decorators.expose(content_type="application/json")
+    def serve(self, request: PecanRequest, response: PecanResponse) -> None:
+        """Reply to a request by the method that was found for it: the one place where pecan's request is known."""
+        response.set(*_reply(request.typed))
 
     def _handle_empty_response_body(self, state: Any) -> None:
         """Do nothing: the status is the one that the route declares, whatever the body."""
 
 
-@decorators.expose(content_type="application/json")
-def _no_route() -> Any:
-    response = core.state.response
-    found: Found = core.state.request.environ["ironic_rules.found"]
-    allow = found.allow if core.state.request.version >= found.since else ()
+def _reply(request: Request) -> Sent:
+    found: Found = request.environ["ironic_rules.found"]
+    if found.controller is not None:
+        sent: Sent = found.controller(request, *found.arguments)
+        return sent
+    allow = found.allow if request.version >= found.since else ()
     # Clients show the description; without one, the whole reply.
     text = "This resource does not have the method." if allow else "There is no such resource."
-    fault = faults.from_status(405 if allow else 404, text, allow=allow)
-    response.set(fault.status, fault.headers, fault.body)
-    return response
-
-
-def memoize_getargspec() -> None:
-    """Make pecan compute the argument list of each function only once.
-
-    pecan inspects controllers several times per request, which takes most of the time of a short one
-    (https://github.com/pecan/pecan, ``pecan.util.getargspec``). Methods are keyed by their function: bound methods are
-    new objects every time.
-    """
-    if hasattr(pecan_util.getargspec, "original"):
-        return
-    original = pecan_util.getargspec
-    cached = functools.cache(original)
-
-    def getargspec(method: Any) -> Any:
-        return cached(getattr(method, "__func__", method))
-
-    getargspec.original = original  # type: ignore[attr-defined]
-    for module in (pecan_util, core, rest, routing, decorators):
-        module.getargspec = getargspec
-
-
-memoize_getargspec()
+    return faults.from_status(405 if allow else 404, text, allow=allow)

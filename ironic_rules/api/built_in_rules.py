@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import pecan
 
 from ironic_rules.api import etags
+from ironic_rules.api.request import Request
 from ironic_rules.db import rule_filters
 from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_filters import Place
@@ -20,9 +20,9 @@ from ironic_rules.models.inspection_rules import Rule
 _KEY = secrets.token_bytes(32)
 
 
-def find(uuid: str | None) -> Rule | None:
+def find(request: Request, uuid: str | None) -> Rule | None:
     """Return the built-in rule with that UUID, None if there is none."""
-    built_in: tuple[Rule, ...] = pecan.request.rules.built_in
+    built_in: tuple[Rule, ...] = request.rules.built_in
     return next((rule for rule in built_in if rule.uuid == uuid), None)
 
 
@@ -37,21 +37,21 @@ def tag(rule: Rule, *, details: bool = True) -> str:
     return etags.tag(content, _KEY) if rule.sensitive or not details else etags.tag(content)
 
 
-def refuse(uuid: str) -> None:
+def refuse(request: Request, uuid: str) -> None:
     """Check that the rule with that UUID may be changed.
 
     :raises Invalid: 400, it is built-in
     """
-    if find(uuid) is not None:
+    if find(request, uuid) is not None:
         raise Invalid(f"Inspection rule {uuid} is built-in: it can only be changed where the service reads it.")
 
 
-def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
+def page(request: Request, filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
     """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
 
     :param filters: as for ``rule_filters.conditions``
     """
-    found = [rule for rule in pecan.request.rules.built_in if rule_filters.matches(rule, filters)]
+    found = [rule for rule in request.rules.built_in if rule_filters.matches(rule, filters)]
     if asked.sort_key not in ("id", "created_at", "updated_at"):
         found.sort(key=lambda rule: _order(getattr(rule, asked.sort_key)))
     if asked.sort_dir == "desc":
@@ -60,13 +60,13 @@ def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
     return found[places[0] + 1 if places else 0:][:asked.limit - taken]
 
 
-def after(filters: Mapping[str, Any], place: Place | None, *, ascending: bool) -> list[Rule]:
+def after(request: Request, filters: Mapping[str, Any], place: Place | None, *, ascending: bool) -> list[Rule]:
     """Return the built-in rules beyond ``place`` in the order in which rules run.
 
     :param filters: as for ``rule_filters.conditions``
     :param place: None: all of them
     """
-    found = [rule for rule in pecan.request.rules.built_in if rule_filters.matches(rule, filters) and (
+    found = [rule for rule in request.rules.built_in if rule_filters.matches(rule, filters) and (
         place is None or (rule_filters.place_of(rule) > place if ascending else rule_filters.place_of(rule) < place))]
     return sorted(found, key=rule_filters.place_of, reverse=not ascending)
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-import pecan
-from pecan import core
 
 from ironic_rules.api import confinement, etags, faults, json_body, versions
+from ironic_rules.api.confinement import Confinement
 from ironic_rules.api.filters import Query
+from ironic_rules.api.request import Request
 from ironic_rules.api.schema import Schema
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
@@ -40,6 +40,9 @@ _NO_QUERY = Query()
 _GIVEN = ("body", "query", "conditions")
 _READING = ("GET", "HEAD")
 _JSON = [faults.CONTENT_TYPE]
+
+#: Status, headers and body of a reply; a body in pieces is not copied into one.
+Sent = tuple[int, faults.Headers, bytes | tuple[bytes, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,10 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
            policy_first: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
-    The method's parameters are the idents of the path in order, then ``body``, ``query`` and ``conditions`` (the
-    preconditions of the request) if it takes them. It returns an object to be encoded as JSON; bytes are JSON already,
+    The method's parameters are the request, the idents of the path in order, then those of ``body``, ``query`` and
+    ``conditions`` (preconditions) that it takes. It returns an object to be encoded as JSON; bytes are JSON already,
     a tuple is JSON in pieces, None is an empty reply. A request for a change by a method that does not take
-    ``conditions`` is refused if it has any.
+    ``conditions`` is refused if it has any. What is exposed takes the request and the idents, and returns the reply.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three
@@ -88,15 +91,13 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
         parameters = [p for p in signature.parameters.values() if p.name not in _GIVEN]
-        path = parameters[1:]
+        path = parameters[2:]  # without self and the request
         takes_body, takes_query, takes_conditions = (name in signature.parameters for name in _GIVEN)
         route = Route(since, hidden, unacceptable, policy_first, policy, body, query or _NO_QUERY, status, public,
                       allow_nul, takes_conditions, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
 
         @functools.wraps(method)
-        def serve(self: Any, *arguments: str) -> Any:
-            request, response = core.state.request, core.state.response
-
+        def serve(self: Any, request: Request, *arguments: str) -> Sent:
             def call() -> Any:
                 # Read for each attempt: a method may change what it is given.
                 try:
@@ -104,7 +105,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     body_value = _load_body(route, request)
                 except Invalid:
                     if request.confinement is not None and route.path_arguments[:1] == ("node",):
-                        _check_node(request, arguments[0])
+                        _check_node(request, request.confinement, arguments[0])
                     raise
                 given: dict[str, Any] = {}
                 if takes_query:
@@ -122,42 +123,37 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
             try:
                 _check(route, request)
                 # Ramdisks repeat their requests themselves, and anybody can send such.
-                _fill(response, route.status, call() if route.public else request.lock_patience.call(call),
-                      request.environ)
+                return _sent(request, route.status, call() if route.public else request.lock_patience.call(call))
             except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
                                           changes=request.method not in _READING)
-                response.set(fault.status, fault.headers, fault.body)
                 forget_locals(error)
-            return response
+                return fault
 
-        # pecan reads the names of the path's arguments here.
-        serve.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         serve.route = route  # type: ignore[attr-defined]
-        return pecan.expose(content_type="application/json")(serve)
+        return serve
 
     return decorate
 
 
 def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | None, ...], given: dict[str, Any],
-          request: Any) -> Any:
+          request: Request) -> Any:
     """Return what a method returns. Below 1.91, as in Ironic, the URL of a resource may have ``.json`` at its end.
 
     A name may end with it, too, so that the resource with the whole name comes first.
     """
     try:
-        return method(controller, *arguments, **given)
+        return method(controller, request, *arguments, **given)
     except NotFound:
         # The last one is None where it is optional.
         ident = (arguments[-1] or "").removesuffix(versions.SUFFIX) if arguments else ""
         at_end = request.environ["PATH_INFO"].endswith(versions.SUFFIX)
         if request.version >= versions.NO_SUFFIX or not ident or not at_end or ident == arguments[-1]:
             raise
-        return method(controller, *arguments[:-1], ident, **given)
+        return method(controller, request, *arguments[:-1], ident, **given)
 
 
-def _check(route: Route, request: Any) -> None:
-    request.confinement = None
+def _check(route: Route, request: Request) -> None:
     if route.policy_first and route.policy is not None:
         request.confinement = confinement.of_request(request.conf, route.policy, request.context)
     if request.version < route.since:
@@ -168,20 +164,20 @@ def _check(route: Route, request: Any) -> None:
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None and not route.policy_first:
         request.confinement = confinement.of_request(request.conf, route.policy, request.context)
-    if not route.conditional and request.method not in _READING:
+    if request.method not in _READING and not route.conditional:
         etags.refuse(request.environ)
 
 
-def _check_node(request: Any, ident: str) -> None:
+def _check_node(request: Request, confined: Confinement, ident: str) -> None:
     """Check the access to a node, so that the caller learns nothing about input for a node that is not theirs.
 
     :raises NodeNotFound: 404;  Forbidden: 403
     """
     with request.db.reader() as conn:
-        request.confinement.check_node(nodes.get(conn, ident), NodeNotFound(node=ident))
+        confined.check_node(nodes.get(conn, ident), NodeNotFound(node=ident))
 
 
-def _load_body(route: Route, request: Any) -> Any:
+def _load_body(route: Route, request: Request) -> Any:
     raw: bytes = request.environ.get("ironic_rules.body", b"")
     limits = request.conf.api
     most = json_body.most_values(limits.max_anonymous_body_size) if route.public else json_body.MAX_VALUES
@@ -199,20 +195,19 @@ def _load_body(route: Route, request: Any) -> Any:
     return None
 
 
-def _fill(response: Any, status: int, result: Any, environ: Mapping[str, Any]) -> None:
-    status = response.status_override or status
-    headers = response.extra_headers
+def _sent(request: Request, status: int, result: Any) -> Sent:
+    """Return the reply with the result of a method."""
+    environ, head = request.environ, request.reply
+    status, headers = head.status or status, head.headers
     if result is None:
-        response.set(status, [*headers], b"")
-        return
+        return status, headers, b""
     body = result if isinstance(result, (bytes, tuple)) else orjson.dumps(result)
-    if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in _READING
+    if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and request.method in _READING
             and all(name != "ETag" for name, _ in headers)):
         # Only for those who ask: a tag of a large list takes some of the time that the list takes.
         tag = etags.tag(body if isinstance(body, bytes) else b"".join(body))
         headers = [*headers, ("ETag", tag)]
         if etags.read(environ).has(tag):
-            response.set(304, headers, b"")
-            return
-    kind = _JSON if response.media_type is None else [("Content-Type", response.media_type)]
-    response.set(status, kind + headers, body)
+            return 304, headers, b""
+    kind = _JSON if head.media_type is None else [("Content-Type", head.media_type)]
+    return status, kind + headers, body

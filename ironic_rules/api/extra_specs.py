@@ -6,9 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import flavor_warnings
+from ironic_rules.api.request import Request
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.extra_specs import check
@@ -20,7 +19,8 @@ LOG = logging.getLogger(__name__)
 _SHOWN = 64
 
 
-def write(flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *, or_name: bool) -> list[Problem]:
+def write(request: Request, flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *,
+          or_name: bool) -> list[Problem]:
     """Store extra specs of a flavor beside those that it has; return the warnings about them.
 
     :param mode: one of ``check.MODES``
@@ -29,7 +29,7 @@ def write(flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *, or_
     :raises FlavorNotFound: 404
     :raises Invalid: 400, with every problem; nothing is stored
     """
-    conf = pecan.request.conf
+    conf = request.conf
     most = conf.api.max_flavor_extra_specs
     refuse_too_many(specs, most, pointer)
     refused = problems(specs, mode, pointer)
@@ -40,26 +40,26 @@ def write(flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *, or_
         found = flavors.lock(conn, flavor, or_name=or_name)
         return found, flavors.write_specs(conn, found, specs, most)
 
-    written, together = pecan.request.db.write(store)
+    written, together = request.db.write(store)
     told = check.warnings(specs, mode, pointer=pointer)
     if mode == check.PERMISSIVE:
         for warning in told:
             if warning.kind == problems_.UNKNOWN:
                 LOG.warning("Flavor %s has got the extra spec %s, which is not known (request %s).",
-                            written.flavorid, printable(warning.key, _SHOWN), pecan.request.context.request_id)
+                            written.flavorid, printable(warning.key, _SHOWN), request.context.request_id)
     found = [Problem(warning.pointer, warning.text) for warning in told]
     if mode == check.STRICT:
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found += flavor_warnings.of(conn, written, together)
     return found
 
 
-def remove(flavor: str, key: str, *, or_name: bool) -> None:
+def remove(request: Request, flavor: str, key: str, *, or_name: bool) -> None:
     """Remove an extra spec.
 
     :raises FlavorNotFound, ExtraSpecNotFound: 404
     """
-    pecan.request.db.write(lambda conn: flavors.remove_spec(conn, flavors.lock(conn, flavor, or_name=or_name), key))
+    request.db.write(lambda conn: flavors.remove_spec(conn, flavors.lock(conn, flavor, or_name=or_name), key))
 
 
 def check_only(body: Mapping[str, Any], key: str) -> None:

@@ -1,13 +1,8 @@
-"""The attributes of ``pecan.request`` in every request.
-
-``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
-``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``node_failures``, ``offered_steps``,
-``report_digests``, ``conductor_check``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page``,
-``lock_patience`` and ``version`` (the minor).
-"""
+"""Makes the request that methods get: what the process has for all requests, and what this one has."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +18,7 @@ from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.node_failures import NodeFailures
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.ramdisk import ConductorCheck
+from ironic_rules.api.request import Request
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
@@ -40,7 +36,7 @@ from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
 class DependenciesHook(hooks.PecanHook):
-    """Sets the dependencies and the caller's context on the request, before any controller runs."""
+    """Makes a :class:`~ironic_rules.api.request.Request` of each of pecan's requests, as ``typed``."""
 
     priority = 10
 
@@ -48,57 +44,32 @@ class DependenciesHook(hooks.PecanHook):
                  pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
         self._conf = conf
         self._db = db
-        self._rpc = rpc
-        self._rules = rules
-        self._pxe_filter = pxe_filter
         self._rule_cache = RuleCache(db, rules)
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
         self._legacy_rule_cache = LegacyRuleCache(db, rules.legacy)
         self._legacy_rule_cache.current()
-        self._rule_problems = RuleProblems(rules)
-        self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
-        self._early_rules = EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
-            db, conf.inspection_rules.statistics_interval, numbers, rules.built_in))
         group = conf.inspection_journal
-        self._journal = Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports)
-        self._refused = [RefusedMachines() for _ in range(3)]
-        self._broker = BrokerCheck(rpc.ping_broker)
-        self._database = DatabaseCheck(self._read_health)
-        self._report_digests = ReportDigests(db)
-        self._conductor_check = ConductorCheck(conf.conductor.heartbeat_timeout)
-        self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
-        self._node_failures = NodeFailures()
-        self._numbers = numbers
-        self._lock_patience = LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4))
-        self._metrics_page = exposition.page_of(
-            exposition.NumbersCollector(numbers), "[api]serve_metrics") if conf.api.serve_metrics else None
+        self._make = functools.partial(
+            Request, conf=conf, db=db, rpc=rpc, pxe_filter=pxe_filter, rules=rules, rule_cache=self._rule_cache,
+            legacy_rule_cache=self._legacy_rule_cache,
+            early_rules=EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
+                db, conf.inspection_rules.statistics_interval, numbers, rules.built_in)),
+            rule_problems=RuleProblems(rules), dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
+            journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),
+            refused_callbacks=RefusedMachines(), refused_lookups=RefusedMachines(),
+            refused_heartbeats=RefusedMachines(), node_failures=NodeFailures(),
+            offered_steps=OfferedSteps(conf.conductor.heartbeat_timeout),
+            report_digests=ReportDigests(db), conductor_check=ConductorCheck(conf.conductor.heartbeat_timeout),
+            broker=BrokerCheck(rpc.ping_broker), database=DatabaseCheck(self._read_health), numbers=numbers,
+            lock_patience=LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4)),
+            metrics_page=exposition.page_of(exposition.NumbersCollector(numbers), "[api]serve_metrics")
+            if conf.api.serve_metrics else None)
 
     def on_route(self, state: Any) -> None:
-        request = state.request
-        request.conf = self._conf
-        request.db = self._db
-        request.rpc = self._rpc
-        request.pxe_filter = self._pxe_filter
-        request.rules = self._rules
-        request.rule_cache = self._rule_cache
-        request.legacy_rule_cache = self._legacy_rule_cache
-        request.early_rules = self._early_rules
-        request.rule_problems = self._rule_problems
-        request.dry_runs = self._dry_runs
-        request.journal = self._journal
-        request.refused_callbacks, request.refused_lookups, request.refused_heartbeats = self._refused
-        request.node_failures = self._node_failures
-        request.offered_steps = self._offered_steps
-        request.report_digests = self._report_digests
-        request.conductor_check = self._conductor_check
-        request.broker = self._broker
-        request.database = self._database
-        request.numbers = self._numbers
-        request.lock_patience = self._lock_patience
-        request.metrics_page = self._metrics_page
-        request.version = request.environ["ironic_rules.version"]
-        request.context = auth.context(request.environ, self._conf.auth_strategy)
+        environ = state.request.environ
+        state.request.typed = self._make(environ=environ, version=environ["ironic_rules.version"],
+                                         context=auth.context(environ, self._conf.auth_strategy))
 
     def _read_health(self) -> Found:
         with self._db.reader() as conn:

@@ -1,4 +1,7 @@
-"""Absolute URLs for replies: under ``[api]public_endpoint``, or under the URL that the client used."""
+"""Absolute URLs for replies: under ``[api]public_endpoint``, or under the URL that the client used.
+
+``base`` is the URL of the service without a trailing slash: ``request.base``.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 import orjson
-import pecan
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 #: In the place of an ident in a template: no JSON text has it.
 _IDENT = "\0"
-
-
-def base() -> str:
-    """Return the URL of the service without a trailing slash, e.g. ``http://127.0.0.1:6385``."""
-    request = pecan.core.state.request
-    configured: str | None = request.conf.api.public_endpoint
-    return configured.rstrip("/") if configured else from_environ(request.environ)
 
 
 def from_environ(environ: dict[str, Any]) -> str:
@@ -29,28 +24,26 @@ def from_environ(environ: dict[str, Any]) -> str:
     return f"{environ['wsgi.url_scheme']}://{host}{quote(environ.get('SCRIPT_NAME', '')).rstrip('/')}"
 
 
-def url(*segments: str) -> str:
-    """Return the URL of ``/v1/<segments>``, quoted: ``url("nodes", uuid)``."""
-    return f"{base()}/v1/{'/'.join(quote(segment) for segment in segments)}"
+def url(base: str, *segments: str) -> str:
+    """Return the URL of ``/v1/<segments>``, quoted: ``url(request.base, "nodes", uuid)``."""
+    return f"{base}/v1/{'/'.join(quote(segment) for segment in segments)}"
 
 
-def resource(*segments: str) -> list[dict[str, str]]:
+def resource(base: str, *segments: str) -> list[dict[str, str]]:
     """Return the ``links`` of a resource: ``self`` under /v1 and Ironic's ``bookmark`` without it."""
     path = "/".join(quote(segment) for segment in segments)
-    root = base()
-    return [{"href": f"{root}/v1/{path}", "rel": "self"}, {"href": f"{root}/{path}", "rel": "bookmark"}]
+    return [{"href": f"{base}/v1/{path}", "rel": "self"}, {"href": f"{base}/{path}", "rel": "bookmark"}]
 
 
 class Fragments:
     """Pre-encoded JSON of ``links`` for many resources of one collection: four times faster than dictionaries.
 
-    ``links.Fragments("nodes").of(uuid)`` can replace ``links.resource("nodes", uuid)`` where the result is passed to
-    orjson. The ident must need no quoting (UUIDs do not).
+    ``links.Fragments(base, "nodes").of(uuid)`` can replace ``links.resource(base, "nodes", uuid)`` where the result is
+    passed to orjson. The ident must need no quoting (UUIDs do not).
     """
 
-    def __init__(self, collection: str) -> None:
-        root = base()
-        self_link, bookmark = (orjson.dumps(f"{root}{path}/{collection}/").decode()[:-1] for path in ("/v1", ""))
+    def __init__(self, base: str, collection: str) -> None:
+        self_link, bookmark = (orjson.dumps(f"{base}{path}/{collection}/").decode()[:-1] for path in ("/v1", ""))
         self._text = (f'[{{"href":{self_link}{_IDENT}","rel":"self"}},'
                       f'{{"href":{bookmark}{_IDENT}","rel":"bookmark"}}]')
 

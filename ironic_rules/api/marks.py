@@ -13,23 +13,25 @@ from typing import Any
 
 import orjson
 
+from ironic_rules.api.request import Request
 from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Conflict, Invalid
 
 HEADER = "Idempotency-Key"
+_VARIABLE = "HTTP_IDEMPOTENCY_KEY"
 _FORM = re.compile(r"[!-~]{1,255}")
 _REPORTS = "reports"
 
 
-def of_request(request: Any, what: str, body: dict[str, Any]) -> Mark:
+def of_request(request: Request, what: str, body: dict[str, Any]) -> Mark:
     """Return the mark of a request that changes a node. Without the header, only this very message has it.
 
     :param what: names what ``body`` is about
     :raises Invalid: 400, the header has no valid key
     """
-    key = request.headers.get(HEADER)
+    key = request.environ.get(_VARIABLE)
     if key is None:
         key = f"{uuid.uuid4()} of the message"  # no client's key has blanks
     elif _FORM.fullmatch(key) is None:
@@ -38,12 +40,12 @@ def of_request(request: Any, what: str, body: dict[str, Any]) -> Mark:
     return Mark(_digest(key.encode()), _digest(content))
 
 
-def was_accepted(conn: Any, request: Any, node_id: int, mark: Mark) -> bool:
+def was_accepted(conn: Any, request: Request, node_id: int, mark: Mark) -> bool:
     """Return whether a request with this mark was accepted in the last minutes.
 
     :raises Conflict: 409, another request was accepted with the same key
     """
-    if HEADER not in request.headers:
+    if _VARIABLE not in request.environ:
         return False
     first = accepted_requests.find(conn, mark.digest, node_id)
     if first is not None and first.content != mark.content:

@@ -1,4 +1,4 @@
-"""Pages of collections: ``limit``, ``marker``, ``sort_key``, ``sort_dir``, and the ``next`` link."""
+"""Pages of collections: ``limit``, ``marker``, ``sort_key``, ``sort_dir``, ``fields``, and the ``next`` link."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
-import pecan
 
-from ironic_rules.api import links
+from ironic_rules.api import versions
+from ironic_rules.api.filters import check_fields
+from ironic_rules.api.request import Request
 from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import MarkerNotFound
+from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound
+from ironic_rules.models.fields import Fields
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
 
 
-def page(query: Mapping[str, Any]) -> Page:
+def page(request: Request, query: Mapping[str, Any]) -> Page:
     """Return the requested page, with one row more than is shown: that row indicates whether more follow.
 
     ``limit`` defaults to ``[api]max_limit``, which is also its maximum.
     """
-    most = pecan.core.state.request.conf.api.max_limit
+    most = request.conf.api.max_limit
     limit = min(query.get("limit", most), most)
     return Page(limit=limit + 1, marker=query.get("marker"), sort_key=query.get("sort_key", "id"),
                 sort_dir=query.get("sort_dir", "asc"))
@@ -34,7 +36,42 @@ def filters(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 
 
-def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], list[Any]], *,
+def requested_fields(request: Request, query: Mapping[str, Any], table: Fields) -> tuple[str, ...] | None:
+    """Return the ``fields`` that a request names; None if it names none.
+
+    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
+    """
+    fields: tuple[str, ...] | None = query.get("fields")
+    if fields is not None:
+        if request.version < versions.FIELDS:
+            raise versions.too_new("fields", versions.FIELDS)
+        check_fields(fields, table.shown)
+        versions.refuse_fields(table, fields, request.version)
+    return fields
+
+
+def shown_fields(request: Request, query: Mapping[str, Any], detail: bool | None, table: Fields,
+                 default: tuple[str, ...] | None, since: int = versions.DETAIL) -> tuple[str, ...] | None:
+    """Return the fields that a list shows, None: all.
+
+    :param detail: True: for a ``detail`` URL
+    :param default: those of a list without ``detail`` and ``fields``
+    :param since: the first version with ``detail``
+    :raises InvalidParameterValue: 400, both are given, or the version does not have ``detail``
+    :raises NotAcceptable: 406, as from :func:`requested_fields`
+    """
+    fields = requested_fields(request, query, table)
+    if detail:
+        if fields is not None:
+            raise InvalidParameterValue("fields cannot be used with a detailed list.")
+        return None
+    if "detail" in query and request.version < since:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{since}.")
+    return None if query.get("detail") else fields or default
+
+
+def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
+               view: Callable[[Sequence[Any]], list[Any]], *,
                marker: str = "uuid") -> dict[str, Any]:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
@@ -46,11 +83,11 @@ def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequ
     shown = rows[:limit]
     reply: dict[str, Any] = {name: view(shown)}
     if len(rows) > limit:
-        reply["next"] = next_url(limit, str(getattr(shown[-1], marker)))
+        reply["next"] = next_url(request, limit, str(getattr(shown[-1], marker)))
     return reply
 
 
-def json_collection(name: str, made: JsonPage, asked: Page,
+def json_collection(request: Request, name: str, made: JsonPage, asked: Page,
                     view: Callable[[JsonPage], Iterator[bytes]]) -> tuple[bytes, ...]:
     """Return the JSON of what :func:`collection` does, in pieces, of a page for whose rows UUIDs come first.
 
@@ -60,17 +97,16 @@ def json_collection(name: str, made: JsonPage, asked: Page,
     following = b""
     if len(made.needed) > limit:
         made.cut(limit)
-        following = b',"next":' + orjson.dumps(next_url(limit, made.needed[-1][0]))
+        following = b',"next":' + orjson.dumps(next_url(request, limit, made.needed[-1][0]))
     return b'{"%b":[' % name.encode(), *view(made), b"]%b}" % following
 
 
-def next_url(limit: int, marker: str) -> str:
+def next_url(request: Request, limit: int, marker: str) -> str:
     """Return the URL of the following page: the path and every parameter of this request, with the new marker."""
-    request = pecan.core.state.request
     given = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
     kept = [(key, value) for key, value in given if key not in ("limit", "marker")]
     query = urlencode([*kept, ("limit", limit), ("marker", marker)])
-    return f"{links.base()}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
+    return f"{request.base}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
 
 
 def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:

@@ -173,3 +173,10 @@ def _written(operation: Operation) -> list[tuple[str, ...]]:
     if operation.op == "test":
         return []
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]
+
+
+def differs(old: Any, new: Any) -> bool:
+    """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
+    if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
+        return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
+    return bool(old != new)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import pecan
-
 from ironic_rules import policy
+from ironic_rules.api.request import Request
 from ironic_rules.models.inspection_rules import SEALED
 
 #: Fields that show conditions and actions, or quote them.
@@ -16,12 +15,12 @@ DETAILS = frozenset({*SEALED, "problems"})
 _FILTERS = frozenset({"op", "writes"})
 
 
-def are_shown(name: str) -> bool:
+def are_shown(request: Request, name: str) -> bool:
     """Return whether the caller passes the policy ``name``, and sees conditions and actions."""
-    return policy.allows(pecan.request.conf, name, pecan.request.context)
+    return policy.allows(request.conf, name, request.context)
 
 
-def fields(query: Mapping[str, Any], name: str, every: Collection[str], summary: Collection[str], *,
+def fields(request: Request, query: Mapping[str, Any], name: str, every: Collection[str], summary: Collection[str], *,
            detail: bool) -> Collection[str]:
     """Return the fields of rules to show: those that the request names, else all of them or the summary.
 
@@ -31,5 +30,5 @@ def fields(query: Mapping[str, Any], name: str, every: Collection[str], summary:
     """
     asked: Collection[str] = query.get("fields") or ()
     if not DETAILS.isdisjoint(asked) or any(query.get(wanted) is not None for wanted in _FILTERS):
-        policy.authorize(pecan.request.conf, name, pecan.request.context)
-    return asked or (every if detail and are_shown(name) else summary)
+        policy.authorize(request.conf, name, request.context)
+    return asked or (every if detail and are_shown(request, name) else summary)

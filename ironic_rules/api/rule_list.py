@@ -6,10 +6,10 @@ import operator
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import built_in_rules
+from ironic_rules.api.request import Request
 from ironic_rules.api.rule_problems import Problems
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules, rule_filters
@@ -22,65 +22,68 @@ from ironic_rules.models.inspection_rules import Rule
 EXECUTION = "execution"
 
 
-def page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
+def page(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
          fields: Collection[str]) -> list[Row | Rule]:
     """Return the rules of a page: rows with at least ``views.columns(fields)``, and built-in rules.
 
     :param filters: the request's
     :raises MarkerNotFound: 404
     """
-    wanted, kind = _wanted(conn, filters)
+    wanted, kind = _wanted(request, conn, filters)
     if asked.sort_key == EXECUTION:
-        return _in_order(conn, asked, wanted, fields, kind)
+        return _in_order(request, conn, asked, wanted, fields, kind)
     found: list[Row | Rule] = []
-    if kind is not True and built_in_rules.find(asked.marker) is None:
+    if kind is not True and built_in_rules.find(request, asked.marker) is None:
         found += inspection_rules.list_rules(conn, wanted, asked, views.columns(fields), raw_json=True)
     if kind is not False:
-        found += built_in_rules.page(wanted, asked, len(found))
+        found += built_in_rules.page(request, wanted, asked, len(found))
     return found
 
 
-def json_page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any], fields: Collection[str]) -> JsonPage | None:
+def json_page(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
+              fields: Collection[str]) -> JsonPage | None:
     """Return what :func:`page` does as JSON; None: it cannot be read from one table, or a row is too large for that."""
     kind = filters.get("built_in")
-    if (asked.sort_key == EXECUTION or kind is True or (kind is None and pecan.request.rules.built_in)
-            or built_in_rules.find(asked.marker) is not None):
+    if (asked.sort_key == EXECUTION or kind is True or (kind is None and request.rules.built_in)
+            or built_in_rules.find(request, asked.marker) is not None):
         return None
-    return inspection_rules.list_json(conn, _wanted(conn, filters)[0], asked, views.selected(fields))
+    return inspection_rules.list_json(conn, _wanted(request, conn, filters)[0], asked, views.selected(fields))
 
 
-def _wanted(conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:
+def _wanted(request: Request, conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:
     """Return the filters of stored rules, and whether built-in rules are wanted: None: both."""
     wanted = dict(filters)
     kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)
     if valid is not None:
-        wanted["uuid_not_in" if valid else "uuid_in"] = pecan.request.rule_problems.of_all(conn).keys()
+        wanted["uuid_not_in" if valid else "uuid_in"] = request.rule_problems.of_all(conn).keys()
     return wanted, kind
 
 
-def problems(conn: sa.Connection, rows: Collection[Row | Rule], fields: Collection[str]) -> Mapping[str, Problems]:
+def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule],
+             fields: Collection[str]) -> Mapping[str, Problems]:
     """Return the problems of the invalid ones of ``rows``, if ``fields`` show them; built-in rules are valid."""
     stored = [row for row in rows if not isinstance(row, Rule)] if views.show_validity(fields) else []
     if not stored:
         return {}
     # By position: by name it takes three times as long.
     names = stored[0]._fields
-    return _of_versions(conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
+    return _of_versions(request, conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
 
 
-def problems_of_page(conn: sa.Connection, made: JsonPage, fields: Collection[str]) -> Mapping[str, Problems]:
+def problems_of_page(request: Request, conn: sa.Connection, made: JsonPage,
+                     fields: Collection[str]) -> Mapping[str, Problems]:
     """Return what :func:`problems` does for a page of :func:`json_page`."""
-    return _of_versions(conn, ((row[0], row[1]) for row in made.needed)) if views.show_validity(fields) else {}
+    return _of_versions(request, conn, ((row[0], row[1]) for row in made.needed)) if views.show_validity(fields) else {}
 
 
-def _of_versions(conn: sa.Connection, versions: Iterable[tuple[str, int]]) -> Mapping[str, Problems]:
-    found: Mapping[str, Problems] = pecan.request.rule_problems.of_versions(conn, versions)
+def _of_versions(request: Request, conn: sa.Connection, versions: Iterable[tuple[str, int]]) -> Mapping[str, Problems]:
+    found: Mapping[str, Problems] = request.rule_problems.of_versions(conn, versions)
     return found
 
 
-def _in_order(conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], fields: Collection[str],
+def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], fields: Collection[str],
               kind: bool | None) -> list[Row | Rule]:
-    marker = built_in_rules.find(asked.marker)
+    marker = built_in_rules.find(request, asked.marker)
     after = None if marker is None else rule_filters.place_of(marker)
     if asked.marker is not None and after is None:
         after = inspection_rules.place_of_marker(conn, asked.marker)
@@ -90,6 +93,6 @@ def _in_order(conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], field
         columns += tuple(name for name in rule_filters.Place._fields if name not in columns)
         found += inspection_rules.list_in_order(conn, wanted, asked, columns, after)
     if kind is not False:
-        found += built_in_rules.after(wanted, after, ascending=asked.sort_dir == "asc")
+        found += built_in_rules.after(request, wanted, after, ascending=asked.sort_dir == "asc")
         found.sort(key=rule_filters.place_of, reverse=asked.sort_dir == "desc")
     return found[:asked.limit]

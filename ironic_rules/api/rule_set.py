@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import rules
 from ironic_rules.api import built_in_rules, etags, patch
+from ironic_rules.api.request import Request
 from ironic_rules.db import clock, inspection_rules, inventory_paths, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, Changes
 from ironic_rules.db.projection import Row
@@ -47,15 +47,14 @@ class Result:
     warnings: Sequence[RuleWarning] = ()
 
 
-def author() -> Author:
+def author(request: Request) -> Author:
     """Return the author of what this request changes."""
-    request = pecan.request
     return Author(request.context.user_id, request.conf.inspection_rules.keep_revisions)
 
 
-def known_paths() -> Catalogue:
+def known_paths(request: Request) -> Catalogue:
     """Return the paths that inventories have."""
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         return inventory_paths.known(conn)
 
 
@@ -80,30 +79,30 @@ def patched(stored: Rule, operations: Sequence[patch.Operation], default_scope: 
     return applied(None) if result["phase"] == "early" else result
 
 
-def tolerated(old: Rule | None, enabled: object) -> Collection[Problem]:
+def tolerated(request: Request, old: Rule | None, enabled: object) -> Collection[Problem]:
     """Return the problems that a rule may keep: those of the stored one, if it is not to run any more.
 
     Otherwise a rule could not be disabled that is no longer valid.
     """
     if old is None or enabled is not False:
         return ()
-    return rules.validate(old.said(), limits=pecan.request.rules.limits)
+    return rules.validate(old.said(), limits=request.rules.limits)
 
 
-def apply(given: Sequence[Any], bundle: str | None, conditions: etags.Preconditions, *, prune: bool,
+def apply(request: Request, given: Sequence[Any], bundle: str | None, conditions: etags.Preconditions, *, prune: bool,
           dry_run: bool) -> Result:
     """Make the rules of a bundle those that are given; without ``prune`` others stay.
 
     :raises InvalidRule: 400, with every problem of every rule
     :raises PreconditionFailed: 412
     """
-    request = _Request(given, bundle, prune)
+    asked = _Given(request, given, bundle, prune)
     group = "" if bundle is None else f" of bundle {bundle}"
-    made = _make(request.compare, conditions, dry_run, lambda found: found.summary() + group)
-    return replace(made, warnings=request.warnings(made.compared))
+    made = _make(request, asked.compare, conditions, dry_run, lambda found: found.summary() + group)
+    return replace(made, warnings=asked.warnings(made.compared))
 
 
-def rollback(revision: int, conditions: etags.Preconditions, *, dry_run: bool) -> Result:
+def rollback(request: Request, revision: int, conditions: etags.Preconditions, *, dry_run: bool) -> Result:
     """Make the rules those of a revision.
 
     :raises RuleRevisionNotFound: 404, it is not kept
@@ -114,29 +113,30 @@ def rollback(revision: int, conditions: etags.Preconditions, *, dry_run: bool) -
         then = rule_revisions.rules_at(conn, revision)
         rule_revisions.get(conn, revision)
         found = comparison.rollback(then, inspection_rules.all_rules(conn))
-        problems = [problem for entry in found.written for problem in _problems_of_version(entry)]
+        problems = [problem for entry in found.written for problem in _problems_of_version(request, entry)]
         if problems:
             raise InvalidRule(problems=problems)
         return found
 
-    return _make(compare, conditions, dry_run, lambda found: f"rolled back to {revision}: {found.summary()}")
+    return _make(request, compare, conditions, dry_run, lambda found: f"rolled back to {revision}: {found.summary()}")
 
 
-def destroy(conditions: etags.Preconditions) -> None:
+def destroy(request: Request, conditions: etags.Preconditions) -> None:
     """Delete every rule.
 
     :raises PreconditionFailed: 412
     """
     def write(conn: sa.Connection) -> None:
         conditions.check(tag(inspection_rules.lock(conn)))
-        inspection_rules.destroy_all(conn, author=author())
+        inspection_rules.destroy_all(conn, author=author(request))
 
-    pecan.request.db.write(write)
+    request.db.write(write)
 
 
-def _make(compare: Callable[[sa.Connection], Comparison], conditions: etags.Preconditions, dry_run: bool,
+def _make(request: Request, compare: Callable[[sa.Connection], Comparison], conditions: etags.Preconditions,
+          dry_run: bool,
           summary: Callable[[Comparison], str]) -> Result:
-    db = pecan.request.db
+    db = request.db
     with db.reader() as conn:
         revision = inspection_rules.revision(conn)
         conditions.check(tag(revision))
@@ -151,7 +151,7 @@ def _make(compare: Callable[[sa.Connection], Comparison], conditions: etags.Prec
             present = compare(conn)
         if not present:
             return Result(present, current)
-        made = inspection_rules.change(conn, _changes(present), summary(present), author=author())
+        made = inspection_rules.change(conn, _changes(present), summary(present), author=author(request))
         return Result(present, *made)
 
     result: Result = db.write(write)
@@ -159,22 +159,22 @@ def _make(compare: Callable[[sa.Connection], Comparison], conditions: etags.Prec
     written = [*zip(compared.created, result.uuids, strict=False),
                *((entry, entry.old.uuid) for entry in compared.written if entry.old is not None)]
     # One that is not enabled may be invalid.
-    pecan.request.rule_problems.passed(
+    request.rule_problems.passed(
         (uuid, result.revision) for entry, uuid in written if entry.new and entry.new["enabled"])
     return result
 
 
-class _Request:
+class _Given:
     """The rules of a request, checked once however often they are compared with the stored ones."""
 
-    def __init__(self, given: Sequence[Any], bundle: str | None, prune: bool) -> None:
-        self._bundle, self._prune = bundle, prune
+    def __init__(self, request: Request, given: Sequence[Any], bundle: str | None, prune: bool) -> None:
+        self._request, self._bundle, self._prune = request, bundle, prune
         self._problems = comparison.request_problems(given, bundle)
         self._rules: dict[int, JSONObject] = {}
         self._checked: dict[int, list[Problem]] = {}
         self._warnings: dict[int, list[RuleWarning]] = {}
-        self._known_paths = functools.cache(known_paths)
-        scope = pecan.request.rules.default_scope
+        self._known_paths = functools.cache(functools.partial(known_paths, request))
+        scope = request.rules.default_scope
         for place, rule in enumerate(given):
             if isinstance(rule, Mapping):
                 self._rules[place] = rules.from_wire({**rule, "bundle": bundle}, default_scope=scope)
@@ -197,7 +197,7 @@ class _Request:
         for entry in found.written:
             problems += self._check(entry)
         running = [entry for entry in found.unchanged if entry.old and entry.old.enabled]
-        invalid = pecan.request.rule_problems.invalid(entry.old for entry in running)
+        invalid = self._request.rule_problems.invalid(entry.old for entry in running if entry.old)
         for entry in running:
             problems += _placed(entry, invalid.get(entry.old.uuid, ()) if entry.old else ())
         if problems:
@@ -212,15 +212,17 @@ class _Request:
         others = inspection_rules.bundles_of(conn, sorted(self._uuids - {rule.uuid for rule in stored}))
         found = {uuid: "is that of a rule " + ("without a bundle" if bundle is None else f"of bundle {bundle}")
                  for uuid, bundle in others.items()}
-        return found | {uuid: "is that of a built-in rule" for uuid in self._uuids if built_in_rules.find(uuid)}
+        return found | {uuid: "is that of a built-in rule" for uuid in self._uuids
+                        if built_in_rules.find(self._request, uuid)}
 
     def _check(self, entry: Entry) -> list[Problem]:
         place = entry.place
         assert place is not None
         if place not in self._checked:
-            checked = rules.check(entry.new, limits=pecan.request.rules.limits, known_paths=self._known_paths)
+            checked = rules.check(entry.new, limits=self._request.rules.limits, known_paths=self._known_paths)
             # That a sensitive rule has the same problems would tell what it contains.
-            kept = () if entry.old and entry.old.sensitive else tolerated(entry.old, self._rules[place]["enabled"])
+            kept = () if entry.old and entry.old.sensitive else tolerated(
+                self._request, entry.old, self._rules[place]["enabled"])
             self._checked[place] = _placed(entry, (each for each in checked.problems if each not in kept))
             self._warnings[place] = checked.warnings
         return self._checked[place]
@@ -237,16 +239,16 @@ def _placed(entry: Entry, problems: Iterable[Problem]) -> list[Problem]:
     return [Problem(f"/rules/{entry.place}{problem.where}", problem.text) for problem in problems]
 
 
-def _problems_of_version(entry: Entry) -> list[Problem]:
+def _problems_of_version(request: Request, entry: Entry) -> list[Problem]:
     """Return why a version of a rule cannot be stored again; of a sensitive rule only that it cannot."""
     version, new = entry.version, entry.new
     assert version is not None and new is not None
     where = f"/rules/{version.uuid}"
-    if built_in_rules.find(version.uuid):
+    if built_in_rules.find(request, version.uuid):
         return [Problem(where, "this is now the UUID of a built-in rule")]
     if not new["enabled"]:
         return []
-    problems = rules.validate(new, limits=pecan.request.rules.limits)
+    problems = rules.validate(new, limits=request.rules.limits)
     if problems and new["sensitive"]:
         return [Problem(where, "the rule is no longer valid")]
     return [Problem(where + problem.where, problem.text) for problem in problems]

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 import oslo_messaging as messaging
@@ -20,9 +20,11 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules import service
+from ironic_rules import log_lines, service
 from ironic_rules.cmd import output
+from ironic_rules.conf import log_options, sources, validation
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+from ironic_rules.models import known_secrets
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.text import installation_of, printable
 
@@ -102,13 +104,48 @@ def reload(conf: cfg.ConfigOpts) -> None:
     told = ""
     try:
         with _reloading:
-            service.reload_config(conf)
+            reload_config(conf)
     except REFUSALS as exc:
         told = refusal(exc)
     except Exception:  # a process that serves has no reason to end
         LOG.exception("The configuration is not reloaded")
     for line in told.splitlines():  # here, since oslo.log adds to a line the error that is being handled
         LOG.error("The configuration is not reloaded: %s", line)
+
+
+def reload_config(conf: cfg.ConfigOpts) -> None:
+    """Read the configuration files again, and apply what may change while a process runs: all of it, or nothing.
+
+    :raises ConfigurationError: options have values that are not allowed, with all of them, or a file cannot be read
+    """
+    # oslo.config prints such a value on standard error only, and ends the process.
+    found = validation.problems(validation.of_files(conf, conf._args or (), conf.default_config_files))
+    if found:
+        raise ConfigurationError("\n".join(found))
+    with _unchanged_on_error(conf):
+        conf.mutate_config_files()
+    known_secrets.KNOWN.keep(sources.secrets_of(conf))
+    log_lines.prepare_handlers()
+
+
+@contextlib.contextmanager
+def _unchanged_on_error(conf: cfg.ConfigOpts) -> Iterator[None]:
+    """Give the options and all loggers on an error what they had: oslo.log first removes every handler.
+
+    :raises ConfigurationError: for whatever error, such as one of the file that ``log_config_append`` names
+    """
+    options = conf._mutable_ns
+    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in log_lines.all_loggers()]
+    try:
+        yield
+    except (Exception, SystemExit) as exc:  # also of what the file of log_config_append evaluates
+        error = log_options.error_of_setup(conf, exc)
+        conf._mutable_ns = options
+        conf.clear_override("debug")  # which no process has; there is no other way to make it forget the values
+        for logger, handlers, level, propagate in before:
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+        raise error from exc
 
 
 class StopSignals:

@@ -39,8 +39,8 @@ class Result:
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
     says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
     is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work of an
-    inspection that others have overtaken (``state_machine.is_overtaken``); None: all of it is repeated.
-    ``inspection`` is what the history keeps of an inspection that ends.
+    inspection that others have overtaken (``state_machine.Attempt``) on copies of ``drafts``; None: all of it is
+    repeated. ``inspection`` is what the history keeps of an inspection that ends.
     """
 
     event: str
@@ -50,21 +50,14 @@ class Result:
     sealed: bool = False
     maintenance: str | None = None
     fault: str | None = None
-    again: Again | None = None
+    again: Callable[[Conductor, Task], Result] | None = None
+    drafts: Task | None = None
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
     inspection: Inspection | None = None
     #: what the rules did, for their statistics, and the UUIDs of those that changed the node
     runs: RuleRuns | None = None
     changed_by: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """How the work on a node is repeated: ``handle`` works on the drafts that ``task`` returns, new ones each time."""
-
-    task: Callable[[], Task]
-    handle: Callable[[Conductor, Task], Result]
 
 
 @dataclass(frozen=True, slots=True)

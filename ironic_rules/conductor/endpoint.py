@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import hardware_calls, heartbeat, inspection, provisioning, state_machine
+from ironic_rules.conductor import acceptance, hardware_calls, heartbeat, provisioning, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import (
@@ -79,11 +79,11 @@ class ConductorEndpoint:
                             plugin_data: dict[str, Any] | None = None, refusal: str | None = None) -> bool | None:
         """Continue in-band inspection; with ``refusal`` it fails, for that reason.
 
-        :returns: whether the ramdisk has the token of the context, see ``inspection.accept``
+        :returns: whether the ramdisk has the token of the context, see ``acceptance.accept_report``
         :raises NodeLocked: the node is locked by another conductor
         :raises NotFound: the node is in an invalid state
         """
-        return inspection.accept(self._conductor, context, node_id, inventory, plugin_data or {}, refusal)
+        return acceptance.accept_report(self._conductor, context, node_id, inventory, plugin_data or {}, refusal)
 
     @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,

@@ -167,7 +167,7 @@ def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operati
             if problem := kept.problem():
                 raise IronicRulesError(f"{operation.kind}.{operation.method}: {problem}")
 
-        reason = state_machine.attempt(perform, task)
+        reason = state_machine.failure_of(perform, task)
         # From here on the caller gets the result, or does not wait for it any more.
         is_awaited = result is not None and result.set_running_or_notify_cancel()
         _save(conductor, context, lock, task, name, reason, tell=not is_awaited)

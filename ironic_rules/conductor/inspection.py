@@ -1,4 +1,4 @@
-"""Inspection in the conductor: starting it, accepting a ramdisk's data, processing it, aborting, timing out."""
+"""Inspection in the conductor: starting it, processing what a ramdisk or a BMC has sent, aborting, timing out."""
 
 from __future__ import annotations
 
@@ -9,37 +9,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import (
-    admission,
-    hardware_cache,
-    inspection_history,
-    legacy_rules,
-    pxe_filter,
-    state_machine,
-    task_store,
-    wait_states,
-)
-from ironic_rules.conductor.conductor import Again, Conductor, Result
+from ironic_rules.conductor import hardware_cache, inspection_history, legacy_rules, state_machine, wait_states
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.conductor.legacy_rules import LegacyWork
-from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, discovery, inventory, nodes, ports, rule_nodes
-from ironic_rules.exceptions import (
-    HookFailed,
-    Invalid,
-    IronicRulesError,
-    NodeLocked,
-    NodeNotFound,
-    NoFreeWorker,
-    RuleFailed,
-)
+from ironic_rules.db import clock, inventory, nodes, ports, rule_nodes
+from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
-from ironic_rules.inspection.pipeline import WITHHELD, Outcome
+from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
@@ -48,7 +29,7 @@ from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
 from ironic_rules.rules import RuleRuns
-from ironic_rules.text import printable
+from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -60,92 +41,6 @@ ABORTED = "Inspection was aborted by request."
 _OURS = "ironic_rules.hardware."
 #: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
-
-
-def accept(conductor: Conductor, context: RequestContext, node_id: str | int, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None = None) -> bool | None:
-    """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
-
-    When this returns, one transaction has committed the data, the state and the lock: even if this conductor dies now,
-    the data will be processed. A node in ENROLL is accepted only once, and only if discovery has created it for these
-    data.
-
-    :param refusal: why the inspection has to fail; None: the data are processed
-    :returns: whether the token whose hash the context has is now that of the ramdisk; None: it has none
-    :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
-    """
-    if isinstance(node_id, str):
-        with conductor.db.reader() as conn:
-            node_id = nodes.get_id(conn, node_id)
-    lock = conductor.new_lock(node_id)
-    stages = Stages("accept")
-    with _slot(conductor, node_id) as slot:
-        is_new, report, claimed, record = conductor.db.write(
-            lambda conn: _store(conn, lock, context, data, plugin_data, refusal))
-        if is_new:
-            pxe_filter.look(conductor, context)
-        context.mark = context.token_hash = None
-        slot.run(state_machine.run, conductor, lock, context, report, record)
-    state_machine.observe(conductor, stages)
-    return claimed
-
-
-def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
-           plugin_data: dict[str, Any],
-           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.Record | None]:
-    """Write what :func:`accept` promises, and read what the work begins with: two transactions less.
-
-    :returns: whether discovery has just created the node; what is stored; what :func:`accept` returns; the node
-    """
-
-    def reserve(state: str, event: str, **more: Any) -> None:
-        values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
-        if state == states.INSPECTWAIT:
-            # That of a discovered node which waits for more data is not the usual one.
-            del values["target_provision_state"]
-        nodes.reserve_in_state(conn, lock, "continue inspection", state, values)
-
-    is_new = False
-    try:
-        reserve(states.INSPECTWAIT, "resume")
-    except NodeNotFound:
-        is_new = discovery.accept(conn, lock.node_id)
-        if not is_new:
-            raise
-        reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
-    # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
-    admission.admit(conn, context, lock.node_id, renew=True)
-    stored = inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
-    report = Report(stored, data, plugin_data, refusal, foreign_addresses(conn, lock.node_id, data))
-    # Here and not in a transaction of its own: that would cost as much as the whole of this one.
-    token_hash = context.token_hash
-    claimed = None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
-    return is_new, report, claimed, _record(conn, lock)
-
-
-def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.Record | None:
-    """Return the node as its work begins with it; None if a value in it cannot be read."""
-    try:
-        return task_store.read_locked(conn, lock)
-    except (IronicRulesError, db_exc.DBError, sa.exc.SQLAlchemyError):
-        raise
-    except Exception:  # noqa: BLE001  (the work meets it again, and fails for that reason; the data are stored)
-        return None
-
-
-def _slot(conductor: Conductor, node_id: int) -> Slot:
-    """Return a slot for work on the node.
-
-    :raises NodeLocked: 409, this conductor works on the node itself;  NoFreeWorker: 503
-    """
-    try:
-        return conductor.workers.take(node_id, PATIENCE_S)
-    except NoFreeWorker:
-        with conductor.db.reader() as conn:
-            row = nodes.get_by_id(conn, node_id)
-        if row.reservation is None:
-            raise
-        raise NodeLocked(node=row.uuid, host=row.reservation) from None
 
 
 def inspect(conductor: Conductor, task: Task) -> Result:
@@ -171,10 +66,10 @@ def start(conductor: Conductor, task: Task) -> Result:
     if data == states.MANAGEABLE:
         task.node.inspection_finished_at = clock.now()
         return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
-    read = task.copy()
+    drafts = task.copy()
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
-    result.again = Again(read.copy, lambda conductor, task: _process_read(conductor, task, data))
+    result.again, result.drafts = lambda conductor, task: _process_read(conductor, task, data), drafts
     return result
 
 
@@ -194,7 +89,7 @@ def _booted(task: Task) -> Result:
             return _booted(task)
 
         # The machine is not booted again.
-        result.again = Again(task.copy().copy, without_those_of_others)
+        result.again, result.drafts = without_those_of_others, task.copy()
     return result
 
 

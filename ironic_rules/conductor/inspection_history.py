@@ -53,8 +53,6 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
     failure = found.failure or ({"reason": error} if error else None)
     details = {"seconds": {name: round(value, 3) for name, value in seconds.items()},
                "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
-    if found.together != b"[]":
-        details["together"] = orjson.Fragment(found.together)
     values = {
         "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED), "user": context.user_id,
         "started_at": found.started_at or (

@@ -184,7 +184,7 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
             power.set_power_state(task, target, timeout_s)
             values["power_state"] = power.get_power_state(task)
 
-        if reason := state_machine.attempt(switch, task):
+        if reason := state_machine.failure_of(switch, task):
             text = f"Failed to change the power state to '{target}': {reason}"
             values["last_error"] = printable(secrets.mask_text(text), MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
@@ -199,7 +199,7 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
     task = load(conductor, context, node_id)
     results: dict[str, dict[str, Any]] = {}
     for kind in conductor.hardware.VALIDATED_KINDS:
-        reason = state_machine.attempt(functools.partial(_validate, conductor, task, kind), task)
+        reason = state_machine.failure_of(functools.partial(_validate, conductor, task, kind), task)
         results[kind] = {"result": True} if reason is None else {"result": False, "reason": reason}
     if results.get("deploy", {}).get("result"):
         _warn(conductor, task, results["deploy"])
@@ -209,7 +209,7 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
 def _warn(conductor: Conductor, task: Task, result: dict[str, Any]) -> None:
     found: list[StepWarning] = []
     # An interface that the driver does not have any more is one of the reasons already.
-    state_machine.attempt(lambda: found.extend(deployment.expected(conductor, task)), task)
+    state_machine.failure_of(lambda: found.extend(deployment.expected(conductor, task)), task)
     if found:
         result["warnings"] = [warning.to_wire() for warning in found]
 

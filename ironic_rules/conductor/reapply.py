@@ -8,7 +8,6 @@ only.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -33,7 +32,7 @@ from ironic_rules.exceptions import (
     RuleFailed,
 )
 from ironic_rules.inspection import authors, reapplying
-from ironic_rules.inspection.pipeline import WITHHELD, Outcome
+from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
@@ -41,7 +40,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -120,8 +119,8 @@ class _Work:
 
     def _apply(self, record: task_store.Record, report: StoredInventory) -> None:
         self.entry.inventory = report.id
-        taken: set[object] = set()
-        for repetition in itertools.count():
+        attempt = state_machine.Attempt(self.conductor, self.lock, self.context, record)
+        while True:
             task = record.task(self.context)
             processing = Processing()
             outcome = self._process(task, processing, report)
@@ -133,7 +132,7 @@ class _Work:
             except (*state_machine.DATABASE_AWAY, LockLost, NodeNotFound):
                 raise
             except Exception as exc:  # what rules have written may not be storable
-                if repetition < state_machine.MAX_REPETITIONS and state_machine.is_overtaken(exc, taken):
+                if attempt.repeats(exc):
                     LOG.info("Node %s: %s Hooks and rules run again without it.", record.node.uuid, exc)
                     self.foreign = None
                     continue

@@ -72,7 +72,7 @@ def tear_down(conductor: Conductor, task: Task) -> Result:
 
 def _stop_console(conductor: Conductor, task: Task) -> str | None:
     """Return why the console could not be stopped, for the history: it remains enabled, so that it can be later."""
-    reason = state_machine.attempt(
+    reason = state_machine.failure_of(
         lambda: conductor.hardware.interface(task.node, "console").set_console(task, enabled=False), task)
     if reason is None:
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import inspection_history, pxe_filter, task_store
-from ironic_rules.conductor.conductor import Again, Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, inventory, node_records, nodes
 from ironic_rules.exceptions import (
@@ -27,7 +27,6 @@ from ironic_rules.exceptions import (
     RuleSpent,
 )
 from ironic_rules.inspection import authors
-from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inventories import Report
@@ -36,7 +35,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import polls, procedures
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
 from ironic_rules.tracebacks import forget_locals
 
 LOG = logging.getLogger(__name__)
@@ -52,6 +51,61 @@ MAX_REPETITIONS = 20
 _BAD_DATA = (
     IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,
     db_exc.DBDuplicateEntry, db_exc.DBReferenceError, db_exc.DBConstraintError, db_exc.DBInvalidUnicodeParameter)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An attempt at the work that the state of a locked node requires, until its result is saved.
+
+    While an inspection runs, others may apply a rule to its last node, or create a port for one of the machine's
+    addresses. Then its result cannot be saved, and the work is repeated, on new drafts.
+
+    :ivar record: the node as it was read under the lock
+    :ivar report: what the ramdisk has sent, if it was stored just now: it is not read again
+    :ivar drafts: what repetitions begin with, which copy it; None: with the record
+    :ivar again: the work of repetitions; None: all of it
+    :ivar repetitions: how often the work was repeated
+    :ivar taken: the addresses because of which it was: a plug-in may add a port although another node has its address
+    """
+
+    conductor: Conductor
+    lock: nodes.Lock
+    context: RequestContext
+    record: task_store.Record
+    report: Report | None = None
+    drafts: Task | None = None
+    again: Callable[[Conductor, Task], Result] | None = None
+    repetitions: int = 0
+    taken: set[object] = field(default_factory=set)
+
+    def task(self) -> Task:
+        """Return new drafts, to work on now."""
+        task = self.record.task(self.context) if self.drafts is None else self.drafts.copy()
+        # A repetition reads it: an inspect interface of others may have changed it.
+        task.report = None if self.repetitions else self.report
+        task.watch = self.conductor.workers.watch()
+        task.begin_work(lambda: task_store.forget_token(self.conductor.db, self.lock))
+        return task
+
+    def repeats(self, error: Exception, result: Result | None = None) -> bool:
+        """Return whether the work is repeated, because a save failed as others were faster; it begins then.
+
+        :param result: what was to be saved, with what it keeps for the repetition
+        """
+        if self.repetitions >= MAX_REPETITIONS or not self._is_overtaken(error):
+            return False
+        self.repetitions += 1
+        if result is not None and result.again is not None:
+            self.again, self.drafts = result.again, result.drafts
+        return True
+
+    def _is_overtaken(self, error: Exception) -> bool:
+        if not isinstance(error, MACAlreadyExists):
+            return isinstance(error, RuleSpent)
+        address = error.facts["mac"]
+        is_new = address not in self.taken
+        self.taken.add(address)
+        return is_new
 
 
 def state_values(transition: states.Transition) -> dict[str, Any]:
@@ -71,7 +125,7 @@ def lock_may_be_lost(node_id: int) -> Iterator[None]:
         LOG.warning("Gave up working on node id %s: %s", node_id, exc)
 
 
-def attempt(action: Callable[[], object], task: Task) -> str | None:
+def failure_of(action: Callable[[], object], task: Task) -> str | None:
     """Run what a plug-in does; return why it failed, None if it did not.
 
     Whatever a plug-in raises must end in a state and a text that operators see, not in a lock. An unavailable database
@@ -92,7 +146,7 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
 def clean_up(conductor: Conductor, task: Task) -> str | None:
     """Undo what the node's state has begun, as its failure requires; return why that failed, None if it did not."""
     undo = conductor.work_in(task.node.provision_state).clean_up
-    return None if undo is None else attempt(lambda: undo(conductor, task), task)
+    return None if undo is None else failure_of(lambda: undo(conductor, task), task)
 
 
 def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None = None,
@@ -104,7 +158,7 @@ def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report:
     """
     conductor.workers.watch().on_overdue = functools.partial(fail, conductor, lock, context)
     with lock_may_be_lost(lock.node_id):
-        while _step(conductor, lock, context, report, record):
+        while _step(_begun(conductor, lock, context, report, record)):
             report = record = None
 
 
@@ -121,7 +175,8 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
             text = f"Inspection failed: {error}" if of_inspection else str(error)
             stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
             runs = RuleRuns(failure=error.facts["rule"]) if isinstance(error, RuleFailed) else None
-            _save_failure(conductor, lock, record, Result("fail", error=text, stage=stage, runs=runs), context)
+            _save_failure(Attempt(conductor, lock, context, record),
+                          Result("fail", error=text, stage=stage, runs=runs))
 
 
 def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
@@ -131,7 +186,7 @@ def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, rea
             record = _read(conductor, lock)
             if conductor.work_in(record.node.provision_state).handle is not None:
                 result = _failure(record.node, reason, stage="resumption")
-                _save(conductor, lock, record, record.task(context), result, context)
+                _save(Attempt(conductor, lock, context, record), record.task(context), result)
             else:
                 _leave(conductor, lock, record.node, reason)
         except (*DATABASE_AWAY, LockLost, NodeNotFound):
@@ -142,7 +197,7 @@ def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, rea
 
 
 def reason_of(error: Exception) -> str:
-    """Return why work ended with an error that :func:`attempt` does not handle. Its text may quote anything."""
+    """Return why work ended with an error that :func:`failure_of` does not handle. Its text may quote anything."""
     return str(error) if isinstance(error, cfg.Error) else f"{UNEXPECTED} ({type(error).__name__})"
 
 
@@ -172,79 +227,60 @@ def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.Record:
         return task_store.read_locked(conn, lock)
 
 
-def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None,
-          record: task_store.Record | None) -> bool:
-    """Do the work of the node's state; return whether there is more to do."""
+def _begun(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None,
+           record: task_store.Record | None) -> Attempt:
     if record is None or not record.is_recent:
         record = _read(conductor, lock)
         report = None if report is None else report._replace(foreign_addresses=None)
-    row = record.node
+    return Attempt(conductor, lock, context, record, report)
+
+
+def _step(attempt: Attempt) -> bool:
+    """Do the work of the node's state; return whether there is more to do."""
+    conductor, row = attempt.conductor, attempt.record.node
     work = conductor.work_in(row.provision_state)
     if work.handle is None:
         purpose = row.reservation_purpose or ""
         if purpose in work.unfinished:
-            work.unfinished[purpose](conductor, context, lock)
+            work.unfinished[purpose](conductor, attempt.context, attempt.lock)
         else:
-            _leave(conductor, lock, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
+            reason = f"The conductor ended during \"{purpose}\"; please repeat the request."
+            _leave(conductor, attempt.lock, row, reason)
         return False
-    again = Again(lambda: record.task(context), work.handle)
-    taken: set[object] = set()
-    for repetition in itertools.count():
-        task = again.task()
-        # A repetition reads it: an inspect interface of others may have changed it.
-        task.report = report if not repetition else None
-        task.watch = conductor.workers.watch()
-        task.begin_work(lambda: task_store.forget_token(conductor.db, lock))
-        result = _handle(again.handle, conductor, task)
+    while True:
+        task = attempt.task()
+        result = _handle(attempt.again or work.handle, conductor, task)
         if row.provision_state == states.INSPECTING:
             observe(conductor, task.stages)
         if result.error is not None:
             result.stage = task.stages.now
             break
         try:
-            return _save(conductor, lock, record, task, result, context)
+            return _save(attempt, task, result)
         except (*_BAD_DATA, db_exc.DBError) as exc:
             is_inspection = result.inspection is not None or result.again is not None
-            if is_inspection and repetition < MAX_REPETITIONS and is_overtaken(exc, taken):
+            if is_inspection and attempt.repeats(exc, result):
                 LOG.info("Node %s: %s The inspection is repeated without it.", row.uuid, exc)
-                again = result.again or again
                 continue
             if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc, task):
                 raise
             runs = result.runs
-            result = _unsaved(exc, record, task, result.sealed)
+            result = _unsaved(exc, attempt.record, task, result.sealed)
             result.runs = runs
             forget_locals(exc)
             break
-    return _save_failure(conductor, lock, record, result, context)
+    return _save_failure(attempt, result)
 
 
-def is_overtaken(error: Exception, taken: set[object]) -> bool:
-    """Return whether an inspection that could not be saved is to be repeated, because others were faster.
-
-    They have applied a rule to its last node, or have created a port for one of the machine's addresses.
-
-    :param taken: the addresses for which it was repeated already, to which that of the error is added: a plug-in may
-        add a port although another node has its address
-    """
-    if not isinstance(error, MACAlreadyExists):
-        return isinstance(error, RuleSpent)
-    address = error.facts["mac"]
-    is_new = address not in taken
-    taken.add(address)
-    return is_new
-
-
-def _save_failure(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, result: Result,
-                  context: RequestContext) -> bool:
+def _save_failure(attempt: Attempt, result: Result) -> bool:
     """Clean up after the failure of a state and write it, as :func:`_save` does."""
-    task = record.task(context)
-    if reason := clean_up(conductor, task):
-        LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
+    node, task = attempt.record.node, attempt.record.task(attempt.context)
+    if reason := clean_up(attempt.conductor, task):
+        LOG.warning("Cleaning up after the failure of node %s failed too: %s", node.uuid, reason)
         # Inspect interfaces need not be able to end what they have begun.
-        if record.node.provision_state != states.INSPECTING:
+        if node.provision_state != states.INSPECTING:
             result.error = f"{result.error} Cleaning up failed: {reason}"
-    return _save(conductor, lock, record, task, result, context)
+    return _save(attempt, task, result)
 
 
 def _is_bad_data(error: Exception, task: Task) -> bool:
@@ -266,10 +302,9 @@ def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> No
     conductor.db.write(lambda conn: nodes.release(conn, lock, values))
 
 
-def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, task: Task, result: Result,
-          context: RequestContext) -> bool:
+def _save(attempt: Attempt, task: Task, result: Result) -> bool:
     """Write the task, its result and the new state in one transaction; return whether there is more to do."""
-    row = record.node
+    conductor, context, row = attempt.conductor, attempt.context, attempt.record.node
     transition = transitions.of_event(row, result.event)
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
@@ -290,7 +325,7 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
         values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:
-        task_store.save(conn, task, lock, values, release=not goes_on)
+        task_store.save(conn, task, attempt.lock, values, release=not goes_on)
         if error is not None and on_failure is not None:
             on_failure(conn, conductor, row.id)
         if result.also is not None:
@@ -321,7 +356,7 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
 
 def _handle(handle: Callable[[Conductor, Task], Result], conductor: Conductor, task: Task) -> Result:
     results: list[Result] = []
-    reason = attempt(lambda: results.append(handle(conductor, task)), task)
+    reason = failure_of(lambda: results.append(handle(conductor, task)), task)
     return results[0] if reason is None else _failure(task.node, reason)
 
 

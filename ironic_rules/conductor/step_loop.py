@@ -90,7 +90,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, pla
 
     name = f"{procedure.name.capitalize()} step {run}"
     task.watch.begin(STEP, _overdue, name)
-    reason = state_machine.attempt(execute, task)
+    reason = state_machine.failure_of(execute, task)
     task.watch.end()
     if reason:
         return Result("fail", error=f"{name} failed: {reason}")
@@ -150,7 +150,7 @@ def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             task = task_store.read_locked(conn, lock).task(context)
-        reason = state_machine.attempt(lambda: _undo_boot(conductor, task), task)
+        reason = state_machine.failure_of(lambda: _undo_boot(conductor, task), task)
         text = None
         if reason is not None:
             text = printable(secrets.mask_text(f"What boots the ramdisk (media, boot scripts) is left: {reason}"),

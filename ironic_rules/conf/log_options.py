@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from oslo_config import cfg
 from oslo_log import formatters, handlers
 from oslo_log import log as oslo_log
 
 from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import printable
 
 #: Formats of lines and of their parts -> whether they are for lines of a request only.
@@ -107,3 +109,17 @@ def _of_format(name: str, text: str | None) -> str | None:
             return f"there is no %({printable(unknown.args[0], 64)}) here"
         return f"it is no format of a log line: {printable(exc)}"
     return None
+
+
+def error_of_setup(conf: cfg.ConfigOpts, error: BaseException) -> ConfigurationError:
+    """Return the error for one that oslo.log has raised: options that it cannot use have been refused before."""
+    if conf.log_config_append:
+        reason = error.err_msg if isinstance(error, oslo_log.LogConfigError) else error
+        return ConfigurationError(
+            f"[DEFAULT]log_config_append = {printable(conf.log_config_append)}: logging cannot be set up with it: "
+            f"{printable(reason)}.")
+    if isinstance(error, OSError):
+        place = "log_file" if conf.log_file else "log_dir"
+        return ConfigurationError(
+            f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
+    return ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")

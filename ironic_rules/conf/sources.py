@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from oslo_config import cfg
 
+from ironic_rules.models import secrets
 from ironic_rules.text import printable
 
 #: Variables that oslo.config reads: OS_GROUP__OPTION.
@@ -77,6 +79,23 @@ def file_of(conf: cfg.ConfigOpts, names: Collection[tuple[str, str]]) -> str | N
 def read_files(conf: cfg.ConfigOpts) -> str:
     """Return the names of the files that were read, as text."""
     return ", ".join(map(printable, _files(conf))) or "no configuration file"
+
+
+def secrets_of(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the secrets of the configuration: options that are declared to be, and passwords of URLs in all others.
+
+    In the files, those that a library registers later are known by their names.
+    """
+    for options in given(conf).values():
+        yield from (written.value.replace("$$", "$") for name, written in options.items()
+                    if secrets.is_secret_key(name) and "://" not in written.value)
+    for info, group in conf._all_opt_infos():
+        option = info["opt"]
+        with contextlib.suppress(cfg.Error, ValueError):  # of a library, and never read
+            value = (conf if group is None else conf[group.name])[option.dest]
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    yield from [text] if option.secret and "://" not in text else secrets.passwords_of_urls(text)
 
 
 def _folded(section: str) -> str:

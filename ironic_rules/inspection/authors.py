@@ -17,12 +17,10 @@ from ironic_rules.exceptions import (
     MACAlreadyExists,
     RuleFailed,
 )
-from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.legacy import CompiledLegacyRule
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
-from ironic_rules.rules import engine
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, WITHHELD, printable
 
 #: A field, and why its value is refused.
 Refusal: TypeAlias = tuple[NodeDraft | PortDraft, str, str]
@@ -39,7 +37,7 @@ def rule_failure(error: Exception, refusals: Iterable[Refusal], *, sealed: bool)
         if rule is None or action is None:
             continue
         if rule.sensitive:
-            reason = engine.WITHHELD
+            reason = RULE_WITHHELD
         elif sealed:
             reason = f"/{name}: {type(error).__name__}; {WITHHELD}"
         else:

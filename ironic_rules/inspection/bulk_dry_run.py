@@ -20,7 +20,7 @@ from ironic_rules.exceptions import HookFailed, IronicRulesError, RuleFailed
 from ironic_rules.inspection import dry_run, fitting, reapplying
 from ironic_rules.inspection.dry_run import FAILED, FINISHED, Machine
 from ironic_rules.inspection.explained_steps import ExplainedSteps
-from ironic_rules.inspection.pipeline import WITHHELD, LegacyRun, Pipeline
+from ironic_rules.inspection.pipeline import LegacyRun, Pipeline
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
@@ -33,6 +33,7 @@ from ironic_rules.models.task import PreviousInventory, Task
 from ironic_rules.models.watch import Abandoned, Watch
 from ironic_rules.rules import RuleSet, SpentRules
 from ironic_rules.rules.dry_notes import DryNotes
+from ironic_rules.text import WITHHELD
 
 #: Characters of stored data that are read at once.
 _MOST_CHARACTERS = 8 * 1024 * 1024

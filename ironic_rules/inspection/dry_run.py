@@ -32,7 +32,7 @@ from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.task import PortChanges, Task
 from ironic_rules.rules import Facts, RuleSet
-from ironic_rules.rules.engine import difference_of_port, hidden
+from ironic_rules.rules.changes import difference_of_port, hide_changes
 
 FINISHED, FAILED, REFUSED = "finished", "failed", "refused"
 
@@ -254,9 +254,9 @@ def changes(machine: Machine, original: JSONObject, final: JSONObject, sent: JSO
     before = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(before.get(address), final["ports"].get(address))
                for address in dict.fromkeys((*before, *final["ports"]))}
-    found = hidden({"node": json_patch.difference(original, final["node"]),
-                    "plugin_data": json_patch.difference(sent, final["plugin_data"]),
-                    "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
+    found = hide_changes({"node": json_patch.difference(original, final["node"]),
+                          "plugin_data": json_patch.difference(sent, final["plugin_data"]),
+                          "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
     old = set(machine.traits)
     shown = {
         "node": {"patch": found["node"]},

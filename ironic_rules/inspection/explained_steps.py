@@ -12,7 +12,7 @@ from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionTrace, ConditionTrace, Trace
-from ironic_rules.rules.engine import difference, hidden
+from ironic_rules.rules.changes import difference_of_states, hide_changes
 from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
 
@@ -91,7 +91,7 @@ class ExplainedSteps:
         self._tick()
         assert self._task is not None
         now = self._state()
-        changes = hidden(difference(self._before, now), self.conceal)
+        changes = hide_changes(difference_of_states(self._before, now), self.conceal)
         self.steps.append(HookStep(name, stage, changes, tuple(self._task.messages[self._messages:])))
         self._messages = len(self._task.messages)
         self._before = now
@@ -157,7 +157,7 @@ def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSO
 
 def changes(found: JSONObject, conceal: Concealment) -> JSONObject:
     """Return changes of a trace, with places masked that later steps have sealed."""
-    return hidden(found, conceal)
+    return hide_changes(found, conceal)
 
 
 def rule(step: RuleStep, conceal: Concealment) -> JSONObject:

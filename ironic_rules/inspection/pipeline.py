@@ -27,17 +27,15 @@ from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
+from ironic_rules.rules.changes import difference_of_states, seal_changes, whole_state
 from ironic_rules.rules.dry_notes import DryNotes
-from ironic_rules.rules.engine import difference, seal, state
-from ironic_rules.text import printable
+from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 
 _OURS = "ironic_rules.inspection.hooks."
 #: Runs the legacy rules on a task whose processed data the source returns.
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
-#: Replaces an error that could quote what a sensitive rule has written.
-WITHHELD = "details are withheld, a sensitive rule matched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ class Pipeline:
         task.stages.begin("hooks")
         for_hooks = task.copy() if rules_only else task
         # Hooks may write elsewhere what a sensitive rule has written.
-        before = state(data, task) if sealed or task.conceal.has_places else None
+        before = whole_state(data, task) if sealed or task.conceal.has_places else None
         for name, hook in self._hooks:
             said = len(for_hooks.messages)
             self._call(name, hook, hook, for_hooks, received, data, sealed)
@@ -149,7 +147,7 @@ class Pipeline:
                 explain.hook(name, MAIN)
         task.messages = for_hooks.messages
         if before is not None:
-            seal(task.conceal, difference(before, state(data, task)))
+            seal_changes(task.conceal, difference_of_states(before, whole_state(data, task)))
         if rules is not None:
             task.stages.begin("rules")
             traces += _rules(rules, "main", facts, explain)

@@ -27,7 +27,7 @@ from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules.base import SECRETIVE
-from ironic_rules.rules.engine import difference, hidden, seal, state
+from ironic_rules.rules.changes import difference_of_states, hide_changes, seal_changes, whole_state
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.index import Chooser, Index
@@ -290,15 +290,17 @@ class _Run:
 
     def _state(self) -> State:
         """Return what rules can change, if they are explained."""
-        return state({}, self.task) if self.explainer is not None else {}
+        return whole_state({}, self.task) if self.explainer is not None else {}
 
     def _changes_since(self, before: State) -> dict[str, Any]:
-        return hidden(difference(before, self._state()), self.explainer.conceal) if self.explainer is not None else {}
+        if self.explainer is None:
+            return {}
+        return hide_changes(difference_of_states(before, self._state()), self.explainer.conceal)
 
     def _seal(self, before: State) -> None:
         """Note that nothing may be shown of what was changed, if rules are explained."""
         if self.explainer is not None:
-            seal(self.explainer.conceal, difference(before, self._state()))
+            seal_changes(self.explainer.conceal, difference_of_states(before, self._state()))
 
     def clean_up(self, numbers: Iterable[int]) -> None:
         """Let rules that do not match clean up.

@@ -4,13 +4,12 @@ Reading an attribute that holds JSON returns a private copy, so a change in plac
 ``write``, ``extend`` and ``delete`` take paths, check them against the table of fields and copy only the containers
 along the path, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
 
-What is written is noted in a journal, between marks of who writes: it can be undone, and it is known who wrote a field.
+What is written is noted in a journal (``models.journal``): it can be undone, and it is known who wrote a field.
 """
 
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.joint_writes import MISSING as _MISSING
-from ironic_rules.models.joint_writes import JointWrites, Written
+from ironic_rules.models.journal import MISSING, Checkpoint, FieldChange, Journal, KeyChange, Signature
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -29,7 +27,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NAME = re.compile(r"[A-Za-z0-9._~-]+")
 
 
-#: Notes what an author does from now on; that is anything but a tuple.
+#: Notes what an author does from now on.
 Sign: TypeAlias = Callable[[object], None]
 
 
@@ -67,11 +65,7 @@ class _Draft:
     _owned: set[str]
     #: fields whose dict is referenced only by this draft
     _private: set[str]
-    #: In order: changes, which are (field whose key was changed, or None for a field itself; key; old value);
-    #: checkpoints, which are (author,); what the author does next; and joint writes
-    _journal: list[Any]
-    #: whether there are joint writes in the journal
-    _is_folded: bool
+    _journal: Journal
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -79,8 +73,7 @@ class _Draft:
         put(self, "_values", dict(values))
         put(self, "_owned", set())
         put(self, "_private", set())
-        put(self, "_journal", [])
-        put(self, "_is_folded", False)
+        put(self, "_journal", Journal())
 
     # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
@@ -114,13 +107,8 @@ class _Draft:
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
-            if value is not (old := self._original.get(name, _MISSING)) and not json_values.same(value, old)
+            if value is not (old := self._original.get(name, MISSING)) and not json_values.same(value, old)
         }
-
-    def authors(self) -> list[Any]:
-        """Return who may have changed the draft, and what they did; some of them several times."""
-        return [entry[0] if type(entry) is tuple else entry for entry in self.entries()
-                if type(entry) is not tuple or len(entry) == 1]
 
     def current(self, name: str) -> Any:
         """Return the current value of a field, to be read at once: later writes may change it. Not to be changed."""
@@ -138,17 +126,15 @@ class _Draft:
         """Make :meth:`rollback` return to the current state.
 
         :param author: who changes the draft from now on
-        :returns: :attr:`sign`
+        :returns: :meth:`sign`
         """
-        note = self._journal.append
-        note((author,))
+        self._journal.entries.append(Checkpoint(author))
         self._owned.clear()
-        return note
+        return self.sign
 
-    @property
-    def sign(self) -> Sign:
-        """The function that notes what the author does from now on."""
-        return self._journal.append
+    def sign(self, action: object) -> None:
+        """Note what the author does from now on."""
+        self._journal.entries.append(Signature(action))
 
     def check_secrets(self) -> None:
         """Check what was changed in place since the last checkpoint.
@@ -165,67 +151,16 @@ class _Draft:
 
         :param name: None: return who may be writing now
         """
-        journal = reversed(self.entries())
-        if name is not None:
-            journal = itertools.dropwhile(
-                lambda entry: type(entry) is not tuple or len(entry) != 3 or name != (entry[0] or entry[1]), journal)
-        action = None
-        for entry in journal:
-            if type(entry) is not tuple:
-                action = entry if action is None else action
-            elif len(entry) == 1:
-                return entry[0], action
-        return None, None
+        return self._journal.author_of(name)
 
     def position(self) -> int:
         """Return where the draft is, for :meth:`rollback`."""
-        return len(self.entries())
+        return len(self._journal.entries)
 
-    def entries(self) -> list[Any]:
-        """Return the journal, with joint writes as those of each author. Not to be changed by the caller."""
-        if self._is_folded:
-            journal = list(self._journal)
-            self._journal.clear()
-            for entry in journal:
-                if type(entry) is Written:
-                    self._journal.extend(entry.entries())
-                else:
-                    self._journal.append(entry)
-            object.__setattr__(self, "_is_folded", False)
+    @property
+    def journal(self) -> Journal:
+        """What was done to the draft. Not to be changed by the caller."""
         return self._journal
-
-    def folded(self) -> list[Any]:
-        """Return the journal as it is. Not to be changed by the caller."""
-        return self._journal
-
-    def joint(self) -> list[Written]:
-        """Return the joint writes; none after :meth:`entries`."""
-        return [entry for entry in self._journal if type(entry) is Written] if self._is_folded else []
-
-    def write_jointly(self, joint: JointWrites, values: list[Any]) -> bool:
-        """Do the writes of several authors at once: as if each made a checkpoint, and then wrote.
-
-        :param values: scalars without masks
-        :returns: whether this was done; it is not if a field is not an object
-        """
-        fields = self._values
-        if any(type(fields.get(name)) is not dict for name, _, _ in joint.fields):
-            return False
-        self._owned.clear()
-        before: list[list[Any] | None] = []
-        copied: dict[str, Any] = {}
-        for name, keys, places in joint.fields:
-            if name not in self._private:
-                copied[name] = fields[name]
-                fields[name] = dict(fields[name])
-                self._private.add(name)
-            field = fields[name]
-            before.append(None if field.keys().isdisjoint(keys) else [field.get(key, _MISSING) for key in keys])
-            field.update(zip(keys, [values[place] for place in places], strict=True))
-        # None of the authors writes later.
-        self._journal.extend((Written(joint, values, before, copied), (None,)))
-        object.__setattr__(self, "_is_folded", True)
-        return True
 
     def rollback(self, position: int | None = None) -> None:
         """Undo everything since the last :meth:`checkpoint` (or the beginning).
@@ -233,24 +168,8 @@ class _Draft:
         :param position: undo everything since then, checkpoints too
         """
         self._private.clear()
-        journal = self.entries()
-        while journal and (len(journal) > position if position is not None else
-                           not (type(journal[-1]) is tuple and len(journal[-1]) == 1)):
-            entry = journal.pop()
-            if type(entry) is not tuple or len(entry) == 1:
-                continue
-            name, key, old = entry
-            if name is not None and name not in self._private:
-                # In a copy: the field may have been read meanwhile.
-                self._values[name] = dict(self._values[name])
-                self._private.add(name)
-            elif name is None:
-                self._private.discard(key)
-            values = self._values if name is None else self._values[name]
-            if old is _MISSING:
-                values.pop(key, None)
-            else:
-                values[key] = old
+        for change in self._journal.take_back(position):
+            change.undo(self._values, self._private)
         self._owned.clear()
 
     def write(self, path: str, value: Any) -> None:
@@ -272,7 +191,7 @@ class _Draft:
             # The most frequent case, in the shortest way.
             name, key = tokens
             field = self._values[name]
-            self._journal.append((name, key, field.get(key, _MISSING)))
+            self._journal.entries.append(KeyChange(name, key, field.get(key, MISSING)))
             field[key] = value
         else:
             self._put(tokens, value)
@@ -363,7 +282,7 @@ class _Draft:
             self._set(name, dict(old) if isinstance(old, dict) else {})
             self._private.add(name)
         value = self._values[name]
-        self._journal.append((name, tokens[1], value.get(tokens[1], _MISSING)))
+        self._journal.entries.append(KeyChange(name, tokens[1], value.get(tokens[1], MISSING)))
         if len(tokens) > 2 or isinstance(value.get(tokens[1]), (dict, list)):
             pointer.unshare(value, tokens[1:])
 
@@ -374,7 +293,7 @@ class _Draft:
         return self._values[name]
 
     def _set(self, name: str, value: Any) -> None:
-        self._journal.append((None, name, self._values.get(name, _MISSING)))
+        self._journal.entries.append(FieldChange(name, self._values.get(name, MISSING)))
         self._owned.discard(name)
         self._private.discard(name)
         self._values[name] = value

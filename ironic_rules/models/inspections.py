@@ -24,8 +24,6 @@ class Inspection:
         ``finish``, ``commit``
     :ivar rules: the rules that matched, in order, as a JSON list: ``rule``, ``sensitive``, and ``changes`` as those of
         a trace, unless it is sensitive
-    :ivar together: those that have set new keys together and are not among ``rules``, as a JSON list: the same in
-        short, as :func:`rules` reads it
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
@@ -37,7 +35,6 @@ class Inspection:
     kind: str = RAMDISK
     seconds: dict[str, float] = field(default_factory=dict)
     rules: bytes = b"[]"
-    together: bytes = b"[]"
     messages: list[JSONObject] = field(default_factory=list)
     failure: JSONObject | None = None
     inventory: int | None = None
@@ -67,17 +64,17 @@ class InspectionEntry(Protocol):
 def rules(details: Mapping[str, Any]) -> list[JSONObject]:
     """Return the rules that matched, in order, as ``Inspection.rules``.
 
-    :param details: of an entry. ``together`` is a list of objects: ``at``, the place of the first one of its rules
-        among all; and ``rules`` and ``values``, as :func:`of_joint`. Where there is none, an older version wrote it.
+    :param details: of an entry. An earlier version wrote short entries of rules that had set new keys: ``together``, a
+        list of objects: ``at``, the place of the first one of its rules among all; ``rules``; and ``values``
     """
     found: list[JSONObject] = list(details.get("rules") or ())
-    for joint in details.get("together") or ():
-        found[joint["at"]:joint["at"]] = of_joint(joint["rules"], joint["values"])
+    for short in details.get("together") or ():
+        found[short["at"]:short["at"]] = _in_full(short["rules"], short["values"])
     return found
 
 
-def of_joint(rules: Sequence[Sequence[Any]], values: Sequence[Any]) -> list[JSONObject]:
-    """Return what rules have changed that have set new keys of the node together.
+def _in_full(rules: Sequence[Sequence[Any]], values: Sequence[Any]) -> list[JSONObject]:
+    """Return the full entries of rules that have set new keys of the node.
 
     :param rules: for each its UUID, followed by pairs: a path, and the place of its value among ``values``
     """

@@ -172,9 +172,8 @@ class Task:
 
     def copy(self) -> Task:
         """Return a task with the same changes so far, independent of this one."""
-        # Rules are not copied, they have what cannot be; nor is the report, which is not changed.
-        shared = (self.context, self.watch, self.report, self.conceal, *self.node.authors(),
-                  *(author for port in self.ports for author in port.authors()))
+        # The report is not changed. Journals share the rules, which have what cannot be copied.
+        shared = (self.context, self.watch, self.report, self.conceal)
         return copy.deepcopy(self, {id(each): each for each in shared})
 
     def checkpoint(self, author: object = None) -> Sign:

@@ -26,7 +26,7 @@ def origins(inspections: Iterable[InspectionEntry]) -> dict[str, Origin]:
     """
     found: dict[str, Origin] = {}
     for entry in inspections:
-        # Without those that have set keys together: these never write traits.
+        # Without the short entries of an earlier version: their rules write no traits.
         for rule in entry.details.get("rules") or ():
             for trait in _given(rule.get("changes") or {}):
                 found.setdefault(trait, Origin(rule["rule"], entry))

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
-from ironic_rules.models import json_patch, pointer, secrets
+from ironic_rules.models import secrets
 from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.models.inspection_rules import PHASES
-from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules import reads
 from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
+from ironic_rules.rules.changes import copied_data, difference_of_states, hide_changes, seal_changes, touched_state
 from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
 from ironic_rules.rules.dry_notes import DryNotes
@@ -27,11 +27,10 @@ from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.phase import Entry, Phase, Step
 from ironic_rules.rules.runs import Part, RuleRuns
-from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
+from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 from ironic_rules.rules.values import PREVIOUS
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, printable
 
-WITHHELD = "details are withheld, the rule is sensitive"
 _SECRETIVE = f"details are withheld, {SECRETIVE}"
 
 #: How often each action ran, and what each did not do (only in a dry run).
@@ -250,7 +249,7 @@ class _Run:
             parts.append(part)
             if remaining:
                 self._fetch_previous(remaining)
-                remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
+                remaining = self._explain_all(remaining) if self._explain else self._each(remaining)
             if self._stopped is None:
                 return
             part.until = self._stopped
@@ -277,54 +276,18 @@ class _Run:
         self._rewritten = frozenset()
         return self._phase.candidates(self._scope, self._plain, self._sensitive)
 
-    def _follow(self, remaining: list[int]) -> list[int]:
-        """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
-        task, facts = self._task, self._facts
-        if task is None or facts.dry_run or not (stretches := self._phase.plans.of(remaining)):
-            return self._each(remaining, remaining)
-        place = 0
-        for stretch in stretches:
-            later = self._each(remaining[place:stretch.start], remaining)
-            if self._stopped is not None:
-                return later
-            # The rules are secretive because of the data that they read now, not of the data that they write.
-            secretive = self._secretive(remaining[stretch.start:stretch.end])
-            traces = stretch.run(task.node, self._plain, self._views)
-            place = stretch.start if traces is None else stretch.end
-            self._traces += traces or ()
-            if secretive:
-                self._note_secretive(secretive, traces or ())
-        return self._each(remaining[place:], remaining)
-
-    def _secretive(self, numbers: list[int]) -> dict[str, CompiledRule]:
-        """Return those of rules that read what must not be shown, by their UUIDs."""
-        if self._plain.masked and not self._conceal.has_sources:
-            return {}
-        return {entry.rule.uuid: entry.rule for entry in map(self._phase.entries.__getitem__, numbers)
-                if self._is_secretive(entry, self._plain)}
-
-    def _note_secretive(self, rules: Mapping[str, CompiledRule], traces: Iterable[Trace]) -> None:
-        """Note that nothing may be shown of those rules that have matched."""
-        for trace in traces:
-            if (rule := rules.get(trace.uuid)) is not None:
-                self._conceal.secretive.add(rule.uuid)
-                self._conceal.add_sources(reads.written_by(rule))
-
     def _is_secretive(self, entry: Entry, view: View) -> bool:
         """Return whether a rule that is not sensitive reads what must not be shown; nearly always at once."""
         if (view.masked and not self._conceal.has_sources) or entry.sensitive:
             return False
         return reads.is_secretive(entry.rule, view, self._conceal)
 
-    def _each(self, numbers: list[int], remaining: list[int]) -> list[int]:
-        """Run rules one after the other, as :meth:`_follow` does.
-
-        :param remaining: all that :meth:`_follow` was given
-        """
+    def _each(self, remaining: list[int]) -> list[int]:
+        """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
         notes = self._facts.notes
-        for number in numbers:
+        for number in remaining:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
             if entry.only is not None:
@@ -395,18 +358,18 @@ class _Run:
         if entry.limited and (nodes := self._facts.spent().get(rule.uuid)) is not None:
             return Trace(rule.uuid, rule.description, False, conditions=shown, sensitive=rule.sensitive, limited=True,
                          note=_spent(nodes))
-        before = _state(self._facts, self._task, rule)
+        before = touched_state(self._data, self._task, rule)
         if rule.sensitive:
             self._act(entry, view)
-            seal(explainer.conceal, difference(before, _state(self._facts, self._task, rule)))
+            seal_changes(explainer.conceal, difference_of_states(before, touched_state(self._data, self._task, rule)))
             return entry.matched
         noted = explainer.noted(entry.actions)
         times, notes = self._act(entry, view, shown, noted)
-        found = difference(before, _state(self._facts, self._task, rule))
+        found = difference_of_states(before, touched_state(self._data, self._task, rule))
         if is_secretive:
-            seal(explainer.conceal, found)
+            seal_changes(explainer.conceal, found)
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(noted, times, notes),
-                     hidden(found, explainer.conceal), limited=entry.limited)
+                     hide_changes(found, explainer.conceal), limited=entry.limited)
 
     def _conditions(self, rule: CompiledRule, view: View,
                     explainer: Explainer) -> tuple[bool, tuple[ConditionTrace, ...]]:
@@ -433,7 +396,7 @@ class _Run:
         sign = None
         if task is not None and (entry.keeps_node or entry.keeps_task):
             sign = task.node.checkpoint(rule) if entry.keeps_node else task.checkpoint(rule)
-        kept = _kept(rule, self._data) if entry.keeps_data else None
+        kept = copied_data(rule, self._data) if entry.keeps_data else None
         dry_run = self._facts.dry_run
         active = self._active
         if active is None:
@@ -471,16 +434,16 @@ class _Run:
 
     def _act_noted(self, entry: Entry, view: View, notes: DryNotes) -> None:
         """Run the actions of a rule in a dry run without traces."""
-        rule, facts = entry.rule, self._facts
+        rule = entry.rule
         is_sealed = rule.sensitive or self._is_secretive(entry, view)
-        before = _state(facts, self._task, rule) if is_sealed else {}
+        before = touched_state(self._data, self._task, rule) if is_sealed else {}
         try:
             times, withheld = self._act(entry, view)
         except RuleFailed as failure:
             notes.acted(rule.uuid, failure.traces[-1].actions)  # type: ignore[attr-defined]
             raise
         if is_sealed:
-            seal(self._conceal, difference(before, _state(facts, self._task, rule)))
+            seal_changes(self._conceal, difference_of_states(before, touched_state(self._data, self._task, rule)))
         if any(withheld) and not rule.sensitive:
             notes.acted(rule.uuid, _action_traces(entry.actions, times, withheld))
 
@@ -560,16 +523,11 @@ def _spent(nodes: int) -> str:
     return f"not applied: it has been applied to {nodes} other node{'' if nodes == 1 else 's'}, and may not to more"
 
 
-def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy to restore if a rule fails. Our own actions copy on write; others may change data at any depth."""
-    return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
-
-
 def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException, *,
              is_secretive: bool = False) -> RuleFailed:
     if rule.sensitive or is_secretive:
         # Without its cause: a traceback in the log would show what the rule does.
-        return RuleFailed(rule=rule.uuid, where=where, reason=WITHHELD if rule.sensitive else _SECRETIVE)
+        return RuleFailed(rule=rule.uuid, where=where, reason=RULE_WITHHELD if rule.sensitive else _SECRETIVE)
     failure = RuleFailed(rule=rule.uuid, where=where, reason=printable(reason, MAX_MESSAGE))
     failure.__cause__ = cause
     return failure
@@ -598,88 +556,3 @@ def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View, *,
         return None, str(exc)
     except BaseException as exc:  # noqa: BLE001  (as in _hold)
         raise _failed_condition(rule, condition.where, exc, is_secretive=is_secretive) from None
-
-
-def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
-    """Return what a rule may change, as it is now. Drafts copy what is changed later, as do our own actions."""
-    touches = rule.touches
-    state: dict[str, Any] = {}
-    if "plugin_data" in touches:
-        state["plugin_data"] = _kept(rule, facts.plugin_data)
-    if task is not None:
-        if "node" in touches:
-            state["node"] = task.node.read()
-        if "ports" in touches:
-            state["ports"] = {str(port.address): port.read() for port in task.ports}
-    return state
-
-
-def state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
-    """Return a copy of all that rules may change, also in place."""
-    found: dict[str, Any] = {"plugin_data": clone(plugin_data)}
-    if task is not None:
-        found["node"] = clone(task.node.read())
-        found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
-    return found
-
-
-def difference(before: State, after: State) -> dict[str, Any]:
-    """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets.
-
-    :param before: ``node``, ``plugin_data``, ``ports`` by address, or some of them
-    """
-    found: dict[str, Any] = {}
-    for root, value in after.items():
-        if root == "ports":
-            patches = {address: difference_of_port(before[root].get(address), value.get(address))
-                       for address in dict.fromkeys((*before[root], *value))}
-            patch: Any = {address: patch for address, patch in patches.items() if patch}
-        elif root == "node":
-            patch = difference_of_node(before[root], value)
-        else:
-            patch = json_patch.difference(before[root], value)
-        if patch:
-            found[root] = patch
-    return found
-
-
-def difference_of_node(before: JSONObject, after: JSONObject) -> list[JSONObject]:
-    """Return the patch of a node; each trait that came or went is one operation of it."""
-    old, new = before.get("traits", []), after.get("traits", [])
-    if old == new:
-        return json_patch.difference(before, after)
-    rest = {**after, "traits": old} if "traits" in before else {name: after[name] for name in after if name != "traits"}
-    return [*json_patch.difference(before, rest), *json_patch.difference_of_sets(old, new, ("traits",))]
-
-
-def difference_of_port(before: JSONObject | None, after: JSONObject | None) -> list[JSONObject]:
-    """Return the patch of a port; None: it does not exist."""
-    if before is None:
-        return [{"op": "add", "path": "", "value": after}]
-    return [{"op": "remove", "path": ""}] if after is None else json_patch.difference(before, after)
-
-
-def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list[JSONObject]]]:
-    """Yield the place of each document that was changed, and its patch."""
-    for root, patch in changes.items():
-        if root == "ports":
-            yield from ((("ports", address), of_port) for address, of_port in patch.items())
-        else:
-            yield (root,), patch
-
-
-def seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
-    """Note that nothing of what was changed may be shown."""
-    for place, patch in _patches(changes):
-        for operation in patch:
-            conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
-
-
-def hidden(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
-    """Return changes as they may be shown."""
-    if conceal.is_harmless(patch for _, patch in _patches(changes)):
-        return dict(changes)
-    return {
-        root: {address: conceal.hide_patch(of_port, ("ports", address)) for address, of_port in patch.items()}
-        if root == "ports" else conceal.hide_patch(patch, (root,))
-        for root, patch in changes.items()}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, Check, CompiledRule
 from ironic_rules.rules.index import Chooser, Index
-from ironic_rules.rules.joint import Plans
 from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.traces import Trace
@@ -131,7 +130,6 @@ class Phase:
 
     :ivar entries: by number
     :ivar reads_previous: the numbers of the rules that read the inventory of the inspection before
-    :ivar plans: the rules among the candidates of a run that run together
     :param users: for each check that the index does not decide, one of the rules that have had it, and how many have it
     """
 
@@ -140,7 +138,6 @@ class Phase:
                  reads_previous: frozenset[int] = frozenset()) -> None:
         self.entries = entries or {}
         self.reads_previous = reads_previous
-        self.plans = Plans(self.entries)
         self._parts = parts or {}
         self._users = users or {}
         #: whether the scope of a node affects which rules run

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules import context, service
-from ironic_rules.conductor import inspection, recovery
+from ironic_rules.conductor import acceptance, recovery
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.db import clock, nodes
 from ironic_rules.db import discovery as records
@@ -267,7 +267,7 @@ def test_a_discovered_machine_that_comes_again_is_known(whole, machine):
 
 @pytest.mark.parametrize("known_by", ["mac", "bmc", "mac without port"])
 def test_fifty_callbacks_of_one_machine_at_once_make_one_node(whole, machine, known_by, monkeypatch):
-    monkeypatch.setattr(inspection, "PATIENCE_S", 30.0)
+    monkeypatch.setattr(acceptance, "PATIENCE_S", 30.0)
     body = machine[1]
     if known_by == "bmc":
         body["inventory"]["interfaces"] = []

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from ironic_rules.db import inspections
-from ironic_rules.db.paging import Page
 from tests.functional import legacy
 from tests.functional import whole as wholes
 from tests.functional.whole import Whole
@@ -72,32 +70,6 @@ def test_a_failed_inspection_tells_the_rule(whole: Whole) -> None:
     shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
     assert (shown["outcome"], shown["failure"]) == ("failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no"})
     assert shown["rules"][0]["changes"] == {}
-
-
-def test_what_rules_have_set_together_is_shown_like_what_each_has_set_alone(whole: Whole) -> None:
-    first = rule(whole, {"op": "add-trait", "args": ["CUSTOM_A"]}, priority=9)
-    paths = [("/extra/b", "/extra/a"), ("/properties/c~1d",), ("/extra/e",), ("/extra/f", "/extra/g", "/extra/h")]
-    several = [rule(whole, *({"op": "set-attribute", "args": [path, "{inventory[hostname]}"]} for path in each),
-                    priority=8 - place) for place, each in enumerate(paths)]
-    last = rule(whole, {"op": "set-attribute", "args": ["/extra/i", [1]]}, priority=1)
-    shown = []
-    # They run together when they come for the second time; a list never does.
-    for host in ("one", "two", "three"):
-        node = whole.enroll("manageable")
-        _, body = whole.machine()
-        body["inventory"]["hostname"] = host
-        whole.inspect(node, body)
-        shown += whole.app.get(f"/v1/nodes/{node}/inspections?fields=rules").json["inspections"]
-    with whole.db.reader() as conn:
-        details = [row.details for row in inspections.list_for(conn, whole.row(node).id, Page(5))]
-    assert [(each["at"], len(each["rules"]), each["values"]) for each in details[0]["together"]] == [(1, 4, ["three"])]
-    assert [each["rule"] for each in details[0]["rules"]] == [first, last]
-    for host, entry in zip(("one", "two", "three"), shown, strict=True):
-        assert [each["rule"] for each in entry["rules"]] == [first, *several, last]
-        written = [sorted(each["changes"]["node"], key=lambda operation: operation["path"])
-                   for each in entry["rules"][1:5]]
-        assert written == [[{"op": "add", "path": path, "value": host} for path in sorted(each)] for each in paths]
-        assert entry["rules"][5]["changes"] == {"node": [{"op": "add", "path": "/extra/i", "value": [1]}]}
 
 
 def test_an_aborted_inspection_and_one_out_of_band_are_entries_too(whole: Whole) -> None:

@@ -225,7 +225,7 @@ def test_what_is_owned_and_the_node_agree_if_a_conductor_dies_before_it_commits(
 
     monkeypatch.setattr(owner, name, die)
     # The worker's thread ends with the lock held, as that of a process that dies.
-    monkeypatch.setattr("ironic_rules.conductor.state_machine.attempt", lambda action, task: action())
+    monkeypatch.setattr("ironic_rules.conductor.state_machine.failure_of", lambda action, task: action())
     node_id = whole.row(machine.uuid).id
     for number in range(1, 11):
         before, after = str(number * 1000), str((number + 1) * 1000)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules import context, service
-from ironic_rules.conductor import inspection, provisioning, recovery, state_machine, task_store
+from ironic_rules.conductor import acceptance, inspection, provisioning, recovery, state_machine, task_store
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.worker_pool import Slot
@@ -87,7 +87,7 @@ def waiting(db, group):
 
 
 def accept(conductor, node, data):
-    inspection.accept(conductor, ADMIN, node, data, {})
+    acceptance.accept_report(conductor, ADMIN, node, data, {})
 
 
 def is_idle(conductor):
@@ -557,7 +557,7 @@ def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
 
     with monkeypatch.context() as patch:
         # The work reads the node itself, and nothing of it was read when it was accepted.
-        patch.setattr(inspection, "_record", lambda *_: None)
+        patch.setattr(acceptance, "_record", lambda *_: None)
         patch.setattr(owner, name, away)
         accept(conductor, node, data)
         finish(conductor)

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules import context
-from ironic_rules.conductor import heartbeat, inspection, provisioning
+from ironic_rules.conductor import acceptance, heartbeat, provisioning
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.db import clock
 from ironic_rules.db.tables import accepted_requests
@@ -43,7 +43,7 @@ def age(whole, seconds):
     ("manageable", lambda *who: provisioning.change_power_state(*who, "power on", None)),
     ("manageable", lambda *who: provisioning.change_provision_state(*who, "inspect", {})),
     ("inspect wait", lambda *who: provisioning.change_provision_state(*who, "abort", {})),
-    ("inspect wait", lambda *who: inspection.accept(*who, {"interfaces": []}, {})),
+    ("inspect wait", lambda *who: acceptance.accept_report(*who, {"interfaces": []}, {})),
     ("deploy wait", lambda *who: heartbeat.heartbeat(*who, "http://192.0.2.1:9999", "11.0", {})),
 ], ids=["power", "provision", "abort", "report", "heartbeat"])
 def test_what_comes_after_its_deadline_changes_nothing(whole, state, call):

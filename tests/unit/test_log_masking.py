@@ -15,7 +15,7 @@ import pytest
 from oslo_context import context as oslo_context
 from oslo_log import formatters
 
-from ironic_rules import service
+from ironic_rules import log_lines, service
 from ironic_rules.context import RequestContext
 from ironic_rules.models import known_secrets
 
@@ -82,7 +82,7 @@ def test_lines_are_those_of_oslo_log(options: dict[str, str], monkeypatch: pytes
     for name, value in options.items():
         conf.set_override(name, value)
     inner = formatters.ContextFormatter(datefmt=conf.log_date_format, config=conf, project="p", version="1")
-    ours = service._Masking(inner)
+    ours = log_lines.MaskingFormatter(inner)
     for number, (values, fields) in enumerate(itertools.product(_CONTEXTS, _RECORDS)):
         if values is not None:
             RequestContext(**values)
@@ -102,7 +102,7 @@ def test_lines_are_those_of_oslo_log(options: dict[str, str], monkeypatch: pytes
 def test_lines_that_are_lost_are_reported_once_per_hour(capsys: pytest.CaptureFixture[str]) -> None:
     now = [5.0]
     handler = logging.FileHandler("/dev/full")
-    handler.handleError = service._Unwritten(handler, lambda: now[0])  # type: ignore[method-assign]
+    handler.handleError = log_lines.LostLines(handler, lambda: now[0])  # type: ignore[method-assign]
     record = logging.LogRecord("x", logging.INFO, __file__, 1, "ftp://user:s3cret@files.example.org/", (), None)
 
     for seconds in (0, 10, 3580, 20, 0):
@@ -165,7 +165,7 @@ def test_a_traceback_has_lines_and_none_of_them_begins_as_another_record(
         written: io.StringIO, formatter: logging.Formatter | None) -> None:
     if formatter is not None:
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(service._Masking(formatter))
+            handler.setFormatter(log_lines.MaskingFormatter(formatter))
     try:
         raise ValueError(f"x\n{FORGED}\r{FORGED}\x1b[2J")
     except ValueError:
@@ -257,7 +257,7 @@ def test_only_what_others_have_sent_is_hidden(written: io.StringIO, known: known
 def test_a_line_of_json_remains_json(known: known_secrets.KnownSecrets) -> None:
     for text in ("4242", "message", "levelname", "hunter22"):
         known.add(text)
-    formatter = service._Masking(formatters.JSONFormatter())
+    formatter = log_lines.MaskingFormatter(formatters.JSONFormatter())
     try:
         raise ValueError("hunter22")
     except ValueError as exc:
@@ -274,5 +274,5 @@ def test_handlers_that_request_the_traceback_get_none_with_secrets(known: known_
     try:
         raise ValueError("of-a-traceback")
     except ValueError as exc:
-        text = service._Masking(None).formatException((type(exc), exc, exc.__traceback__))
+        text = log_lines.MaskingFormatter(None).formatException((type(exc), exc, exc.__traceback__))
     assert text.endswith("ValueError: ******")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import orjson
-import pecan
 
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.exceptions import NotFound
 
@@ -16,9 +16,9 @@ class LiveController(Resource):
     """``/healthcheck/live``, for liveness probes: to restart this process would not help against what is not here."""
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return ``{"status": "OK"}``: the process answers. Nothing else is checked."""
-        _require_enabled()
+        _require_enabled(request)
         return {"status": "OK"}
 
 
@@ -28,7 +28,7 @@ class HealthcheckController(Resource):
     below: ClassVar = {"live": LiveController()}
 
     @expose(public=True)
-    def get_all(self) -> bytes:
+    def get_all(self, request: Request) -> bytes:
         """Return ``{"status", "database", "broker", "conductors", "invalid_rules", "checks"}``.
 
         503 if the database or the message broker is unavailable or no conductor alive. ``checks`` has the state of each
@@ -37,8 +37,8 @@ class HealthcheckController(Resource):
         before, in the last 15 seconds. Of rules that are no longer valid, and of legacy rules that are disabled, only
         the number is told.
         """
-        _require_enabled()
-        database, broker = pecan.request.database.state(), pecan.request.broker.state()
+        _require_enabled(request)
+        database, broker = request.database.state(), request.broker.state()
         found = database.found
         alive, invalid = (None, None) if found is None else found
         checks = {"database": _check(database.is_ok, database.age_s),
@@ -48,7 +48,7 @@ class HealthcheckController(Resource):
             "status": "OK" if healthy else "UNAVAILABLE", "database": bool(database.is_ok), "broker": broker.is_ok,
             "conductors": alive or 0, "invalid_rules": invalid, "checks": checks}
         if not healthy:
-            pecan.response.status_override = 503
+            request.reply.status = 503
         return orjson.dumps(reply)
 
 
@@ -57,6 +57,6 @@ def _check(is_ok: bool | None, age_s: float | None) -> dict[str, Any]:
     return {"state": state, "age": age_s if age_s is None else round(age_s, 1)}
 
 
-def _require_enabled() -> None:
-    if not pecan.request.conf.api.enable_healthcheck:
+def _require_enabled(request: Request) -> None:
+    if not request.conf.api.enable_healthcheck:
         raise NotFound()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ironic_rules.api import links, versions
+from ironic_rules.api import versions
 from ironic_rules.api.controllers.compute import ComputeController
 from ironic_rules.api.controllers.healthcheck import HealthcheckController
 from ironic_rules.api.controllers.metrics import MetricsController
 from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 
-def version_document() -> dict[str, Any]:
+def version_document(request: Request) -> dict[str, Any]:
     """Return the document by which clients discover version 1 of the API."""
     return {
-        "id": "v1", "links": [{"href": f"{links.base()}/v1/", "rel": "self"}], "status": "CURRENT",
+        "id": "v1", "links": [{"href": f"{request.base}/v1/", "rel": "self"}], "status": "CURRENT",
         "min_version": versions.MIN_STRING, "version": versions.MAX_STRING,
     }
 
@@ -28,9 +29,9 @@ class RootController(Resource):
                        "metrics": MetricsController(), "compute": ComputeController()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version document; IPA reads ``default_version.version``."""
-        document = version_document()
+        document = version_document(request)
         return {
             "name": "OpenStack Ironic API",
             "description": "Bare metal machines: inspection, rules and deploy templates.",

@@ -12,7 +12,8 @@ FIELDS = ("hostname", "conductor_group", "alive", "drivers", "created_at", "upda
 SUMMARY = ("hostname", "conductor_group", "alive")
 
 
-def conductor(row: RegisteredConductor, alive: Container[str], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
+def conductor(base: str, row: RegisteredConductor, alive: Container[str],
+              fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
     """Return one conductor.
 
     :param alive: host names of the conductors with a recent heartbeat
@@ -22,4 +23,4 @@ def conductor(row: RegisteredConductor, alive: Container[str], fields: tuple[str
         "drivers": sorted(row.hardware_types), "created_at": row.created_at, "updated_at": row.updated_at,
     }
     return {**{name: values[name] for name in FIELDS if name in fields},
-            "links": links.resource("conductors", row.hostname)}
+            "links": links.resource(base, "conductors", row.hostname)}

@@ -37,12 +37,12 @@ def warnings(found: Sequence[StepWarning]) -> list[dict[str, Any]]:
     return [warning.to_wire() for warning in found]
 
 
-def node(row: Node, judged: Judgement, fields: Collection[str]) -> dict[str, Any]:
+def node(base: str, row: Node, judged: Judgement, fields: Collection[str]) -> dict[str, Any]:
     """Return one node with the reasons why it cannot run a template's steps, and the warnings about that.
 
     :param row: with ``NODE_COLUMNS``
     """
     values = {**{name: getattr(row, name) for name in NODE_COLUMNS}, "supported": not judged.problems,
               "problems": list(judged.problems), "warnings": warnings(judged.warnings),
-              "links": links.resource("nodes", row.uuid)}
+              "links": links.resource(base, "nodes", row.uuid)}
     return {name: values[name] for name in NODE_FIELDS if name in fields or name == "links"}

@@ -25,7 +25,7 @@ def columns(fields: Collection[str]) -> tuple[str, ...]:
     return ("id", *(name for name in _STORED if name == "uuid" or name in fields))
 
 
-def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, str, int]]] | None,
+def templates(base: str, rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, str, int]]] | None,
               fields: Collection[str], collection: str) -> list[JSONObject]:
     """Return templates in the order of ``rows``.
 
@@ -36,7 +36,7 @@ def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, 
     """
     names = columns(fields)[1:]
     shows_uuid, shows_extra = "uuid" in fields, "extra" in fields
-    fragments = links.Fragments(collection)
+    fragments = links.Fragments(base, collection)
     replies = []
     for row in rows:
         template_id, *values = row
@@ -67,15 +67,16 @@ def arguments(text: str) -> Any:
 _is_open = functools.lru_cache(maxsize=8192)(secrets.json_has_none)
 
 
-def template(found: DeployTemplate, collection: str, fields: Collection[str] = DEPLOY_TEMPLATE.shown) -> JSONObject:
+def template(base: str, found: DeployTemplate, collection: str,
+             fields: Collection[str] = DEPLOY_TEMPLATE.shown) -> JSONObject:
     """Return one template."""
     shown: JSONObject = {name: getattr(found, name) for name in DEPLOY_TEMPLATE.columns if name in fields}
     if "steps" in shown:
         shown["steps"] = [{**step.to_wire(), "args": secrets.mask(step.args)} for step in found.steps]
-    shown["links"] = links.resource(collection, found.uuid)
+    shown["links"] = links.resource(base, collection, found.uuid)
     return shown
 
 
-def warned(found: DeployTemplate, collection: str, about: Sequence[StepWarning]) -> JSONObject:
+def warned(base: str, found: DeployTemplate, collection: str, about: Sequence[StepWarning]) -> JSONObject:
     """Return a template with the warnings about it; without any it has no such field."""
-    return template(found, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})
+    return template(base, found, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})

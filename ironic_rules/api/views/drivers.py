@@ -47,13 +47,13 @@ def _merge(kinds: dict[str, Any], kind: str, offer: Mapping[str, Any]) -> None:
     merged["default"] = merged["default"] or offer.get("default")
 
 
-def driver(entry: Driver, minor: int, *, detail: bool) -> dict[str, Any]:
+def driver(base: str, entry: Driver, minor: int, *, detail: bool) -> dict[str, Any]:
     """Return one driver; ``detail`` adds ``default_*_interface`` and ``enabled_*_interfaces``."""
     reply: dict[str, Any] = {
-        "name": entry.name, "hosts": sorted(entry.hosts), "links": links.resource("drivers", entry.name),
+        "name": entry.name, "hosts": sorted(entry.hosts), "links": links.resource(base, "drivers", entry.name),
     }
     if minor >= versions.DRIVER_PROPERTIES_LINK:
-        reply["properties"] = links.resource("drivers", entry.name, "properties")
+        reply["properties"] = links.resource(base, "drivers", entry.name, "properties")
     if minor >= versions.DRIVER_DETAILS:
         reply["type"] = "dynamic"
         for kind in INTERFACES if detail else ():

@@ -17,12 +17,12 @@ from ironic_rules.steps import scheduler
 _NO_STEPS: JSONObject = {"deploy_steps": [], "deploy_templates": [], "problems": [], "complete": False}
 
 
-def explanation(flavor: Flavor, told: Explanation) -> JSONObject:
+def explanation(base: str, flavor: Flavor, told: Explanation) -> JSONObject:
     """Return the explanation of a flavor."""
     required, nodes = told.requirements, told.nodes
     return {
         "flavor": {"id": flavor.flavorid, "name": flavor.name, "links": [
-            {"rel": "self", "href": links.url("flavors", flavor.flavorid)}]},
+            {"rel": "self", "href": links.url(base, "flavors", flavor.flavorid)}]},
         "resource_class": {"name": required.resource_class, "resource_classes": list(told.classes),
                            "nodes": nodes.total},
         "required_traits": [{"trait": trait, "nodes": told.holders[trait],

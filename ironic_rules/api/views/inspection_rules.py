@@ -31,7 +31,7 @@ def show_validity(fields: Collection[str]) -> bool:
     return not set(_VALIDITY).isdisjoint(fields)
 
 
-def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
+def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
           problems: Mapping[str, Sequence[Problem]] | None = None) -> list[JSONObject]:
     """Return rules in the order of ``rows``; conditions and actions of sensitive rules are never shown.
 
@@ -42,7 +42,7 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
     sealed = [name for name in names if name in SEALED]
     valid = {name: value for name, value in _validity(()).items() if name in fields}
     shows_uuid, shows_sensitive, shows_built_in = (name in fields for name in ("uuid", "sensitive", "built_in"))
-    fragments = links.Fragments("inspection_rules")
+    fragments = links.Fragments(base, "inspection_rules")
     known = problems or {}
     replies = []
     # A page has a thousand of them: what is the same for all is above.
@@ -73,13 +73,14 @@ def selected(fields: Collection[str]) -> Selected:
     return Selected(tuple(name for name in _STORED if name in fields), ("uuid", "revision", "sensitive"))
 
 
-def pieces(page: JsonPage, fields: Collection[str], problems: Mapping[str, Sequence[Problem]]) -> Iterator[bytes]:
+def pieces(base: str, page: JsonPage, fields: Collection[str],
+           problems: Mapping[str, Sequence[Problem]]) -> Iterator[bytes]:
     """Yield the JSON of a page of ``selected(fields)``, with commas between the rules; otherwise as :func:`rules`."""
     for name in SEALED:
         if name in page.stored and any(sensitive for _, _, sensitive in page.needed):
             page.stored[name] = [b"null" if row[2] else value
                                  for row, value in zip(page.needed, page.stored[name], strict=True)]
-    fragments = links.Fragments("inspection_rules")
+    fragments = links.Fragments(base, "inspection_rules")
     valid = _ending(fields, ())
     return page.pieces(
         (_ending(fields, problems[uuid]) if uuid in problems else valid) + b'"links":' + fragments.text(uuid).encode()
@@ -98,12 +99,12 @@ def warnings(found: Iterable[RuleWarning]) -> list[JSONObject]:
     return [{"pointer": warning.where, "text": warning.text, "nearest": warning.nearest} for warning in found]
 
 
-def warned(found: Rule, about: Sequence[RuleWarning], problems: Sequence[Problem] = ()) -> JSONObject:
+def warned(base: str, found: Rule, about: Sequence[RuleWarning], problems: Sequence[Problem] = ()) -> JSONObject:
     """Return a rule with the warnings about it; without any it has no such field.
 
     :param problems: why it is invalid
     """
-    return rule(found, problems=problems) | ({"warnings": warnings(about)} if about else {})
+    return rule(base, found, problems=problems) | ({"warnings": warnings(about)} if about else {})
 
 
 def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
@@ -111,7 +112,7 @@ def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
     return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
 
-def rule(found: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[Problem] = ()) -> JSONObject:
+def rule(base: str, found: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[Problem] = ()) -> JSONObject:
     """Return one rule, stored or built-in.
 
     :param problems: why it is invalid
@@ -120,7 +121,7 @@ def rule(found: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[P
     shown: JSONObject = {
         name: None if name in sealed else getattr(found, name) for name in RULE.columns if name in fields}
     shown |= {name: value for name, value in _validity(problems).items() if name in fields}
-    shown["links"] = links.resource("inspection_rules", found.uuid)
+    shown["links"] = links.resource(base, "inspection_rules", found.uuid)
     return shown
 
 

@@ -14,7 +14,7 @@ from ironic_rules.models.operations import OPERATION
 COLLECTION = "operations"
 
 
-def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None = None,
+def operation(base: str, row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None = None,
               fields: Collection[str] = OPERATION.shown) -> JSONObject:
     """Return one operation.
 
@@ -33,7 +33,7 @@ def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None
             "failed": counted.get(operations.FAILED, 0), "left": left}
     if failed is not None and "errors" in fields:
         shown["errors"] = [{"node": item.node_uuid, "error": item.error} for item in failed]
-    return shown | {"links": links.resource(COLLECTION, row.uuid)}
+    return shown | {"links": links.resource(base, COLLECTION, row.uuid)}
 
 
 def item(row: Row, *, details: bool) -> JSONObject:

@@ -38,7 +38,7 @@ def _only(names: tuple[str, ...], info: dict[str, Any]) -> Any:
     return secrets.mask({name: info[name] for name in names if name in info})
 
 
-def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
+def lookup(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
     """Return ``{"node": …, "config": …}`` with what an agent needs, and every secret in it masked.
 
     The agent looks into ``instance_info`` without asking whether it is there.
@@ -51,7 +51,7 @@ def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
             "properties": secrets.mask(node.properties),
             "instance_info": _only(_INSTANCE_INFO, node.instance_info),
             "driver_internal_info": _only(_DRIVER_INTERNAL_INFO, node.driver_internal_info),
-            "links": links.resource("nodes", node.uuid),
+            "links": links.resource(base, "nodes", node.uuid),
         },
         "config": {
             "heartbeat_timeout": conf.api.ramdisk_heartbeat_timeout, "agent_token": token, "agent_token_required": True,

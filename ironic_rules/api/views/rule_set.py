@@ -31,12 +31,12 @@ def result(made: Result, bundle: str | None, *, dry_run: bool) -> JSONObject:
     }
 
 
-def revisions(rows: Iterable[Row]) -> list[JSONObject]:
+def revisions(base: str, rows: Iterable[Row]) -> list[JSONObject]:
     """Return revisions without their rules."""
-    return [revision(row) for row in rows]
+    return [revision(base, row) for row in rows]
 
 
-def revision(row: Row, rules: Iterable[Rule] | None = None,
+def revision(base: str, row: Row, rules: Iterable[Rule] | None = None,
              problems: Mapping[str, Sequence[Problem]] | None = None, *, details: bool = False) -> JSONObject:
     """Return one revision, with its rules if they are given.
 
@@ -44,10 +44,10 @@ def revision(row: Row, rules: Iterable[Rule] | None = None,
     :param details: whether conditions and actions are shown
     """
     shown: JSONObject = {name: getattr(row, name) for name in ("revision", "created_at", "user", "summary")}
-    shown["links"] = links.resource("inspection_rules", "revisions", str(row.revision))
+    shown["links"] = links.resource(base, "inspection_rules", "revisions", str(row.revision))
     if rules is not None:
         shown["rules"] = [
-            rule_views.rule(rule, _OF_VERSION[details], (problems or {}).get(rule.uuid, ())) for rule in rules]
+            rule_views.rule(base, rule, _OF_VERSION[details], (problems or {}).get(rule.uuid, ())) for rule in rules]
     return shown
 
 

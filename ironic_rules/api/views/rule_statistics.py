@@ -52,11 +52,11 @@ def of_built_in(rules: Iterable[Rule], counted: Mapping[str, Any]) -> list[RuleS
     return found
 
 
-def statistics(row: RuleStatistics, fields: Sequence[str]) -> JSONObject:
+def statistics(base: str, row: RuleStatistics, fields: Sequence[str]) -> JSONObject:
     """Return the statistics of a rule."""
     shown = {name: None if row.sensitive and name in _SEALED else getattr(row, name)
              for name in FIELDS if name in fields}
-    shown["links"] = links.resource("inspection_rules", row.uuid)
+    shown["links"] = links.resource(base, "inspection_rules", row.uuid)
     return shown
 
 

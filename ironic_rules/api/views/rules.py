@@ -20,7 +20,7 @@ def columns(fields: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in LEGACY_RULE.columns if name == "uuid" or name in fields)
 
 
-def rules(rows: Sequence[Row], fields: Collection[str], *, masked: bool = False) -> list[JSONObject]:
+def rules(base: str, rows: Sequence[Row], fields: Collection[str], *, masked: bool = False) -> list[JSONObject]:
     """Return rules in the order of ``rows``.
 
     :param rows: with ``columns(fields)``, JSON columns as text
@@ -33,12 +33,13 @@ def rules(rows: Sequence[Row], fields: Collection[str], *, masked: bool = False)
                  for name, value in zip(names, row, strict=True) if name in fields}
         if masked and "actions" in reply:
             reply["actions"] = legacy_rules.masked(orjson.loads(row.actions))
-        reply["links"] = _links(row.uuid)
+        reply["links"] = _links(base, row.uuid)
         replies.append(reply)
     return replies
 
 
-def rule(found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *, masked: bool = False) -> JSONObject:
+def rule(base: str, found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *,
+         masked: bool = False) -> JSONObject:
     """Return one rule.
 
     :param masked: whether secrets in actions are hidden
@@ -46,9 +47,9 @@ def rule(found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *, mask
     shown: JSONObject = {name: getattr(found, name) for name in LEGACY_RULE.columns if name in fields}
     if masked and "actions" in shown:
         shown["actions"] = legacy_rules.masked(found.actions)
-    return shown | {"links": _links(found.uuid)}
+    return shown | {"links": _links(base, found.uuid)}
 
 
-def _links(uuid: str) -> list[dict[str, str]]:
+def _links(base: str, uuid: str) -> list[dict[str, str]]:
     # ironic-inspector has no link but this one.
-    return links.resource(COLLECTION, uuid)[:1]
+    return links.resource(base, COLLECTION, uuid)[:1]

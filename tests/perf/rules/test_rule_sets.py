@@ -183,6 +183,6 @@ def test_inspections_end_to_end_with_100_rules_that_match(tmp_path: Path, kind: 
         without, more = _difference(endpoint, processor_s, 50, 30)
     show(f"Processor time of an inspection, from the ramdisk's report to the end, {kind}, median of 30 turns", [
         ("without rules", f"{without:.2f} ms", ""),
-        ("more with 100 rules that match and set an attribute", f"{more:.2f} ms, {more / without * 100:.1f} %", "5 %")],
+        ("more with 100 rules that match and set an attribute", f"{more:.2f} ms", "2 ms")],
         "what", "ironic-rules", "bar")
     assert without > 0

@@ -9,6 +9,7 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules import service
+from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import ironic_options, unread
 from ironic_rules.exceptions import ConfigurationError
 
@@ -192,7 +193,7 @@ def test_a_reload_does_not_take_a_file_that_requests_a_protection(written, tmp_p
     written({("agent", "require_tls"): "true"})
 
     with pytest.raises(ConfigurationError, match=r"\[agent\]require_tls = true: no process reads this option"):
-        service.reload_config(conf)
+        lifecycle.reload_config(conf)
 
 
 def test_what_installed_libraries_list_and_the_service_does_not_use_is_named(told):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ironic_rules.api import compute_versions, links
+from ironic_rules.api import compute_versions
 from ironic_rules.api.controllers.compute.flavors import ComputeFlavorsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 #: When version 2.1 of the compute API was published.
 _UPDATED = "2013-07-23T11:33:21Z"
 
 
-def _version() -> dict[str, Any]:
+def _version(request: Request) -> dict[str, Any]:
     return {"id": "v2.1", "status": "CURRENT", "version": compute_versions.MAX_STRING,
             "min_version": compute_versions.MIN_STRING, "updated": _UPDATED,
-            "links": [{"rel": "self", "href": f"{links.base()}/compute/v2.1/"}]}
+            "links": [{"rel": "self", "href": f"{request.base}/compute/v2.1/"}]}
 
 
 class ComputeV21Controller(Resource):
@@ -25,10 +26,10 @@ class ComputeV21Controller(Resource):
     below: ClassVar = {"flavors": ComputeFlavorsController()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version document, with the first and the last version of the compute API that is served."""
         media_type = {"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}
-        return {"version": {**_version(), "media-types": [media_type]}}
+        return {"version": {**_version(request), "media-types": [media_type]}}
 
 
 class ComputeController(Resource):
@@ -37,6 +38,6 @@ class ComputeController(Resource):
     below: ClassVar = {"v2.1": ComputeV21Controller()}
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return the version documents of the compute API: there is one."""
-        return {"versions": [_version()]}
+        return {"versions": [_version(request)]}

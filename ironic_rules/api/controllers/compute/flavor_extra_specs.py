@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import compute_versions, extra_specs, filters
 from ironic_rules.api.controllers.v1.flavor_extra_specs import one
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.db import flavors
@@ -23,55 +22,57 @@ class ComputeExtraSpecsController(Resource):
     """Bodies as Nova's, so without warnings; a number as a value is stored as text."""
 
     @expose(policy=policies.LIST_EXTRA_SPECS)
-    def get_all(self, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
         """Return the extra specs of a flavor.
 
         :raises FlavorNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor).extra_specs}
 
     @expose(policy=policies.GET_EXTRA_SPEC)
-    def get_one(self, flavor: str, key: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, key: str) -> dict[str, Any]:
         """Return one extra spec of a flavor.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return one(flavors.get(conn, flavor).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Add extra specs to those of a flavor, or change them, and return them. ``validation`` needs 2.86.
 
         :raises FlavorNotFound: 404
         :raises Invalid: 400, with every problem
         """
-        extra_specs.write(flavor, _as_texts(body["extra_specs"]), _mode(query), "/extra_specs", or_name=False)
+        extra_specs.write(request, flavor, _as_texts(body["extra_specs"]), _mode(request, query), "/extra_specs",
+                          or_name=False)
         return body
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, flavor: str, key: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, key: str, body: dict[str, Any],
+            query: dict[str, Any]) -> dict[str, Any]:
         """Set one extra spec of a flavor; the body is an object with just that key.
 
         :raises FlavorNotFound: 404
         :raises Invalid: 400, also for a body with another key
         """
         extra_specs.check_only(body, key)
-        extra_specs.write(flavor, _as_texts(body), _mode(query), "", or_name=False)
+        extra_specs.write(request, flavor, _as_texts(body), _mode(request, query), "", or_name=False)
         return body
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
-    def delete(self, flavor: str, key: str) -> None:
+    def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        extra_specs.remove(flavor, key, or_name=False)
+        extra_specs.remove(request, flavor, key, or_name=False)
 
 
-def _mode(query: dict[str, Any]) -> str:
-    if pecan.request.version >= compute_versions.VALIDATION:
+def _mode(request: Request, query: dict[str, Any]) -> str:
+    if request.version >= compute_versions.VALIDATION:
         return str(query.get("validation", STRICT))
     if "validation" in query:
         raise InvalidParameterValue(f"validation: needs version 2.{compute_versions.VALIDATION} or newer.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
-from ironic_rules.api import compute_versions, filters, links, pagination
+from ironic_rules.api import compute_versions, filters, pagination
 from ironic_rules.api.controllers.compute import flavor_extra_specs
 from ironic_rules.api.controllers.v1.flavors import columns, destroy
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavors as views
@@ -40,9 +39,9 @@ class ComputeFlavorDetailController(Resource):
     """``/compute/v2.1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields; from 2.61 also with their extra specs."""
-        return _listed(query, views.ALL)
+        return _listed(request, query, views.ALL)
 
 
 class ComputeFlavorsController(Resource):
@@ -52,72 +51,73 @@ class ComputeFlavorsController(Resource):
     below_item: ClassVar = {"os-extra_specs": flavor_extra_specs.ComputeExtraSpecsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
-        return _listed(query, views.SUMMARY)
+        return _listed(request, query, views.SUMMARY)
 
     @expose(policy=policies.GET)
-    def get_one(self, flavor: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str) -> dict[str, Any]:
         """Show a flavor.
 
         :raises FlavorNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            return _shown(flavors.get(conn, flavor))
+        with request.db.reader() as conn:
+            return _shown(request, flavors.get(conn, flavor))
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a flavor and return it; ``description`` needs 2.55.
 
         :raises Invalid: 400, with every problem
         :raises FlavorAlreadyExists, DuplicateFlavorName: 409
         """
-        if pecan.request.version < compute_versions.DESCRIPTION:
+        if request.version < compute_versions.DESCRIPTION:
             schemas.CREATE_WITHOUT_DESCRIPTION.load(body)
         values = columns(body)
-        return _shown(pecan.request.db.write(lambda conn: flavors.create(conn, values)))
+        return _shown(request, request.db.write(lambda conn: flavors.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the description of a flavor and return it; 404 below 2.55.
 
         :raises FlavorNotFound: 404
         """
-        if pecan.request.version < compute_versions.DESCRIPTION:
+        if request.version < compute_versions.DESCRIPTION:
             raise NotFound("The description of a flavor needs version 2.55 or newer.")
         description = body["flavor"]["description"]
-        return _shown(pecan.request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
+        return _shown(request, request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
 
     @expose(policy=policies.DELETE, status=202)
-    def delete(self, flavor: str) -> None:
+    def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs.
 
         :raises FlavorNotFound: 404
         """
-        destroy(flavor, or_name=False)
+        destroy(request, flavor, or_name=False)
 
 
-def _url() -> str:
-    return f"{links.base()}/compute/v2.1/flavors"
+def _url(request: Request) -> str:
+    return f"{request.base}/compute/v2.1/flavors"
 
 
-def _shown(found: Flavor) -> dict[str, Any]:
-    return {"flavor": views.flavor(found, _url(), pecan.request.version)}
+def _shown(request: Request, found: Flavor) -> dict[str, Any]:
+    return {"flavor": views.flavor(found, _url(request), request.version)}
 
 
-def _listed(query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    minor = pecan.request.version
+def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    minor = request.version
     given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
-    asked = pagination.page({"sort_key": "flavorid", **given})
+    asked = pagination.page(request, {"sort_key": "flavorid", **given})
     try:
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rows = flavors.list_flavors(
                 conn, asked, is_public=query.get("is_public", True), min_ram=query.get("minRam", 0),
                 min_disk=query.get("minDisk", 0),
                 with_specs="extra_specs" in fields and minor >= views.EXTRA_SPECS)
     except MarkerNotFound as error:
         raise InvalidParameterValue(str(error)) from error
-    reply = pagination.collection("flavors", rows, asked, lambda shown: views.flavors(shown, _url(), minor, fields),
+    reply = pagination.collection(request, "flavors", rows, asked,
+                                  lambda shown: views.flavors(shown, _url(request), minor, fields),
                                   marker="flavorid")
     following = reply.pop("next", None)
     if following is not None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import pecan
-
-from ironic_rules.api import links, versions
+from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1.allocations import AllocationsController
 from ironic_rules.api.controllers.v1.chassis import ChassisController
 from ironic_rules.api.controllers.v1.conductors import ConductorsController
@@ -31,6 +29,7 @@ from ironic_rules.api.controllers.v1.shards import ShardsController
 from ironic_rules.api.controllers.v1.state_counts import StateCountsController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 
 #: Resource -> first minor version that advertises it.
@@ -68,20 +67,20 @@ class V1Controller(Resource):
         "image_properties": ImagePropertiesController(),
     }
 
-    def __init__(self, version_document: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, version_document: Callable[[Request], dict[str, Any]]) -> None:
         self._version_document = version_document
 
     @expose(public=True)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the resources that the requested version has."""
-        base = links.base()
+        base = request.base
         reply: dict[str, Any] = {
             "id": "v1", "links": [{"href": f"{base}/v1/", "rel": "self"}, _DESCRIBED_BY],
             "media_types": {"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"},
-            "version": self._version_document(),
+            "version": self._version_document(request),
         }
         for name, since in ADVERTISED.items():
-            if pecan.request.version >= since:
+            if request.version >= since:
                 reply[name] = [{"href": f"{base}/v1/{name}/", "rel": "self"},
                                {"href": f"{base}/{name}/", "rel": "bookmark"}]
         return reply

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 from oslo_log import log as logging
 
@@ -12,6 +11,7 @@ from ironic_rules.api import filters, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import allocations as schemas
 from ironic_rules.db import allocations, errors
@@ -30,52 +30,52 @@ class NodeAllocationController(Resource):
     """``/v1/nodes/{node}/allocation``, since API 1.52."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the allocation that has the node.
 
         :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             with node_access.named_by("node"):
-                found = node_access.find(conn, node)
+                found = node_access.find(request, conn, node)
             uuid = allocations.of_node(conn, found).uuid
-        return _ALLOCATIONS.get_one(uuid, query)
+        return _ALLOCATIONS.get_one(request, uuid, query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, node: str) -> None:
+    def delete(self, request: Request, node: str) -> None:
         """Delete the allocation that has the node, which is free afterwards.
 
         :raises NodeNotFound, AllocationNotFound: 404;  NodeLocked, Conflict: 409
         """
-        uuid = _of_node(node)
-        pecan.request.db.write(lambda conn: allocations.destroy(conn, uuid))
+        uuid = _of_node(request, node)
+        request.db.write(lambda conn: allocations.destroy(conn, uuid))
 
 
 class AllocationsController(Resource):
     """``/v1/allocations``, since API 1.52; the ident is a UUID or a name."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List allocations, with all fields or with those of ``fields``.
 
         :raises Invalid: 400, also if the node of the filter does not exist
         """
         wanted = pagination.filters(query)
         if "node" in wanted:
-            with pecan.request.db.reader() as conn, node_access.named_by("node"):
-                wanted["node_id"] = node_access.find(conn, wanted.pop("node")).id
-        return _ALLOCATIONS.list_page(query, wanted)
+            with request.db.reader() as conn, node_access.named_by("node"):
+                wanted["node_id"] = node_access.find(request, conn, wanted.pop("node")).id
+        return _ALLOCATIONS.list_page(request, query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_one(self, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one allocation.
 
         :raises AllocationNotFound: 404
         """
-        return _ALLOCATIONS.get_one(node_access.check_ident(allocation, "allocation"), query)
+        return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create an allocation. It is in state ``allocating``, and soon afterwards in ``active`` or ``error``.
 
         With ``node`` (1.58) it is that of a node which is deployed already, and in state ``active``.
@@ -84,33 +84,33 @@ class AllocationsController(Resource):
         :raises AllocationAlreadyExists, DuplicateAllocationName: 409
         :raises NodeLocked, NodeAssociated, Conflict: 409, ``node`` cannot be that of the allocation
         """
-        values = _ALLOCATIONS.given(body)
+        values = _ALLOCATIONS.given(request, body)
         node = values.pop("node", None)
         if node is None and "resource_class" not in values:
             raise Invalid(problems=[Problem("/resource_class", "is required without node")])
 
         def create(conn: sa.Connection) -> Allocation:
-            new = {**values, "candidate_nodes": _uuids(conn, values.get("candidate_nodes", ()))}
+            new = {**values, "candidate_nodes": _uuids(request, conn, values.get("candidate_nodes", ()))}
             if node is None:
                 created: Allocation = allocations.ALLOCATIONS.create(conn, {**new, "state": ALLOCATING})
                 return created
             with node_access.named_by("/node"):
-                held = node_access.hold(conn, node)
+                held = node_access.hold(request, conn, node)
             return allocations.backfill(conn, new, held)
 
-        row = pecan.request.db.write(create)
-        reply = _ALLOCATIONS.show_new(row)
+        row = request.db.write(create)
+        reply = _ALLOCATIONS.show_new(request, row)
         if row.state == ALLOCATING:
-            _begin(row.uuid)
+            _begin(request, row.uuid)
         return reply
 
     @expose(since=versions.ALLOCATION_UPDATE, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, allocation: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, allocation: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change ``name`` or ``extra`` by a JSON patch (RFC 6902).
 
         :raises AllocationNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateAllocationName: 409
         """
-        operations = _ALLOCATIONS.operations(body)
+        operations = _ALLOCATIONS.operations(request, body)
         ident = node_access.check_ident(allocation, "allocation")
 
         def change(conn: sa.Connection) -> Allocation:
@@ -119,36 +119,36 @@ class AllocationsController(Resource):
                 conn, row, _ALLOCATIONS.changes(row, operations, schemas.PATCHED))
             return changed
 
-        return _ALLOCATIONS.show(pecan.request.db.write(change))
+        return _ALLOCATIONS.show(request, request.db.write(change))
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204)
-    def delete(self, allocation: str) -> None:
+    def delete(self, request: Request, allocation: str) -> None:
         """Delete an allocation; its node is free afterwards.
 
         :raises AllocationNotFound: 404
         :raises NodeLocked: 409;  Conflict: 409, the node is deployed, or changing its state, and not in maintenance
         """
         ident = node_access.check_ident(allocation, "allocation")
-        pecan.request.db.write(lambda conn: allocations.destroy(conn, ident))
+        request.db.write(lambda conn: allocations.destroy(conn, ident))
 
 
-def _begin(uuid: str) -> None:
+def _begin(request: Request, uuid: str) -> None:
     """Look for a node at once. What fails here, or ends with this process, is left to the conductors."""
     try:
-        pecan.request.db.write(lambda conn: allocations.settle(conn, uuid))
+        request.db.write(lambda conn: allocations.settle(conn, uuid))
     except (*errors.AWAY, Conflict) as error:
         LOG.warning("Allocation %s has no result yet, a conductor will look for a node: %s", uuid, error)
 
 
-def _of_node(ident: str) -> str:
-    with pecan.request.db.reader() as conn:
-        uuid: str = allocations.of_node(conn, node_access.find(conn, ident)).uuid
+def _of_node(request: Request, ident: str) -> str:
+    with request.db.reader() as conn:
+        uuid: str = allocations.of_node(conn, node_access.find(request, conn, ident)).uuid
     return uuid
 
 
-def _uuids(conn: sa.Connection, idents: Any) -> list[str]:
+def _uuids(request: Request, conn: sa.Connection, idents: Any) -> list[str]:
     found = []
     for index, ident in enumerate(idents):
         with node_access.named_by(f"/candidate_nodes/{index}"):
-            found.append(node_access.find(conn, ident).uuid)
+            found.append(node_access.find(request, conn, ident).uuid)
     return found

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links
+from ironic_rules.api.request import Request
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.projection import Row
 
 
-def answer(operation: Row) -> dict[str, Any]:
+def answer(request: Request, operation: Row) -> dict[str, Any]:
     """Return the operation for a reply with the status 202, and add its address to the headers."""
-    pecan.response.status_override = 202
-    pecan.response.extra_headers.append(("Location", links.url(views.COLLECTION, operation.uuid)))
-    with pecan.request.db.reader() as conn:
-        return views.operation(operation, operations.counts(conn, [operation])[operation.id], ())
+    request.reply.status = 202
+    request.reply.headers.append(("Location", links.url(request.base, views.COLLECTION, operation.uuid)))
+    with request.db.reader() as conn:
+        return views.operation(request.base, operation, operations.counts(conn, [operation])[operation.id], ())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, patch
 from ironic_rules.api.controllers.v1 import nodes
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import chassis as schemas
 from ironic_rules.db import chassis as stored
@@ -29,21 +29,21 @@ class ChassisDetailController(Resource):
     """``/v1/chassis/detail``."""
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List chassis with all their fields."""
-        return _CHASSIS.list_page(query, {}, detail=True)
+        return _CHASSIS.list_page(request, query, {}, detail=True)
 
 
 class ChassisNodesDetailController(Resource):
     """``/v1/chassis/{chassis}/nodes/detail``."""
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List the nodes of a chassis with all their fields.
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_all_fields({**query, "chassis_uuid": _uuid(chassis)})
+        return nodes.list_all_fields(request, {**query, "chassis_uuid": _uuid(request, chassis)})
 
 
 class ChassisNodesController(Resource):
@@ -52,12 +52,13 @@ class ChassisNodesController(Resource):
     below = {"detail": ChassisNodesDetailController()}
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List the nodes of a chassis.
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_nodes({**query, "chassis_uuid": _uuid(chassis)}, detail=query.get("detail", False))
+        return nodes.list_nodes(request, {**query, "chassis_uuid": _uuid(request, chassis)},
+                                detail=query.get("detail", False))
 
 
 class ChassisController(Resource):
@@ -67,52 +68,52 @@ class ChassisController(Resource):
     below_item = {"nodes": ChassisNodesController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List chassis, with a few fields, those of ``fields``, or all (``detail``)."""
-        return _CHASSIS.list_page(query, {})
+        return _CHASSIS.list_page(request, query, {})
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one chassis.
 
         :raises ChassisNotFound: 404
         """
-        return _CHASSIS.get_one(chassis, query)
+        return _CHASSIS.get_one(request, chassis, query)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a chassis; no field is required.
 
         :raises Invalid: 400;  ChassisAlreadyExists: 409
         """
-        values = _CHASSIS.given(body)
-        return _CHASSIS.show_new(pecan.request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
+        values = _CHASSIS.given(request, body)
+        return _CHASSIS.show_new(request, request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, chassis: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, chassis: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a chassis by a JSON patch (RFC 6902).
 
         :raises ChassisNotFound: 404;  InvalidPatch, Invalid: 400
         """
-        operations = _CHASSIS.operations(body)
+        operations = _CHASSIS.operations(request, body)
 
         def change(conn: sa.Connection) -> Chassis:
             row = stored.CHASSIS.get(conn, chassis, for_update=True)
             changed: Chassis = _CHASSIS.update(conn, row, _CHASSIS.changes(row, operations, schemas.PATCHED))
             return changed
 
-        return _CHASSIS.show(pecan.request.db.write(change))
+        return _CHASSIS.show(request, request.db.write(change))
 
     @expose(policy=policies.DELETE, status=204)
-    def delete(self, chassis: str) -> None:
+    def delete(self, request: Request, chassis: str) -> None:
         """Delete a chassis without nodes.
 
         :raises ChassisNotFound: 404;  ChassisNotEmpty: 400
         """
-        pecan.request.db.write(lambda conn: stored.destroy(conn, chassis))
+        request.db.write(lambda conn: stored.destroy(conn, chassis))
 
 
-def _uuid(chassis: str) -> str:
-    with pecan.request.db.reader() as conn:
+def _uuid(request: Request, chassis: str) -> str:
+    with request.db.reader() as conn:
         uuid: str = stored.CHASSIS.get(conn, chassis).uuid
     return uuid

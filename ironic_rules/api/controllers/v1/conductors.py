@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import conductors as views
 from ironic_rules.db import conductors
@@ -22,27 +21,28 @@ class ConductorsController(Resource):
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
-        asked = pagination.page({"sort_key": "hostname", **query})
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, {"sort_key": "hostname", **query})
+        with request.db.reader() as conn:
             rows = conductors.list_conductors(conn)
-            alive = _alive(conn)
+            alive = _alive(request, conn)
         fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
         return pagination.collection(
-            "conductors", pagination.of_few(rows, asked, "hostname"), asked,
-            lambda shown: [views.conductor(row, alive, fields) for row in shown], marker="hostname")
+            request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
+            lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
         """Show one conductor.
 
         :raises ConductorNotFound: 404
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
-        with pecan.request.db.reader() as conn:
-            return views.conductor(conductors.get(conn, hostname), _alive(conn), query.get("fields") or views.FIELDS)
+        with request.db.reader() as conn:
+            return views.conductor(request.base, conductors.get(conn, hostname), _alive(request, conn),
+                                   query.get("fields") or views.FIELDS)
 
 
-def _alive(conn: Any) -> set[str]:
-    return {row.hostname for row in conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout)}
+def _alive(request: Request, conn: Any) -> set[str]:
+    return {row.hostname for row in conductors.alive(conn, request.conf.conductor.heartbeat_timeout)}

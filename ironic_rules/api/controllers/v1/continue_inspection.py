@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pecan
 from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
@@ -46,7 +46,7 @@ class ContinueInspectionController(Resource):
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
-    def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
         A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
@@ -60,7 +60,6 @@ class ContinueInspectionController(Resource):
             early rule
         :raises Unavailable: 503, safe to retry
         """
-        request = pecan.request
         ramdisk.require_endpoints(request.conf)
         minor = request.version
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
@@ -71,34 +70,35 @@ class ContinueInspectionController(Resource):
         try:
             sent = payload.split(body, infiniband=request.conf.infiniband_addresses)
         except InvalidInventory as error:
-            _note(MALFORMED, str(error))
+            _note(request, MALFORMED, str(error))
             raise
         refused: LookupFailed | None = None
         began = time.monotonic()
         try:
-            node, is_new, refusal = _find(query.get("node_uuid"), sent)
+            node, is_new, refusal = _find(request, query.get("node_uuid"), sent)
             request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
-            request.context.mark = Mark(digest, "", views.lookup(node, ramdisk.HIDDEN_TOKEN, request.conf))
+            request.context.mark = Mark(digest, "",
+                                        views.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
             # That of a discovered node is accepted nowhere: no operator has approved it yet.
             claims = not is_new and minor >= versions.CONTINUE_INSPECTION
             token = ramdisk.new_token()
-            claimed = _hand_over(node, sent, is_new, refusal, token if claims else None)
+            claimed = _hand_over(request, node, sent, is_new, refusal, token if claims else None)
             if is_new:
                 request.numbers.count("discovered_nodes")
         except LookupFailed as error:
             refused = error
         except Invalid as error:
-            _note(MALFORMED, str(error), query.get("node_uuid"), sent)
+            _note(request, MALFORMED, str(error), query.get("node_uuid"), sent)
             raise
         if refused is not None:
             request.numbers.count("api_callbacks_refused", refused.kind)
             try:
-                if (first := _first_answer(digest)) is not None:
+                if (first := _first_answer(request, digest)) is not None:
                     return first if minor >= versions.CONTINUE_INSPECTION else {"uuid": first["node"]["uuid"]}
                 # Not while it is handled: oslo.log would add its text to the line.
-                _log_refusal(refused, query.get("node_uuid"), sent)
-                _note(refused.kind, refused.reason, query.get("node_uuid"), sent)
+                _log_refusal(request, refused, query.get("node_uuid"), sent)
+                _note(request, refused.kind, refused.reason, query.get("node_uuid"), sent)
                 raise refused
             finally:
                 del refused  # as in _find
@@ -108,16 +108,15 @@ class ContinueInspectionController(Resource):
             token = ramdisk.HIDDEN_TOKEN
         elif claims and not claimed:
             token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
-        return views.lookup(node, token, request.conf)
+        return views.lookup(request.base, node, token, request.conf)
 
 
-def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:
+def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:
     """Return the node of the machine, whether discovery has created it, and why its inspection has to fail, or None.
 
     :raises LookupFailed: 404
     :raises NoValidHost: 503, no conductor is alive that could accept the data
     """
-    request = pecan.request
     node: NodeFound | None = None
     unknown: Exception | None = None
     with request.db.reader() as conn:
@@ -137,17 +136,17 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
         if refusal is not None:
             raise LookupFailed.because(
                 f"no lookup finds it, and an early rule is broken: {refusal}", EARLY_RULE) from unknown
-        return *_discovered(node_uuid, sent, unknown), None
+        return *_discovered(request, node_uuid, sent, unknown), None
     finally:
         del unknown  # it knows this frame, and they would keep the data in memory until cycles are collected
 
 
-def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception | None) -> tuple[NodeFound, bool]:
+def _discovered(request: Request, node_uuid: str | None, sent: payload.Payload,
+                refusal: Exception | None) -> tuple[NodeFound, bool]:
     """Return the node of a machine that the lookup does not find, and whether discovery has created it.
 
     :raises LookupFailed: 404
     """
-    request = pecan.request
     try:
         if not request.conf.auto_discovery.enabled and isinstance(refusal, MachineUnknown):
             refusal.kind = DISCOVERY_OFF
@@ -164,26 +163,26 @@ def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception
         del refusal  # as in _find
 
 
-def _first_answer(digest: str) -> dict[str, Any] | None:
+def _first_answer(request: Request, digest: str) -> dict[str, Any] | None:
     """Return what an equal report was answered with, if one was accepted in the last minutes."""
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         mark = accepted_requests.find(conn, digest)
     return None if mark is None else mark.answer
 
 
-def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
+def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
     """Log why a callback is refused. The same work for all reasons, which its duration must not tell."""
-    earlier = pecan.request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
+    earlier = request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
     if earlier is None:
         return
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         matches = machine_matches.find(conn, node_uuid, sent.macs, sent.bmc_addresses)
-    pecan.request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
+    request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
 
 
-def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.Payload | None = None) -> None:
+def _note(request: Request, reason: str, detail: str, node_uuid: str | None = None,
+          sent: payload.Payload | None = None) -> None:
     """Note a refused callback for the journal, which is written later: nothing is waited for."""
-    request = pecan.request
     macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
     report, size = None, 0
     if sent is not None:
@@ -192,7 +191,7 @@ def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.
         reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
 
 
-def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None,
+def _hand_over(request: Request, node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None,
                token: str | None) -> bool | None:
     """Pass the data to a conductor; when this returns, they are stored.
 
@@ -203,7 +202,6 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: st
     :raises LookupFailed: 404, the node is not, or no longer, waiting for data
     :raises Unavailable: 503
     """
-    request = pecan.request
     request.context.token_hash = None if token is None else ramdisk.hashed_token(token)
     try:
         claimed: bool | None = request.rpc.continue_inspection(

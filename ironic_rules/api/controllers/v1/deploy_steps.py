@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
 from ironic_rules.db import deploy_templates, nodes, traits
@@ -27,7 +26,7 @@ class NodeDeployStepsController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS,
             query=filters.Query(traits=filters.names))
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the steps that a deployment of the node would run, in order, each with its source.
 
         ``traits`` are those of the instance; the default is those in the node's ``instance_info``. ``problems`` lists
@@ -39,25 +38,25 @@ class NodeDeployStepsController(Resource):
         :raises NoValidHost: 503, no conductor of the node's group is alive
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            registered = pecan.request.offered_steps.current(conn).get(row.conductor_group)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+            registered = request.offered_steps.current(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
             # As in a deployment: templates are ignored while conductors are pinned.
-            enabled = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
+            enabled = [] if request.conf.conductor.pin_release_version else deploy_templates.for_traits(
                 conn, {*templates.requested_traits(instance_info), *own})
         if registered is None:
             raise NoValidHost
         return views.preview(preview.of_deployment(
-            registered.of_node(row), enabled, instance_info, own, pecan.request.conf.api.disallow_deploy_steps))
+            registered.of_node(row), enabled, instance_info, own, request.conf.api.disallow_deploy_steps))
 
 
 class NodeCleanStepsController(Resource):
     """``/v1/nodes/{node}/clean_steps``."""
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return the steps that automated cleaning of the node would run, in order, each with its source.
 
         ``automated_clean`` is whether it is on for this node, ``problems`` lists why it would fail. ``complete`` is
@@ -67,14 +66,14 @@ class NodeCleanStepsController(Resource):
         :raises NoValidHost: 503, no conductor of the node's group is alive
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            registered = pecan.request.offered_steps.current(conn).get(row.conductor_group)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+            registered = request.offered_steps.current(conn).get(row.conductor_group)
         if registered is None:
             raise NoValidHost
         own = row.automated_clean
         return views.clean_preview(preview.of_cleaning(registered.of_node(row, CLEANING)),
-                                   pecan.request.conf.conductor.automated_clean if own is None else own)
+                                   request.conf.conductor.automated_clean if own is None else own)
 
 
 class TemplateNodesController(Resource):
@@ -82,18 +81,18 @@ class TemplateNodesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
-    def get_all(self, template: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, template: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
         :raises DeployTemplateNotFound: 404
         """
         fields = query.get("fields", views.NODE_FIELDS)
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, "conductor_group")))
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
             rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
-            by_group = pecan.request.offered_steps.current(conn)
-        support = preview.Support(found, by_group, pecan.request.conf.api.disallow_deploy_steps)
-        return pagination.collection("nodes", rows, page, lambda shown: [
-            views.node(row, support.judge(row), fields) for row in shown])
+            by_group = request.offered_steps.current(conn)
+        support = preview.Support(found, by_group, request.conf.api.disallow_deploy_steps)
+        return pagination.collection(request, "nodes", rows, page, lambda shown: [
+            views.node(request.base, row, support.judge(row), fields) for row in shown])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import etags, filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import deploy_steps, node_access, step_checks
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import deploy_templates as schemas
 from ironic_rules.api.views import deploy_templates as views
@@ -44,24 +44,26 @@ class DeployTemplatesController(Resource):
         self._detailed = detailed
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List templates in the order of their creation.
 
         ``deploy-templates`` shows all fields, ``deploy_templates`` a few, unless ``detail`` or ``fields`` is given.
         """
         default = DEPLOY_TEMPLATE.shown if query.get("detail", self._detailed) else DEPLOY_TEMPLATE.summary
         fields = query.get("fields") or default
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
             rows = deploy_templates.list_templates(conn, asked, views.columns(fields), raw_json=True)
             steps = None
             if "steps" in fields:
                 steps = deploy_templates.steps_of(conn, [row.id for row in rows[:asked.limit - 1]])
         return pagination.collection(
-            self._collection, rows, asked, lambda shown: views.templates(shown, steps, fields, self._collection))
+            request, self._collection, rows, asked,
+            lambda shown: views.templates(request.base, shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
-    def get_one(self, template: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def get_one(self, request: Request, template: str, query: dict[str, Any],
+                conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
 
         304 without a body if ``If-None-Match`` names the tag.
@@ -70,33 +72,35 @@ class DeployTemplatesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = _find(conn, template)
         tag = _tag(found)
         conditions.check_match(tag)
-        pecan.response.extra_headers.append(("ETag", tag))
+        request.reply.headers.append(("ETag", tag))
         if conditions.has(tag):
-            pecan.response.status_override = 304
+            request.reply.status = 304
             return None
         if fields := query.get("fields"):
-            return views.template(found, self._collection, fields)
-        return views.warned(found, self._collection, _warnings(found.steps))
+            return views.template(request.base, found, self._collection, fields)
+        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises Invalid: 400, with every problem
         :raises DeployTemplateAlreadyExists, DuplicateDeployTemplateName: 409
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
-        found = pecan.request.db.write(
-            lambda conn: deploy_templates.create(conn, values, _checked(body["steps"], _known(conn))))
-        pecan.response.extra_headers += [("Location", links.url(self._collection, found.uuid)), ("ETag", _tag(found))]
-        return views.warned(found, self._collection, _warnings(found.steps))
+        found = request.db.write(
+            lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"], _known(request, conn))))
+        request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
+                                  ("ETag", _tag(found))]
+        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, template: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
+    def patch(self, request: Request, template: str, body: list[dict[str, Any]],
+              conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
 
         A patch after which the template is the same writes nothing, and the ``ETag`` stays; one that writes steps with
@@ -117,19 +121,20 @@ class DeployTemplatesController(Resource):
             conditions.check(_tag(old))
             values = _patched(old, operations)
             # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
-            steps = _checked(values.pop("steps"), _known(conn) if writes_steps else ())
-            changes = {name: value for name, value in values.items() if node_access.differs(getattr(old, name), value)}
+            steps = _checked(request, values.pop("steps"), _known(request, conn) if writes_steps else ())
+            changes = {name: value for name, value in values.items() if patch.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
             return deploy_templates.update(conn, old, changes, steps if writes_steps else None)
 
         with conditions.guard(DeployTemplateChanged):
-            found = pecan.request.db.write(write)
-        pecan.response.extra_headers.append(("ETag", _tag(found)))
-        return views.warned(found, self._collection, _warnings(found.steps) if writes_steps else ())
+            found = request.db.write(write)
+        request.reply.headers.append(("ETag", _tag(found)))
+        return views.warned(request.base, found, self._collection,
+                            _warnings(request, found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
-    def delete(self, template: str, conditions: etags.Preconditions) -> None:
+    def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:
         """Delete a template. With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404
@@ -143,7 +148,7 @@ class DeployTemplatesController(Resource):
             deploy_templates.destroy(conn, old, only_unchanged=conditions.given)
 
         with conditions.guard(DeployTemplateChanged):
-            pecan.request.db.write(write)
+            request.db.write(write)
 
 
 def _find(conn: sa.Connection, ident: str) -> DeployTemplate:
@@ -155,34 +160,34 @@ def _tag(template: DeployTemplate) -> str:
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
-def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
+def _known(request: Request, conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     """Return the check against the steps that live conductors offer; empty if none is alive."""
-    registered = pecan.request.offered_steps.current(conn).get(None)
+    registered = request.offered_steps.current(conn).get(None)
     return () if registered is None else (checks.fits(registered),)
 
 
-def _warnings(steps: Sequence[Step]) -> Sequence[StepWarning]:
+def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     """Return the warnings about the steps of a stored template; none if no conductor is alive."""
-    with pecan.request.db.reader() as conn:
-        registered = pecan.request.offered_steps.current(conn).get(None)
+    with request.db.reader() as conn:
+        registered = request.offered_steps.current(conn).get(None)
     return () if registered is None else template_warnings.of_template(registered, steps)
 
 
-def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
+def _checked(request: Request, steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after every check that does not need a node.
 
     :param more: checks in addition to those that need only the configuration
     :raises Invalid: 400, with every problem
     """
     checked = tuple(Step(**step) for step in steps)
-    step_checks.check(checked, more)
+    step_checks.check(request, checked, more)
     return checked
 
 
 def _are_written(old: Sequence[Step], new: Sequence[Step]) -> bool:
     """Return whether steps differ from the stored ones. Those with secrets always do: guesses must not be confirmed."""
     steps = [step.to_wire() for step in new]
-    return node_access.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
+    return patch.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
 
 
 def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:

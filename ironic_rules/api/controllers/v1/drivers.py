@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1.node_vendor import method_of
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.api.views import drivers as views
@@ -26,25 +25,25 @@ class PropertiesController(Resource):
     """``/v1/drivers/{driver}/properties``."""
 
     @expose(policy=policies.GET_PROPERTIES)
-    def get_all(self, driver: str) -> dict[str, str]:
+    def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that the driver reads, each with a description.
 
         :raises DriverNameNotFound: 404
         """
-        return _one(driver).properties
+        return _one(request, driver).properties
 
 
 class LogicalDiskPropertiesController(Resource):
     """``/v1/drivers/{driver}/raid/logical_disk_properties``, since API 1.12."""
 
     @expose(since=versions.RAID, policy=policies.GET_RAID, unacceptable=True)
-    def get_all(self, driver: str) -> dict[str, str]:
+    def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return what a logical disk may have with the driver's default RAID interface, each with a description.
 
         :raises DriverNameNotFound: 404;  NotFound: 404, that interface cannot create volumes
         :raises Unavailable: 503, the driver's conductors are not upgraded yet
         """
-        entry = _one(driver)
+        entry = _one(request, driver)
         if entry.logical_disk_properties is None:
             raise Unavailable(f"No conductor of driver {driver} reports this yet; upgrade them.")
         found = entry.logical_disk_properties.get(entry.kinds["raid"]["default"])
@@ -63,12 +62,12 @@ class DriverMethodsController(Resource):
     """``/v1/drivers/{driver}/vendor_passthru/methods``."""
 
     @expose(policy=policies.VENDOR_PASSTHRU)
-    def get_all(self, driver: str) -> dict[str, Any]:
+    def get_all(self, request: Request, driver: str) -> dict[str, Any]:
         """Return the methods that need no node: no driver of this service has any.
 
         :raises DriverNameNotFound: 404
         """
-        _one(driver)
+        _one(request, driver)
         return {}
 
 
@@ -78,32 +77,32 @@ class DriverVendorController(Resource):
     below: ClassVar = {"methods": DriverMethodsController()}
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def get_all(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def get_all(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400: the driver has no such method.
 
         :raises DriverNameNotFound: 404
         """
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def post(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def post(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def put(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def patch(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def delete(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
         """Raise 400, as ``GET``."""
-        _refuse(driver, method, query)
+        _refuse(request, driver, method, query)
 
 
 class DriversController(Resource):
@@ -113,39 +112,40 @@ class DriversController(Resource):
                             "vendor_passthru": DriverVendorController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
-        found = {} if query.get("type") == "classic" else _drivers()
-        minor, detail = pecan.request.version, query.get("detail", False)
-        asked = pagination.page({"sort_key": "name", **query})
+        found = {} if query.get("type") == "classic" else _drivers(request)
+        minor, detail = request.version, query.get("detail", False)
+        asked = pagination.page(request, {"sort_key": "name", **query})
         return pagination.collection(
-            "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
-            lambda shown: [_selected(views.driver(entry, minor, detail=detail), query) for entry in shown],
+            request, "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
+            lambda shown: [_selected(views.driver(request.base, entry, minor, detail=detail),
+                                     query) for entry in shown],
             marker="name")
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, driver: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, driver: str, query: dict[str, Any]) -> dict[str, Any]:
         """Show a driver with its interfaces.
 
         :raises DriverNameNotFound: 404
         """
-        return _selected(views.driver(_one(driver), pecan.request.version, detail=True), query)
+        return _selected(views.driver(request.base, _one(request, driver), request.version, detail=True), query)
 
 
-def _refuse(driver: str, method: str, query: dict[str, Any]) -> None:
-    _one(driver)
+def _refuse(request: Request, driver: str, method: str, query: dict[str, Any]) -> None:
+    _one(request, driver)
     raise InvalidParameterValue(
         f"method: driver {driver} has no vendor method {printable(method_of(method, query))}. Valid: none.")
 
 
-def _drivers() -> dict[str, views.Driver]:
-    with pecan.request.db.reader() as conn:
-        return views.collect(conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout))
+def _drivers(request: Request) -> dict[str, views.Driver]:
+    with request.db.reader() as conn:
+        return views.collect(conductors.alive(conn, request.conf.conductor.heartbeat_timeout))
 
 
-def _one(name: str) -> views.Driver:
+def _one(request: Request, name: str) -> views.Driver:
     try:
-        return _drivers()[name]
+        return _drivers(request)[name]
     except KeyError:
         raise DriverNameNotFound(driver=name) from None
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import orjson
-import pecan
 
 from ironic_rules.api import etags, extra_specs, filters, pagination
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.exceptions import ExtraSpecUnknown
@@ -53,7 +53,7 @@ class ValidateController(Resource):
 
     @expose(policy=policies.VALIDATE, body=schemas.EXTRA_SPECS,
             query=filters.Query(validation=filters.one_of(*check.MODES)))
-    def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Check extra specs as a write of them would, and store nothing.
 
         The status is 200 also if there are problems. ``problems`` has those for which a write would be refused,
@@ -63,7 +63,7 @@ class ValidateController(Resource):
         :raises Invalid: 400, more extra specs than a flavor may have
         """
         specs, mode = body["extra_specs"], query.get("validation", check.STRICT)
-        extra_specs.refuse_too_many(specs, pecan.request.conf.api.max_flavor_extra_specs, "/extra_specs")
+        extra_specs.refuse_too_many(specs, request.conf.api.max_flavor_extra_specs, "/extra_specs")
         problems = extra_specs.problems(specs, mode, "/extra_specs")
         return {"valid": not problems, "problems": [problem.to_wire() for problem in problems],
                 "warnings": [warning.to_wire() for warning in check.warnings(specs, mode, pointer="/extra_specs")]}
@@ -75,7 +75,7 @@ class ExtraSpecsController(Resource):
     below: ClassVar = {"validate": ValidateController()}
 
     @expose(policy=policies.LIST_KNOWN, query=_LIST)
-    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
         ``namespace`` is what stands before the colon (empty: without one), ``type`` that of the values, ``status``
@@ -84,10 +84,10 @@ class ExtraSpecsController(Resource):
         """
         told = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
                  "text": warning.text} for warning in installed.extra_specs().warnings]
-        return _list("extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
+        return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
     @expose(policy=policies.GET_KNOWN)
-    def get_one(self, name: str) -> dict[str, Any]:
+    def get_one(self, request: Request, name: str) -> dict[str, Any]:
         """Describe an extra spec, by its name or by a key that it describes, such as ``hw:numa_cpus.0``.
 
         :raises ExtraSpecUnknown: 404, with the nearest name
@@ -106,9 +106,9 @@ class ImagePropertiesController(Resource):
     """The properties of images that this service knows. They are not checked: images are Glance's."""
 
     @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
-    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
-        return _list("image_properties", installed.image_properties, query, conditions, {})
+        return _list(request, "image_properties", installed.image_properties, query, conditions, {})
 
 
 @functools.cache
@@ -118,23 +118,24 @@ def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], conditions: etags.Preconditions,
+def _list(request: Request, name: str, registry: Callable[[], Registry], query: dict[str, Any],
+          conditions: etags.Preconditions,
           more: dict[str, Any]) -> bytes | None:
     known = _known(registry)
     found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
                            query.get("text"))
     rows = [known[item.validator.name] for item in found]
-    asked = pagination.page({"sort_key": "name", **query})
+    asked = pagination.page(request, {"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)
     reply = pagination.collection(
-        name, pagination.of_few(rows, asked, "name"), asked,
+        request, name, pagination.of_few(rows, asked, "name"), asked,
         lambda shown: [{field: item.shown[field] for field in item.shown if field in fields} for item in shown],
         marker="name")
     body = orjson.dumps({**reply, **more})
     tag = etags.tag(body)
     conditions.check_match(tag)
-    pecan.response.extra_headers.append(("ETag", tag))
+    request.reply.headers.append(("ETag", tag))
     if conditions.has(tag):
-        pecan.response.status_override = 304
+        request.reply.status = 304
         return None
     return body

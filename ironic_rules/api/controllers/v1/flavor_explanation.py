@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import flavor_explanation
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import flavor_explanation as views
 from ironic_rules.db import flavors
@@ -18,7 +17,7 @@ class FlavorExplanationController(Resource):
     """What a flavor does here; nothing in it is stored."""
 
     @expose(policy=policies.EXPLAIN)
-    def get_all(self, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
         """Show what a flavor requires of nodes, which nodes fit, and what a deployment on one of them would run.
 
         ``fitting`` are nodes on which an instance could be created now; ``nearly_fitting`` those that lack a single
@@ -29,10 +28,10 @@ class FlavorExplanationController(Resource):
 
         :raises FlavorNotFound: 404
         """
-        conf = pecan.request.conf
-        with pecan.request.db.reader() as conn:
+        conf = request.conf
+        with request.db.reader() as conn:
             found = flavors.get(conn, flavor, or_name=True)
             told = flavor_explanation.explain(
-                conn, found, pecan.request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
+                conn, found, request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
                 disallowed=conf.api.disallow_deploy_steps)
-        return views.explanation(found, told)
+        return views.explanation(request.base, found, told)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import extra_specs, filters
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavor_explanation as explanation_views
@@ -28,25 +27,25 @@ class FlavorExtraSpecsController(Resource):
     """
 
     @expose(policy=policies.LIST_EXTRA_SPECS)
-    def get_all(self, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
         """Return the extra specs of a flavor.
 
         :raises FlavorNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor, or_name=True).extra_specs}
 
     @expose(policy=policies.GET_EXTRA_SPEC)
-    def get_one(self, flavor: str, key: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, key: str) -> dict[str, Any]:
         """Return one extra spec of a flavor, by its key.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Add extra specs to those of a flavor, or change them, and return them; all of them or none.
 
         ``warnings`` of the reply says what is deprecated and, if it is ``strict``, what keeps instances of the flavor
@@ -56,27 +55,28 @@ class FlavorExtraSpecsController(Resource):
         :raises Invalid: 400, with every problem
         """
         specs, mode = body["extra_specs"], query.get("validation", STRICT)
-        warnings = extra_specs.write(flavor, specs, mode, "/extra_specs", or_name=True)
+        warnings = extra_specs.write(request, flavor, specs, mode, "/extra_specs", or_name=True)
         return {"extra_specs": specs, **({"warnings": explanation_views.warnings(warnings)} if warnings else {})}
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, flavor: str, key: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, key: str, body: dict[str, Any],
+            query: dict[str, Any]) -> dict[str, Any]:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
 
         :raises FlavorNotFound: 404
         :raises Invalid: 400, also for a body with another key
         """
         extra_specs.check_only(body, key)
-        warnings = extra_specs.write(flavor, body, query.get("validation", STRICT), "", or_name=True)
+        warnings = extra_specs.write(request, flavor, body, query.get("validation", STRICT), "", or_name=True)
         return {**({"warnings": explanation_views.warnings(warnings)} if warnings else {}), **body}
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
-    def delete(self, flavor: str, key: str) -> None:
+    def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor; the status is 200, as of Nova.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        extra_specs.remove(flavor, key, or_name=True)
+        extra_specs.remove(request, flavor, key, or_name=True)
 
 
 def one(specs: Any, flavor: str, key: str) -> dict[str, Any]:

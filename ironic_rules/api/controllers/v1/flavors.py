@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import filters, links, pagination
 from ironic_rules.api.controllers.v1 import flavor_explanation, flavor_extra_specs
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavors as views
@@ -26,9 +25,9 @@ class FlavorDetailController(Resource):
     """``/v1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
-        return _listed({"detail": True, **query})
+        return _listed(request, {"detail": True, **query})
 
 
 class FlavorsController(Resource):
@@ -39,54 +38,55 @@ class FlavorsController(Resource):
                             "explanation": flavor_explanation.FlavorExplanationController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
 
         ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
         """
-        return _listed(query)
+        return _listed(request, query)
 
     @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
         """Show a flavor with its extra specs.
 
         :raises FlavorNotFound: 404
         """
         filters.check_fields(query.get("fields", ()), views.ALL)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = flavors.get(conn, flavor, or_name=True)
-        return {"flavor": views.flavor(found, links.url("flavors"), fields=query.get("fields") or views.ALL)}
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"),
+                                       fields=query.get("fields") or views.ALL)}
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
         :raises Invalid: 400, with every problem
         :raises FlavorAlreadyExists, DuplicateFlavorName: 409
         """
         values = columns(body)
-        found = pecan.request.db.write(lambda conn: flavors.create(conn, values))
-        pecan.response.extra_headers.append(("Location", links.url("flavors", found.flavorid)))
-        return {"flavor": views.flavor(found, links.url("flavors"))}
+        found = request.db.write(lambda conn: flavors.create(conn, values))
+        request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the description of a flavor, which is all of it that can change, and return it.
 
         :raises FlavorNotFound: 404
         """
         description = body["flavor"]["description"]
-        found = pecan.request.db.write(lambda conn: flavors.describe(
+        found = request.db.write(lambda conn: flavors.describe(
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
-        return {"flavor": views.flavor(found, links.url("flavors"))}
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.DELETE, status=202)
-    def delete(self, flavor: str) -> None:
+    def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs. Instances that were created with it are not affected.
 
         :raises FlavorNotFound: 404
         """
-        destroy(flavor, or_name=True)
+        destroy(request, flavor, or_name=True)
 
 
 def columns(body: dict[str, Any]) -> dict[str, Any]:
@@ -94,25 +94,25 @@ def columns(body: dict[str, Any]) -> dict[str, Any]:
     return {FIELDS[name]: value for name, value in body["flavor"].items() if value is not None}
 
 
-def destroy(flavor: str, *, or_name: bool) -> None:
+def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
     """Delete a flavor.
 
     :raises FlavorNotFound: 404
     """
-    if not pecan.request.db.write(
+    if not request.db.write(
             lambda conn: flavors.destroy(conn, flavors.get_id(conn, flavor, or_name=or_name))):
         raise FlavorNotFound(flavor=printable(flavor, 255))
 
 
-def _listed(query: dict[str, Any]) -> dict[str, Any]:
-    asked = pagination.page({"sort_key": "flavorid", **query})
+def _listed(request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    asked = pagination.page(request, {"sort_key": "flavorid", **query})
     fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         rows = flavors.list_flavors(
             conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
             min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)
-    url = links.url("flavors")
-    reply = pagination.collection("flavors", rows, asked, lambda shown: views.flavors(
+    url = links.url(request.base, "flavors")
+    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: views.flavors(
         shown, url, views.NEWEST, fields), marker="flavorid")
     if "next" in reply:
         reply["flavors_links"] = views.next_links(reply["next"])

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import marks
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.models import secrets
 
 
-def read(node: str, operation: str, **args: Any) -> Any:
+def read(request: Request, node: str, operation: str, **args: Any) -> Any:
     """Return what a conductor reads by ``operation`` (``conductor.hardware_calls``), with secrets masked.
 
     :raises NodeNotFound: 404;  Invalid: 400, the node's interface does not support it
     :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
     """
-    with pecan.request.db.reader() as conn:
-        row = node_access.find(conn, node)
-    return _call(row, operation, args)
+    with request.db.reader() as conn:
+        row = node_access.find(request, conn, node)
+    return _call(request, row, operation, args)
 
 
-def change(node: str, operation: str, **args: Any) -> Any:
+def change(request: Request, node: str, operation: str, **args: Any) -> Any:
     """Let a conductor carry out an operation; return its result, if it has one.
 
     A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing and has no result.
@@ -30,15 +29,15 @@ def change(node: str, operation: str, **args: Any) -> Any:
     :raises NodeNotFound: 404;  Invalid: 400, the node's interface does not support it, or bad arguments
     :raises NodeLocked: 409;  BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
     """
-    mark = marks.of_request(pecan.request, operation, args)
-    with pecan.request.db.reader() as conn:
-        row = node_access.find(conn, node)
-        if marks.was_accepted(conn, pecan.request, row.id, mark):
+    mark = marks.of_request(request, operation, args)
+    with request.db.reader() as conn:
+        row = node_access.find(request, conn, node)
+        if marks.was_accepted(conn, request, row.id, mark):
             return None
-    pecan.request.context.mark = mark
-    return _call(row, operation, args)
+    request.context.mark = mark
+    return _call(request, row, operation, args)
 
 
-def _call(row: Any, operation: str, args: dict[str, Any]) -> Any:
-    return secrets.mask(pecan.request.rpc.call_hardware(
-        pecan.request.context, row.uuid, operation, group=row.conductor_group, **args))
+def _call(request: Request, row: Any, operation: str, args: dict[str, Any]) -> Any:
+    return secrets.mask(request.rpc.call_hardware(
+        request.context, row.uuid, operation, group=row.conductor_group, **args))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 from oslo_log import log
 
 from ironic_rules.api import ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
@@ -25,7 +25,7 @@ class HeartbeatController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
             hidden=True)
-    def post(self, node: str = "", *, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str = "", *, body: dict[str, Any]) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 
         :raises InvalidParameterValue: 400, the path has no node
@@ -35,10 +35,9 @@ class HeartbeatController(Resource):
         """
         if not node:
             raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
-        request = pecan.request
         ramdisk.require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)
-        found = _find(node)
+        found = _find(request, node)
         token = body.pop("agent_token")
         if not ramdisk.token_matches(token, found.agent_token_hash if found else None) or found is None:
             # Ramdisks repeat their heartbeats, and anyone can send one.
@@ -53,13 +52,13 @@ class HeartbeatController(Resource):
             raise LookupFailed() from error
 
 
-def _find(ident: str) -> Node | None:
+def _find(request: Request, ident: str) -> Node | None:
     """Return the node with this UUID. Names are not accepted, because they can be guessed.
 
     :raises NoValidHost: 503, whatever the node
     """
-    with pecan.request.db.reader() as conn:
-        pecan.request.conductor_check.require(conn)
+    with request.db.reader() as conn:
+        request.conductor_check.require(conn)
         if not is_uuid(ident):
             return None
         try:

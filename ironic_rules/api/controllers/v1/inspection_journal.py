@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import inspection_journal
@@ -48,7 +48,7 @@ class EnrollController(Resource):
     """``/v1/inspection_journal/{entry}/enroll``."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.ENROLL, body=schemas.ENROLL, status=201)
-    def post(self, entry: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, entry: str, body: dict[str, Any]) -> dict[str, Any]:
         """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
 
         The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next callback
@@ -61,20 +61,19 @@ class EnrollController(Resource):
         :raises DriverNotFound, InterfaceNotFound: 400
         :raises NodeAlreadyExists, DuplicateNodeName: 409;  NoValidHost: 503, no conductor is alive
         """
-        request = pecan.request
         ident = _uuid(entry)
 
         with request.db.reader() as conn:
             found = inspection_journal.get(conn, ident)
-            values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
+            values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            return node_access.show(conn, [enrolment.enroll(conn, found, values)], None)[0]
+            return node_replies.show_nodes(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
 
         created = request.db.write(create)
         LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)
         request.pxe_filter.update_pxe_filters(request.context)
-        pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
         return created
 
 
@@ -84,37 +83,37 @@ class InspectionJournalController(Resource):
     below_item: ClassVar = {"enroll": EnrollController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
 
         ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
         times since ``created_at``, the last time at ``seen_at``.
         """
-        return _listed(query, {})
+        return _listed(request, query, {})
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
-    def get_one(self, entry: str) -> dict[str, Any]:
+    def get_one(self, request: Request, entry: str) -> dict[str, Any]:
         """Return one entry; with its ``report``, without secrets, if ``[inspection_journal]keep_reports`` is true.
 
         :raises JournalEntryNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = inspection_journal.get(conn, _uuid(entry))
-        return _view(found, _FIELDS) | {"report": secrets.mask(found.report)}
+        return _view(request, found, _FIELDS) | {"report": secrets.mask(found.report)}
 
 
 class NodeJournalController(Resource):
     """The entries of the journal for which a node came near."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_OF_NODE)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the refused callbacks that have something of the node.
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-        return _listed(query, {"node": row.uuid})
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+        return _listed(request, query, {"node": row.uuid})
 
 
 def _uuid(entry: str) -> str:
@@ -123,17 +122,17 @@ def _uuid(entry: str) -> str:
     return entry.lower()
 
 
-def _listed(query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
-    page = pagination.page(query)
+def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
+    page = pagination.page(request, query)
     fields = query.get("fields") or _FIELDS
     asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         entries = inspection_journal.list_entries(conn, asked, page)
-    return pagination.collection("inspection_journal", entries, page,
-                                 lambda shown: [_view(entry, fields) for entry in shown])
+    return pagination.collection(request, "inspection_journal", entries, page,
+                                 lambda shown: [_view(request, entry, fields) for entry in shown])
 
 
-def _view(entry: JournalEntry, fields: tuple[str, ...]) -> JSONObject:
+def _view(request: Request, entry: JournalEntry, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(entry, name) for name in _FIELDS if name in fields}
-    shown["links"] = links.resource("inspection_journal", entry.uuid)
+    shown["links"] = links.resource(request.base, "inspection_journal", entry.uuid)
     return shown

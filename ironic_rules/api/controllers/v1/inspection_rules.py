@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy, rules
@@ -27,6 +26,7 @@ from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsControll
 from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
 from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesController, RuleVocabularyController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
@@ -62,7 +62,7 @@ class InspectionRulesController(Resource):
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List rules in the order of their creation, the built-in ones last.
 
         ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
@@ -79,25 +79,27 @@ class InspectionRulesController(Resource):
         :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``
         """
         fields = rule_details.fields(
-            query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+            request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
-            pecan.response.extra_headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
+            request.reply.headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
             wanted = pagination.filters(query)
             with json_pages.making(conn):
-                made = rule_list.json_page(conn, asked, wanted, fields)
+                made = rule_list.json_page(request, conn, asked, wanted, fields)
                 if made is not None:
-                    invalid = rule_list.problems_of_page(conn, made, fields)
+                    invalid = rule_list.problems_of_page(request, conn, made, fields)
                     return pagination.json_collection(
-                        "inspection_rules", made, asked, lambda shown: views.pieces(shown, fields, invalid))
-            rows = rule_list.page(conn, asked, wanted, fields)
-            problems = rule_list.problems(conn, rows, fields)
+                        request, "inspection_rules", made, asked,
+                        lambda shown: views.pieces(request.base, shown, fields, invalid))
+            rows = rule_list.page(request, conn, asked, wanted, fields)
+            problems = rule_list.problems(request, conn, rows, fields)
         return pagination.collection(
-            "inspection_rules", rows, asked, lambda shown: views.rules(shown, fields, problems))
+            request, "inspection_rules", rows, asked, lambda shown: views.rules(request.base, shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+                conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
@@ -109,39 +111,39 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), RULE.shown)
-        fields = rule_details.fields(query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
-        if built_in := built_in_rules.find(_uuid(uuid)):
+        fields = rule_details.fields(request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
+        if built_in := built_in_rules.find(request, _uuid(uuid)):
             found = built_in
-            tag = built_in_rules.tag(built_in, details=rule_details.are_shown(policies.GET_DETAILS))
+            tag = built_in_rules.tag(built_in, details=rule_details.are_shown(request, policies.GET_DETAILS))
         else:
-            with pecan.request.db.reader() as conn:
+            with request.db.reader() as conn:
                 found = inspection_rules.get(conn, _uuid(uuid))
             tag = _tag(found)
         conditions.check_match(tag)
-        pecan.response.extra_headers.append(("ETag", tag))
+        request.reply.headers.append(("ETag", tag))
         if conditions.has(tag) and found.max_nodes is None:
-            pecan.response.status_override = 304
+            request.reply.status = 304
             return None
-        return views.rule(found, fields, () if found.built_in else _problems(found))
+        return views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises InvalidRule: 400, with every problem
         :raises InspectionRuleAlreadyExists: 409
         """
-        rule = rules.from_wire(body, default_scope=pecan.request.rules.default_scope)
-        warnings = _check(rule)
-        if built_in_rules.find(rule.get("uuid")):
+        rule = rules.from_wire(body, default_scope=request.rules.default_scope)
+        warnings = _check(request, rule)
+        if built_in_rules.find(request, rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
-        stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
-        pecan.response.extra_headers += [
-            ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.warned(stored, warnings)
+        stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author(request)))
+        request.reply.headers += [
+            ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
+        return views.warned(request.base, stored, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
-    def put(self, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
         A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
@@ -159,13 +161,14 @@ class InspectionRulesController(Resource):
         """
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
-            policy.authorize(pecan.request.conf, name, pecan.request.context)
-        made = rule_set.apply(body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
-        pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
+            policy.authorize(request.conf, name, request.context)
+        made = rule_set.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
+        request.reply.headers.append(("ETag", rule_set.tag(made.revision)))
         return set_views.result(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, uuid: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]],
+              conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
@@ -180,30 +183,31 @@ class InspectionRulesController(Resource):
         """
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
-        built_in_rules.refuse(uuid)
+        built_in_rules.refuse(request, uuid)
 
         def write(conn: sa.Connection) -> tuple[Rule, list[RuleWarning]]:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
-            changes, warnings = _patched(conn, old, operations)
-            changed = inspection_rules.update(conn, uuid, changes, revision=old.revision, author=rule_set.author())
+            changes, warnings = _patched(request, conn, old, operations)
+            changed = inspection_rules.update(conn, uuid, changes, revision=old.revision,
+                                              author=rule_set.author(request))
             return changed, warnings
 
         with conditions.guard(RuleChanged):
-            changed, warnings = pecan.request.db.write(write)
-        pecan.response.extra_headers.append(("ETag", _tag(changed)))
-        return views.warned(changed, warnings, _problems(changed))
+            changed, warnings = request.db.write(write)
+        request.reply.headers.append(("ETag", _tag(changed)))
+        return views.warned(request.base, changed, warnings, _problems(request, changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete_all(self, conditions: etags.Preconditions) -> None:
+    def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:
         """Delete every rule but the built-in ones. ``If-Match`` is compared with the tag of the list of rules.
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        rule_set.destroy(conditions)
+        rule_set.destroy(request, conditions)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete(self, uuid: str, conditions: etags.Preconditions) -> None:
+    def delete(self, request: Request, uuid: str, conditions: etags.Preconditions) -> None:
         """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI sends it.
 
         With ``If-Match`` a rule is deleted only if it has one of those tags.
@@ -213,19 +217,19 @@ class InspectionRulesController(Resource):
         :raises RuleChanged: 409, another request changed it meanwhile
         """
         if uuid == "all":
-            rule_set.destroy(conditions)
+            rule_set.destroy(request, conditions)
             return
         ident = _uuid(uuid)
-        built_in_rules.refuse(ident)
+        built_in_rules.refuse(request, ident)
 
         def write(conn: sa.Connection) -> None:
             old = inspection_rules.get(conn, ident)
             conditions.check(_tag(old))
             inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None,
-                                     author=rule_set.author())
+                                     author=rule_set.author(request))
 
         with conditions.guard(RuleChanged):
-            pecan.request.db.write(write)
+            request.db.write(write)
 
 
 def _tag(rule: Rule) -> str:
@@ -239,26 +243,26 @@ def _uuid(ident: str) -> str:
     return ident.lower()
 
 
-def _problems(found: Rule) -> Sequence[Problem]:
+def _problems(request: Request, found: Rule) -> Sequence[Problem]:
     """Return why a stored rule is invalid."""
-    problems: Sequence[Problem] = pecan.request.rule_problems.invalid([found]).get(found.uuid, ())
+    problems: Sequence[Problem] = request.rule_problems.invalid([found]).get(found.uuid, ())
     return problems
 
 
-def _check(rule: dict[str, Any]) -> list[RuleWarning]:
+def _check(request: Request, rule: dict[str, Any]) -> list[RuleWarning]:
     """Return the warnings about a new rule."""
-    checked = rules.check(rule, limits=pecan.request.rules.limits, known_paths=rule_set.known_paths)
+    checked = rules.check(rule, limits=request.rules.limits, known_paths=lambda: rule_set.known_paths(request))
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
     return checked.warnings
 
 
-def _patched(conn: sa.Connection, old: Rule,
+def _patched(request: Request, conn: sa.Connection, old: Rule,
              operations: list[patch.Operation]) -> tuple[JSONObject, list[RuleWarning]]:
     """Return the columns of a rule after a patch, and the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
-    settings = pecan.request.rules
+    settings = request.rules
     result = rule_set.patched(old, operations, settings.default_scope)
     new = rules.from_wire({name: result[name] for name in schemas.PATCHABLE})
     # The result is checked: many different operations can end in "not sensitive".
@@ -266,13 +270,13 @@ def _patched(conn: sa.Connection, old: Rule,
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
     touched = patch.touched(operations)
     if old.sensitive:
-        _refuse_guesses_of_groups(new, touched)
+        _refuse_guesses_of_groups(request, new, touched)
     checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory_paths.known(conn),
                           warn_of=touched if new["sensitive"] else SEALED)
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):
         # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.
-        kept = rule_set.tolerated(old, new["enabled"])
+        kept = rule_set.tolerated(request, old, new["enabled"])
         problems = [problem for problem in problems if problem not in kept]
     if old.sensitive:
         problems = _without_secrets(problems, touched)
@@ -294,13 +298,13 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
                 f"/{index}/path", "of a sensitive rule, conditions and actions can only be replaced as a whole")])
 
 
-def _refuse_guesses_of_groups(new: JSONObject, touched: set[str]) -> None:
+def _refuse_guesses_of_groups(request: Request, new: JSONObject, touched: set[str]) -> None:
     """Refuse to combine new actions with the groups of stored conditions, or the reverse: whether they fit tells names.
 
     :raises InvalidPatch: 400, with a text that does not depend on these names
     """
     if len(touched.intersection(SEALED)) == 1 and rules.reads_groups(
-            new["actions"], limits=pecan.request.rules.limits):
+            new["actions"], limits=request.rules.limits):
         raise InvalidPatch(problems=[Problem(
             "", "of a sensitive rule with actions that read {match[..]}, conditions and actions can only be replaced "
                 "together")])

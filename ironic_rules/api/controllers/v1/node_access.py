@@ -1,33 +1,22 @@
-"""Shared code of the controllers of nodes, ports and port groups: finding, locking and showing nodes."""
+"""Which nodes a request may use: found by the ident of a URL or by filters, and locked."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import policy
-from ironic_rules.api import links, pagination, versions
+from ironic_rules.api import pagination, versions
 from ironic_rules.api.confinement import target
-from ironic_rules.api.views import nodes as views
-from ironic_rules.db import chassis, conductors, nodes, traits
-from ironic_rules.db.json_pages import JsonPage, Selected
-from ironic_rules.exceptions import (
-    Invalid,
-    InvalidParameterValue,
-    NodeLocked,
-    NodeNotFound,
-    NotFound,
-    NoValidHost,
-    Problem,
-)
-from ironic_rules.hardware import selection
+from ironic_rules.api.controllers.v1 import node_replies
+from ironic_rules.api.request import Request
+from ironic_rules.db import chassis, nodes
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
 from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
@@ -43,84 +32,84 @@ def check_ident(ident: str, kind: str = "node") -> str:
     return ident
 
 
-def _node_ident(ident: str) -> str:
+def _node_ident(request: Request, ident: str) -> str:
     check_ident(ident)
-    if pecan.request.version < versions.NAME and not uuidutils.is_uuid_like(ident):
+    if request.version < versions.NAME and not uuidutils.is_uuid_like(ident):
         # Nodes have no names in these versions, so none has this name.
         raise NodeNotFound(node=ident)
     return ident
 
 
-def find(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
+def find(request: Request, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
     """Return the node that a URL names.
 
     :param for_update: lock its row until the transaction ends, whatever a conductor does with the node
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
     """
-    return _accessible(nodes.get(conn, _node_ident(ident), for_update=for_update), ident)
+    return _accessible(request, nodes.get(conn, _node_ident(request, ident), for_update=for_update), ident)
 
 
-def _accessible(row: Node, ident: str | int, policies: tuple[str, ...] = ()) -> Node:
+def _accessible(request: Request, row: Node, ident: str | int, policies: tuple[str, ...] = ()) -> Node:
     """Return ``row`` if the caller has access to it: the one place where access to a node is decided."""
-    confinement = pecan.request.confinement
+    confinement = request.confinement
     if confinement is not None:
         confinement.check_node(row, NodeNotFound(node=ident), policies)
     else:
         for name in policies:
-            policy.authorize(pecan.request.conf, name, pecan.request.context, target(row))
+            policy.authorize(request.conf, name, request.context, target(row))
     return row
 
 
-def check_access(conn: sa.Connection, node_id: int, missing: NotFound) -> None:
+def check_access(request: Request, conn: sa.Connection, node_id: int, missing: NotFound) -> None:
     """Check the access to what belongs to a node.
 
     :raises NotFound: 404, ``missing``: the caller may not see the node;  Forbidden: 403
     """
-    confinement = pecan.request.confinement
+    confinement = request.confinement
     if confinement is not None:
         confinement.check_node(nodes.get_by_id(conn, node_id), missing)
 
 
-def confine(wanted: dict[str, Any]) -> None:
+def confine(request: Request, wanted: dict[str, Any]) -> None:
     """Add the filter ``project`` to those of a list, if the caller is confined to one.
 
     :raises Forbidden: 403, the request names another project
     """
-    if pecan.request.confinement is not None:
-        pecan.request.confinement.confine(wanted)
+    if request.confinement is not None:
+        request.confinement.confine(wanted)
 
 
-def filters(query: Mapping[str, Any]) -> dict[str, Any]:
+def filters(request: Request, query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
 
     :raises NotAcceptable: 406, one that the version does not support
     :raises Forbidden: 403, another project than that of the caller
     """
     wanted = pagination.filters(query)
-    versions.refuse_filters(NODE, wanted, pecan.request.version)
+    versions.refuse_filters(NODE, wanted, request.version)
     if "parent_node" not in wanted:
         # As in Ironic: child nodes are listed only on request.
         wanted.setdefault("include_children", False)
-    confine(wanted)
+    confine(request, wanted)
     return wanted
 
 
-def resolve(conn: sa.Connection, wanted: dict[str, Any]) -> None:
+def resolve(request: Request, conn: sa.Connection, wanted: dict[str, Any]) -> None:
     """Replace what filters name by what the database has.
 
     :raises NodeNotFound, ChassisNotFound: 404;  InvalidParameterValue: 400
     """
     if "parent_node" in wanted:
-        wanted["parent_node"] = find(conn, wanted["parent_node"]).uuid
+        wanted["parent_node"] = find(request, conn, wanted["parent_node"]).uuid
     if "chassis_uuid" in wanted:
         wanted["chassis_uuid"] = chassis.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
     if "conductor" in wanted:
-        wanted["conductor"] = wanted["conductor"], turns_of(conn, wanted["conductor"])
+        wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
     if "failure" in wanted:
-        wanted["failure"] = pecan.request.node_failures.find(conn, wanted["failure"])
+        wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
 
 
-def hold(conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Node:
+def hold(request: Request, conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Node:
     """Return the node that a URL names, and lock its row until the transaction ends.
 
     The objects of a node (traits, ports, ...) change only while its row is locked, so that they never change while a
@@ -130,12 +119,13 @@ def hold(conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Nod
         that of the route
     :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409;  Forbidden: 403
     """
-    return _unlocked(_accessible(nodes.get(conn, _node_ident(ident), for_update=True), ident, policies))
+    return _unlocked(_accessible(request, nodes.get(conn, _node_ident(request, ident), for_update=True), ident,
+                                 policies))
 
 
-def hold_by_id(conn: sa.Connection, node_id: int) -> Node:
+def hold_by_id(request: Request, conn: sa.Connection, node_id: int) -> Node:
     """Return the node with this database id; otherwise as :func:`hold`."""
-    return _unlocked(_accessible(nodes.get_by_id(conn, node_id, for_update=True), node_id))
+    return _unlocked(_accessible(request, nodes.get_by_id(conn, node_id, for_update=True), node_id))
 
 
 @contextlib.contextmanager
@@ -154,83 +144,3 @@ def _unlocked(node: Node) -> Node:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
     return node
-
-
-def differs(old: Any, new: Any) -> bool:
-    """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
-    if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
-        return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
-    return bool(old != new)
-
-
-def hosts_by_group(conn: sa.Connection) -> dict[str, list[str]]:
-    """Return the host names of the live conductors by their group."""
-    groups: dict[str, list[str]] = {}
-    for row in conductors.living_hosts(conn, pecan.request.conf.conductor.heartbeat_timeout):
-        groups.setdefault(row.conductor_group, []).append(row.hostname)
-    return groups
-
-
-def turns_of(conn: sa.Connection, host: str) -> dict[str, tuple[int, int]]:
-    """Return, by group, the position of a live conductor among those of the group, and their number.
-
-    A node that is not locked shows the conductor whose position is the node's id modulo their number.
-    """
-    return {group: (hosts.index(host), len(hosts)) for group, hosts in hosts_by_group(conn).items() if host in hosts}
-
-
-def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: dict[str, Any]) -> dict[str, str]:
-    """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
-
-    :raises NoValidHost: 503, no conductor is alive
-    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
-    """
-    offered = pecan.request.offered_steps.interfaces(conn)
-    if not offered:
-        raise NoValidHost
-    return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)
-
-
-def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
-    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
-    view = views.view(pecan.request.version, fields)
-    shown = view.render(
-        rows, links.base(),
-        traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
-        hosts_by_group(conn) if view.conductor else {})
-    if (confinement := pecan.request.confinement) is not None:
-        for row, node in zip(rows, shown, strict=True):
-            confinement.hide(row, node)
-    return shown
-
-
-def show_page(conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Yield what :func:`show` returns, for callers who are not confined, as JSON with commas between the nodes."""
-    view = views.view(pecan.request.version, fields)
-    return view.pieces(
-        page, links.base(), traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
-        hosts_by_group(conn) if view.conductor else {})
-
-
-def show_states(row: Node) -> dict[str, Any]:
-    """Return the states of a node as JSON."""
-    shown = views.states(row, pecan.request.version)
-    if pecan.request.confinement is not None:
-        pecan.request.confinement.hide(row, shown)
-    return shown
-
-
-def is_as_stored(fields: tuple[str, ...] | None) -> bool:
-    """Return whether :func:`show` shows every node's columns as they are stored, but for secrets."""
-    return pecan.request.confinement is None and views.view(pecan.request.version, fields).as_stored
-
-
-def selected(fields: tuple[str, ...] | None) -> Selected:
-    """Return what a page needs for :func:`show_page`."""
-    return views.view(pecan.request.version, fields).selected
-
-
-def columns(fields: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the columns of the rows that :func:`show` needs."""
-    found: tuple[str, ...] = views.view(pecan.request.version, fields).columns
-    return found if pecan.request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee", "fault")))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.policies import nodes as policies
@@ -19,14 +18,14 @@ class BootModeController(Resource):
 
     @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_BOOT_MODE, body=schemas.BOOT_MODE, status=202,
             hidden=True, policy_first=True)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start changing the boot mode to ``target``; the node's ``boot_mode`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_boot_mode", mode=body["target"])
-        _locate_states(node)
+        hardware_request.change(request, node, "set_boot_mode", mode=body["target"])
+        _locate_states(request, node)
 
 
 class SecureBootController(Resource):
@@ -34,15 +33,15 @@ class SecureBootController(Resource):
 
     @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_SECURE_BOOT, body=schemas.SECURE_BOOT, status=202,
             hidden=True, policy_first=True)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start switching secure boot on or off; the node's ``secure_boot`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_secure_boot", is_on=body["target"])
-        _locate_states(node)
+        hardware_request.change(request, node, "set_secure_boot", is_on=body["target"])
+        _locate_states(request, node)
 
 
-def _locate_states(node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
+def _locate_states(request: Request, node: str) -> None:
+    request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states")))

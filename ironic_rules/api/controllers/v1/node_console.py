@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links
 from ironic_rules.api.controllers.v1 import hardware_request, node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.policies import nodes as policies
@@ -18,22 +17,22 @@ class ConsoleController(Resource):
     """The console of a node."""
 
     @expose(policy=policies.GET_CONSOLE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return ``{"console_enabled": bool, "console_info": how to reach it}``; null while it is not started.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        with pecan.request.db.reader() as conn:
-            enabled = node_access.find(conn, node).console_enabled
+        with request.db.reader() as conn:
+            enabled = node_access.find(request, conn, node).console_enabled
         return {"console_enabled": enabled,
-                "console_info": hardware_request.read(node, "get_console") if enabled else None}
+                "console_info": hardware_request.read(request, node, "get_console") if enabled else None}
 
     @expose(policy=policies.SET_CONSOLE, body=schemas.CONSOLE, status=202)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start or stop the console; the node's ``console_enabled`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
-        hardware_request.change(node, "set_console", enabled=body["enabled"])
-        pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states", "console")))
+        hardware_request.change(request, node, "set_console", enabled=body["enabled"])
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states", "console")))

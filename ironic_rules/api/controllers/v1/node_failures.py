@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.policies import nodes as policies
 
@@ -18,7 +17,7 @@ class NodeFailuresController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST_ALL, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """Group the nodes that have failed by ``provision_state`` and ``reason``, the largest group first.
 
         The reason is the beginning of their ``last_error``, in which ``…`` stands for what each machine has of its own:
@@ -27,7 +26,7 @@ class NodeFailuresController(Resource):
         shown. As in the list of nodes, those that have a parent are not counted. In a large fleet the numbers may
         be some seconds old.
         """
-        asked = pecan.request
+        asked = request
         with asked.db.reader() as conn:
             found = asked.node_failures.groups(conn)
         most = min(query.get("limit", asked.conf.api.max_limit), asked.conf.api.max_limit)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BIOSSettingNotFound, InvalidParameterValue
@@ -33,49 +32,49 @@ class BIOSController(Resource):
     """The BIOS settings of a node."""
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS, query=_BIOS)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the settings; since 1.74 with what the BMC says about them (``detail``), or some fields of that.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, ``detail`` and ``fields`` below 1.74
         """
-        if query and pecan.request.version < versions.BIOS_REGISTRY:
+        if query and request.version < versions.BIOS_REGISTRY:
             raise versions.too_new(", ".join(sorted(query)), versions.BIOS_REGISTRY)
         fields = _fields(query, _SHORT, (*_SHORT, *_REGISTRY, *_TIMES, "links"))
         if query.get("detail"):
             fields = (*_SHORT, *_REGISTRY)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             found = hardware_cache.list_settings(conn, row.id)
-        return {"bios": [_setting(row.uuid, setting, fields) for setting in found]}
+        return {"bios": [_setting(request, row.uuid, setting, fields) for setting in found]}
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS)
-    def get_one(self, node: str, setting: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, setting: str) -> dict[str, Any]:
         """Return one setting, by its name.
 
         :raises NodeNotFound, BIOSSettingNotFound: 404
         """
-        fields = (*_SHORT, *_REGISTRY) if pecan.request.version >= versions.BIOS_REGISTRY else _SHORT
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        fields = (*_SHORT, *_REGISTRY) if request.version >= versions.BIOS_REGISTRY else _SHORT
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             try:
                 found = hardware_cache.get_setting(conn, row.id, setting)
             except BIOSSettingNotFound as error:
                 raise BIOSSettingNotFound(node=row.uuid, name=setting) from error
-        return {setting: _setting(row.uuid, found, fields)}
+        return {setting: _setting(request, row.uuid, found, fields)}
 
 
 class FirmwareController(Resource):
     """The components of a node that have firmware."""
 
     @expose(since=versions.FIRMWARE, policy=policies.GET_FIRMWARE, query=_FIRMWARE)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the components with their versions.
 
         :raises NodeNotFound: 404
         """
         fields = {*_fields(query, _COMPONENT, _COMPONENT), *_TIMES}
-        with pecan.request.db.reader() as conn:
-            found = hardware_cache.list_components(conn, node_access.find(conn, node).id)
+        with request.db.reader() as conn:
+            found = hardware_cache.list_components(conn, node_access.find(request, conn, node).id)
         return {"firmware": [{name: getattr(row, name) for name in _COMPONENT if name in fields} for row in found]}
 
 
@@ -89,9 +88,9 @@ def _fields(query: dict[str, Any], default: tuple[str, ...], known: tuple[str, .
     return fields
 
 
-def _setting(node: str, setting: StoredSetting, fields: tuple[str, ...]) -> dict[str, Any]:
+def _setting(request: Request, node: str, setting: StoredSetting, fields: tuple[str, ...]) -> dict[str, Any]:
     shown = {name: getattr(setting, name) for name in (*_SHORT, *_REGISTRY) if name in fields}
     if "value" in shown and setting.attribute_type == "Password":
         shown["value"] = None if setting.value is None else secrets.MASK
     return {**shown, **{name: getattr(setting, name) for name in _TIMES},
-            "links": links.resource("nodes", node, "bios", setting.name)}
+            "links": links.resource(request.base, "nodes", node, "bios", setting.name)}

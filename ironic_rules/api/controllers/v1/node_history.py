@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
 from ironic_rules.models.history import HistoryEntry
@@ -24,31 +25,31 @@ class HistoryController(Resource):
     """The history of a node."""
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the entries, oldest first; with ``detail`` all their fields, or those of ``fields``, in full.
 
         :raises NodeNotFound: 404
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else None)
         return node_records.listed(
-            node, query, "history", history.list_for, lambda uuid, entry: _view(uuid, entry, fields))
+            request, node, query, "history", history.list_for, lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
-    def get_one(self, node: str, event: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, event: str) -> dict[str, Any]:
         """Return one entry.
 
         :raises NodeNotFound, HistoryNotFound: 404
         """
         return node_records.one(
-            node, event, "history entry", history.get, lambda uuid, entry: _view(uuid, entry, _FULL))
+            request, node, event, "history entry", history.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
-def _view(node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:
+def _view(request: Request, node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:
     """Return an entry with ``fields``; None: the fields of a short list, with the text truncated."""
     shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
     if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:
         shown["event"] = shown["event"][:_MAX_EVENT - 3] + "..."
     if fields == _FULL and entry.inspection_uuid is not None:
         shown["inspection"] = entry.inspection_uuid
-    shown["links"] = links.resource("nodes", node, "history", entry.uuid)[:1]
+    shown["links"] = links.resource(request.base, "nodes", node, "history", entry.uuid)[:1]
     return shown

@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections
 from ironic_rules.models.inspections import InspectionEntry, rules
@@ -25,7 +26,7 @@ class InspectionsController(Resource):
     """Since API 1.96. ``[inspection_history]max_entries`` of each node are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS, query=_LIST)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
 
         ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``receive``, ``hooks``,
@@ -37,21 +38,23 @@ class InspectionsController(Resource):
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
         return node_records.listed(
-            node, query, "inspections", inspections.list_for, lambda uuid, entry: _view(uuid, entry, fields))
+            request, node, query, "inspections", inspections.list_for,
+            lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
-    def get_one(self, node: str, inspection: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, inspection: str) -> dict[str, Any]:
         """Return one inspection.
 
         :raises NodeNotFound, InspectionNotFound: 404
         """
         return node_records.one(
-            node, inspection, "inspection", inspections.get, lambda uuid, entry: _view(uuid, entry, _FULL))
+            request, node, inspection, "inspection", inspections.get,
+            lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
-def _view(node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
+def _view(request: Request, node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(entry, name) for name in _COLUMNS if name in fields}
     shown |= {name: rules(entry.details) if name == "rules" else entry.details.get(name)
               for name in _DETAILS if name in fields}
-    shown["links"] = links.resource("nodes", node, "inspections", entry.uuid)[:1]
+    shown["links"] = links.resource(request.base, "nodes", node, "inspections", entry.uuid)[:1]
     return shown

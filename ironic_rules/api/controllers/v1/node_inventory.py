@@ -6,13 +6,13 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 
 import orjson
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.node_reapply import ReapplyController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory
 from ironic_rules.exceptions import InvalidParameterValue, InventoryNotFound
@@ -36,26 +36,26 @@ class VersionsController(Resource):
     """``/v1/nodes/{node}/inventory/versions``: the inspections of a node whose data are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_LIST)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the versions of a node's inventory, oldest first, without the data.
 
         ``[inventory]max_versions`` of each node are kept, and always the last one that was successful.
 
         :raises NodeNotFound: 404;  MarkerNotFound: 404, there is no such version
         """
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         fields = query.get("fields") or _SHOWN
-        with pecan.request.db.reader() as conn:
-            rows = inventory.versions(conn, node_access.find(conn, node).id, page)
+        with request.db.reader() as conn:
+            rows = inventory.versions(conn, node_access.find(request, conn, node).id, page)
         return pagination.collection(
-            "versions", rows, page, lambda shown: [_version(row, fields) for row in shown], marker="id")
+            request, "versions", rows, page, lambda shown: [_version(row, fields) for row in shown], marker="id")
 
 
 class DiffController(Resource):
     """``/v1/nodes/{node}/inventory/diff``: what has changed between two inspections of a node."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_DIFF)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return how the inventory ``to`` differs from the inventory ``from``, which are versions of the node.
 
         By default ``to`` is the last successful inspection, and ``from`` the last successful one before it. ``disks``
@@ -65,8 +65,8 @@ class DiffController(Resource):
 
         :raises NodeNotFound, InventoryNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             after = _wanted(conn, row, query.get("to"))
             before = _wanted(conn, row, query.get("from"), after)
         return {"from": _version(before, _SHOWN), "to": _version(after, _SHOWN),
@@ -79,7 +79,7 @@ class InventoryController(Resource):
     below: ClassVar = {"versions": VersionsController(), "diff": DiffController(), "reapply": ReapplyController()}
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
 
         Secrets in them are masked.
@@ -93,8 +93,8 @@ class InventoryController(Resource):
         wanted, version = query.get("status"), query.get("version")
         if wanted is not None and version is not None:
             raise InvalidParameterValue("status and version cannot be used in one request.")
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             if version is not None:
                 found: StoredInventory | None = _wanted(conn, row, version)
             else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import filters, pagination
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import legacy_values
 from ironic_rules.db.projection import Row
@@ -23,7 +22,7 @@ class LegacyValuesController(Resource):
     """In every version of the API."""
 
     @expose(policy=policies.LIST_LEGACY_VALUES, query=_LIST)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the values in the order in which they were written; they are taken back in the reverse order.
 
         ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has
@@ -33,11 +32,12 @@ class LegacyValuesController(Resource):
 
         :raises NodeNotFound: 404
         """
-        page = pagination.page(query)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        page = pagination.page(request, query)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             found = legacy_values.list_values(conn, row.id, page.limit, query.get("marker"))
-        return pagination.collection("legacy_values", found, page, lambda shown: list(map(_view, shown)), marker="id")
+        return pagination.collection(request, "legacy_values", found, page, lambda shown: list(map(_view, shown)),
+                                     marker="id")
 
 
 def _view(row: Row) -> JSONObject:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import nodes
@@ -18,21 +17,21 @@ class MaintenanceController(Resource):
     """The maintenance mode of a node."""
 
     @expose(policy=policies.SET_MAINTENANCE, body=schemas.MAINTENANCE, status=202)
-    def put(self, node: str, body: dict[str, Any] | None) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any] | None) -> None:
         """Put the node into maintenance, with an optional ``reason``.
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
+        _set(request, node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
 
     @expose(policy=policies.CLEAR_MAINTENANCE, status=202)
-    def delete(self, node: str) -> None:
+    def delete(self, request: Request, node: str) -> None:
         """Take the node out of maintenance; its fault and the reason are cleared.
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(node, {"maintenance": False, "maintenance_reason": None, "fault": None})
+        _set(request, node, {"maintenance": False, "maintenance_reason": None, "fault": None})
 
 
-def _set(node: str, values: dict[str, Any]) -> None:
-    pecan.request.db.write(lambda conn: nodes.update(conn, node_access.hold(conn, node).id, values))
+def _set(request: Request, node: str, values: dict[str, Any]) -> None:
+    request.db.write(lambda conn: nodes.update(conn, node_access.hold(request, conn, node).id, values))

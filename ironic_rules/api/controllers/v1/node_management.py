@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue
@@ -20,12 +21,12 @@ class SupportedBootDevicesController(Resource):
     """``/v1/nodes/{node}/management/boot_device/supported``."""
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return ``{"supported_boot_devices": [names]}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        return {"supported_boot_devices": hardware_request.read(node, "get_supported_boot_devices")}
+        return {"supported_boot_devices": hardware_request.read(request, node, "get_supported_boot_devices")}
 
 
 class BootDeviceController(Resource):
@@ -34,70 +35,72 @@ class BootDeviceController(Resource):
     below: ClassVar = {"supported": SupportedBootDevicesController()}
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Read the boot device from the BMC: ``{"boot_device": name, "persistent": bool}``; null means unknown.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(node, "get_boot_device")
+        found: dict[str, Any] = hardware_request.read(request, node, "get_boot_device")
         return found
 
     @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Make the node boot from ``boot_device`` next time, or always (``persistent``).
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
         hardware_request.change(
-            node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
+            request, node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
 
 
 class InjectNMIController(Resource):
     """``/v1/nodes/{node}/management/inject_nmi``."""
 
     @expose(since=versions.INJECT_NMI, policy=policies.INJECT_NMI, body=schemas.NOTHING, status=204)
-    def put(self, node: str, body: dict[str, Any] | None) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any] | None) -> None:
         """Send a non-maskable interrupt to the machine. The body is empty, or an empty object.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
-        hardware_request.change(node, "inject_nmi")
+        hardware_request.change(request, node, "inject_nmi")
 
 
 class IndicatorsController(Resource):
     """``/v1/nodes/{node}/management/indicators``, since API 1.63; an indicator is named ``name@component``."""
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """List the indicators of the machine, such as LEDs.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(node, "get_supported_indicators")
+        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(request, node, "get_supported_indicators")
         return {"indicators": [
             {"name": f"{name}@{component}", "component": component, **described,
-             "links": links.resource("nodes", node, "management", "indicators", f"{name}@{component}")}
+             "links": links.resource(request.base, "nodes", node, "management", "indicators", f"{name}@{component}")}
             for component, names in found.items() for name, described in names.items()]}
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_one(self, node: str, indicator: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, indicator: str) -> dict[str, Any]:
         """Read the state of an indicator: ``{"state": "ON"}``. Errors are those of the list."""
         name, component = _split(indicator)
-        return {"state": hardware_request.read(node, "get_indicator_state", component=component, indicator=name)}
+        return {"state": hardware_request.read(request, node, "get_indicator_state", component=component,
+                                               indicator=name)}
 
     @expose(since=versions.INDICATORS, policy=policies.SET_INDICATOR, body=schemas.INDICATOR, status=204)
-    def put(self, node: str, indicator: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, indicator: str, body: dict[str, Any]) -> None:
         """Switch an indicator.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
         """
         name, component = _split(indicator)
-        hardware_request.change(node, "set_indicator_state", component=component, indicator=name, state=body["state"])
+        hardware_request.change(request, node, "set_indicator_state", component=component, indicator=name,
+                                state=body["state"])
 
 
 def _split(indicator: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import NotFound, UnsupportedDriverExtension
@@ -18,7 +19,7 @@ class RAIDController(Resource):
 
     @expose(since=versions.RAID, policy=policies.SET_RAID, body=schemas.RAID_CONFIG, status=204,
             unacceptable=True)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Set ``target_raid_config`` to the body, ``{"logical_disks": […]}``; ``{}`` removes it.
 
         Nothing is done with the node's disks: a step does that.
@@ -27,7 +28,7 @@ class RAIDController(Resource):
         :raises InvalidParameterValue: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker, RPCTimeout: 503
         """
         try:
-            hardware_request.change(node, "set_target_raid_config", config=body)
+            hardware_request.change(request, node, "set_target_raid_config", config=body)
         except UnsupportedDriverExtension as error:
             # As in Ironic: clients take 404 for "this node has no RAID".
             raise NotFound(str(error)) from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import inventory, nodes, operations
@@ -29,7 +29,7 @@ class ReapplyController(Resource):
     """Since API 1.96. The provision state does not change."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, body=schemas.REAPPLY, status=202)
-    def post(self, node: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, node: str, body: dict[str, Any] | None) -> dict[str, Any]:
         """Run hooks and rules again over the data of the last inspection, as they were received; return the operation.
 
         The node is in ``enroll``, ``manageable``, ``available`` or ``inspect failed``. If it has an instance,
@@ -42,21 +42,21 @@ class ReapplyController(Resource):
         asked = body or {}
 
         def write(conn: sa.Connection) -> Row:
-            row = node_access.find(conn, node)
+            row = node_access.find(request, conn, node)
             if not asked.get("dry_run"):
                 reapplying.check(row, allow_deployed=asked.get("allow_deployed", False))
             if inventory.newest_report(conn, row.id) is None:
                 raise InventoryNotFound(node=row.uuid)
-            return _begin(conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
+            return _begin(request, conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
 
-        return begun.answer(pecan.request.db.write(write))
+        return begun.answer(request, request.db.write(write))
 
 
 class NodesReapplyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=FILTERS, body=schemas.REAPPLY, status=202)
-    def post(self, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
         """Run hooks and rules again on all nodes, or on those that pass the filters of a list; return the operation.
 
         The operation names the nodes on which this is not possible. A node that is locked is tried again at the end.
@@ -64,21 +64,21 @@ class NodesReapplyController(Resource):
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
         asked = body or {}
-        wanted = node_access.filters(query)
+        wanted = node_access.filters(request, query)
 
         def write(conn: sa.Connection) -> Row:
             resolved = dict(wanted)
-            node_access.resolve(conn, resolved)
-            return _begin(conn, query, resolved, asked)
+            node_access.resolve(request, conn, resolved)
+            return _begin(request, conn, query, resolved, asked)
 
-        return begun.answer(pecan.request.db.write(write))
+        return begun.answer(request, request.db.write(write))
 
 
-def _begin(conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:
+def _begin(request: Request, conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:
     """Store the operation.
 
     :param shown: the filters as they were requested
     """
     options = {name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}
     said = {"nodes": shown, **options}
-    return operations.create(conn, REAPPLY, said, pecan.request.context.user_id, nodes.uuids(wanted))
+    return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(wanted))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import pagination
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import NotFound
 from ironic_rules.models.json_values import JSONObject
@@ -25,7 +25,8 @@ class _Record(Protocol):
 R = TypeVar("R", bound=_Record)
 
 
-def listed(node: str, query: dict[str, Any], name: str, list_for: Callable[[sa.Connection, int, Page], Sequence[R]],
+def listed(request: Request, node: str, query: dict[str, Any], name: str,
+           list_for: Callable[[sa.Connection, int, Page], Sequence[R]],
            view: Callable[[str, R], JSONObject]) -> JSONObject:
     """Return a page of the records of a node.
 
@@ -34,14 +35,15 @@ def listed(node: str, query: dict[str, Any], name: str, list_for: Callable[[sa.C
     :param view: returns a record of the node with that UUID
     :raises NodeNotFound: 404
     """
-    page = pagination.page(query)
-    with pecan.request.db.reader() as conn:
-        row = node_access.find(conn, node)
+    page = pagination.page(request, query)
+    with request.db.reader() as conn:
+        row = node_access.find(request, conn, node)
         records = list_for(conn, row.id, page)
-    return pagination.collection(name, records, page, lambda shown: [view(row.uuid, record) for record in shown])
+    return pagination.collection(request, name, records, page,
+                                 lambda shown: [view(row.uuid, record) for record in shown])
 
 
-def one(node: str, ident: str, kind: str, get: Callable[[sa.Connection, int, str], R],
+def one(request: Request, node: str, ident: str, kind: str, get: Callable[[sa.Connection, int, str], R],
         view: Callable[[str, R], JSONObject]) -> JSONObject:
     """Return one record of a node.
 
@@ -49,8 +51,8 @@ def one(node: str, ident: str, kind: str, get: Callable[[sa.Connection, int, str
     :param get: reads the record of the node with that id, and raises NotFound
     :raises NodeNotFound: 404;  NotFound: that of ``get``, with the node's UUID
     """
-    with pecan.request.db.reader() as conn:
-        row = node_access.find(conn, node)
+    with request.db.reader() as conn:
+        row = node_access.find(request, conn, node)
         try:
             record = get(conn, row.id, node_access.check_ident(ident, kind))
         except NotFound as error:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import links, marks, masks, versions
-from ironic_rules.api.controllers.v1 import node_access, runbooks
+from ironic_rules.api.controllers.v1 import node_access, node_replies, runbooks
 from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
 from ironic_rules.api.controllers.v1.node_console import ConsoleController
 from ironic_rules.api.controllers.v1.node_raid import RAIDController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
@@ -35,7 +34,7 @@ class ProvisionController(Resource):
     """``/v1/nodes/{node}/states/provision``."""
 
     @expose(policy=policies.SET_PROVISION_STATE, body=schemas.PROVISION, status=202)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start the transition that ``target`` names; the reply has no body, the node's states show the progress.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -46,30 +45,30 @@ class ProvisionController(Resource):
         """
         given = {name: value for name, value in body.items() if value is not None}
         asked = given.pop("target")
-        _require(asked, states.VERB_VERSIONS[asked])
+        _require(request, asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
-        mark = marks.of_request(pecan.request, "provision", body)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            if marks.was_accepted(conn, pecan.request, row.id, mark):
-                _locate_states(node)
+        mark = marks.of_request(request, "provision", body)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+            if marks.was_accepted(conn, request, row.id, mark):
+                _locate_states(request, node)
                 return
-        given = runbooks.arguments(row, verb, given)
+        given = runbooks.arguments(request, row, verb, given)
         transitions.of_verb(row, verb, requested=asked)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
-            _require(asked, versions.INSPECT_ABORT)
-        _check_arguments(verb, given)
-        pecan.request.context.mark = mark
-        pecan.request.rpc.change_provision_state(
-            pecan.request.context, row.uuid, verb, group=row.conductor_group, **given)
-        _locate_states(node)
+            _require(request, asked, versions.INSPECT_ABORT)
+        _check_arguments(request, verb, given)
+        request.context.mark = mark
+        request.rpc.change_provision_state(
+            request.context, row.uuid, verb, group=row.conductor_group, **given)
+        _locate_states(request, node)
 
 
 class PowerController(Resource):
     """``/v1/nodes/{node}/states/power``."""
 
     @expose(policy=policies.SET_POWER_STATE, body=schemas.POWER, status=202)
-    def put(self, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start changing the power state to ``target``, within ``timeout`` seconds.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -79,22 +78,22 @@ class PowerController(Resource):
         """
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
-            _require("timeout" if timeout is not None else target, versions.SOFT_POWER)
-        mark = marks.of_request(pecan.request, "power", body)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            if marks.was_accepted(conn, pecan.request, row.id, mark):
-                _locate_states(node)
+            _require(request, "timeout" if timeout is not None else target, versions.SOFT_POWER)
+        mark = marks.of_request(request, "power", body)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+            if marks.was_accepted(conn, request, row.id, mark):
+                _locate_states(request, node)
                 return
         if row.reservation is not None:
             raise NodeLocked(node=row.uuid, host=row.reservation)
         if row.provision_state == states.CLEANWAIT:
             raise Conflict(f'The power state of node {row.uuid} cannot be changed while it is in state '
                            f'"{row.provision_state}".')
-        pecan.request.context.mark = mark
-        pecan.request.rpc.change_power_state(
-            pecan.request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
-        _locate_states(node)
+        request.context.mark = mark
+        request.rpc.change_power_state(
+            request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
+        _locate_states(request, node)
 
 
 class StatesController(Resource):
@@ -106,32 +105,32 @@ class StatesController(Resource):
     not_allowed_below = ("PUT",)
 
     @expose(policy=policies.GET_STATES)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return the states of a node.
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            return node_access.show_states(node_access.find(conn, node))
+        with request.db.reader() as conn:
+            return node_replies.show_states(request, node_access.find(request, conn, node))
 
 
-def _require(name: str, minor: int) -> None:
-    if pecan.request.version < minor:
+def _require(request: Request, name: str, minor: int) -> None:
+    if request.version < minor:
         raise versions.too_new(f'"{name}"', minor)
 
 
-def _locate_states(node: str) -> None:
-    pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
+def _locate_states(request: Request, node: str) -> None:
+    request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states")))
 
 
-def _check_arguments(verb: str, given: dict[str, Any]) -> None:
+def _check_arguments(request: Request, verb: str, given: dict[str, Any]) -> None:
     problems = []
     for name in given:
         targets, since = _ARGUMENTS[name]
-        _require(name, since)
+        _require(request, name, since)
         if verb not in targets:
             problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
-    disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
+    disallowed = frozenset(request.conf.api.disallow_deploy_steps)
     for name in ("deploy_steps", "clean_steps", "service_steps"):
         for index, step in enumerate(given.get(name, ())):
             if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
@@ -145,6 +144,6 @@ def _check_arguments(verb: str, given: dict[str, Any]) -> None:
     masks.refuse(given)
     if "configdrive" in given:
         if verb == "rebuild":
-            _require("configdrive", versions.REBUILD_CONFIGDRIVE)
+            _require(request, "configdrive", versions.REBUILD_CONFIGDRIVE)
         if isinstance(given["configdrive"], dict):
-            _require("configdrive", versions.CONFIGDRIVE_OBJECT)
+            _require(request, "configdrive", versions.CONFIGDRIVE_OBJECT)

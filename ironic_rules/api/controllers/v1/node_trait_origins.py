@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections, traits
 from ironic_rules.db.paging import Page
@@ -23,7 +22,7 @@ class TraitOriginsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """List the traits of a node, each with the ``rule`` that gave it last, in which ``inspection``, and when.
 
         Found in the node's last 100 inspections that are kept. Where no rule of them gave the trait, or a sensitive
@@ -31,8 +30,8 @@ class TraitOriginsController(Resource):
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             names = traits.list_for(conn, [row.id])[row.id]
             entries = inspections.list_for(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
         found = trait_origins.origins(entries)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import traits
@@ -22,35 +22,35 @@ class TraitsController(Resource):
     """The traits of a node."""
 
     @expose(since=versions.TRAITS, policy=policies.LIST_TRAITS, unacceptable=True)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return ``{"traits": [names, sorted]}``.
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             return {"traits": traits.list_for(conn, [row.id])[row.id]}
 
     @expose(since=versions.TRAITS, policy=policies.SET_TRAITS, body=RAW, status=204)
-    def put(self, node: str, trait: str | None = None, *, body: Any) -> None:
+    def put(self, request: Request, node: str, trait: str | None = None, *, body: Any) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
         if trait is not None:
-            self._add(node, trait, body)
+            self._add(request, node, trait, body)
             return
         names = sorted(set(schemas.TRAITS.load(body)["traits"]))
 
         def replace(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len(names))
             traits.set_all(conn, row.id, names)
 
-        pecan.request.db.write(replace)
+        request.db.write(replace)
 
-    def _add(self, node: str, trait: str, body: Any) -> None:
+    def _add(self, request: Request, node: str, trait: str, body: Any) -> None:
         if body:
             raise Invalid("This request takes no body.")
         if not is_trait(trait):
@@ -58,27 +58,27 @@ class TraitsController(Resource):
                                                                    "followed by A-Z, 0-9 and _")])
 
         def add(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len({*traits.list_for(conn, [row.id])[row.id], trait}))
             traits.add(conn, row.id, trait)
 
-        pecan.request.db.write(add)
-        pecan.response.extra_headers.append(("Location", links.url("nodes", node, "traits", trait)))
+        request.db.write(add)
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
 
     @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204, hidden=True)
-    def delete(self, node: str, trait: str | None = None) -> None:
+    def delete(self, request: Request, node: str, trait: str | None = None) -> None:
         """Remove one trait, or all.
 
         :raises NodeNotFound, TraitNotFound: 404;  NodeLocked: 409
         """
         def remove(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             if trait is None:
                 traits.remove_all(conn, row.id)
             else:
                 traits.remove(conn, row.id, trait)
 
-        pecan.request.db.write(remove)
+        request.db.write(remove)
 
 
 def _check_number(node: str, count: int) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import masks, patch, schema, versions
 from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import chassis, nodes
-from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, Problem
+from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
+from ironic_rules.hardware import selection
 from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
@@ -39,41 +40,40 @@ _BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANC
              "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
 
 
-def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
+def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
     :raises NotAcceptable: 406;  Invalid: 400;  NoValidHost: 503
     """
     values = {name: value for name, value in body.items() if value is not None}
-    versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), minor)
+    versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), request.version)
     masks.refuse(values)
-    if minor < versions.ANY_NAME:
+    if request.version < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
-    _resolve(conn, values, values.get("owner"))
+    _resolve(request, conn, values, values.get("owner"))
     for name in INTERFACE_FIELDS:
         values.setdefault(name, None)
-    values.update(node_access.choose_interfaces(conn, values.get("conductor_group", ""), values["driver"], values))
-    values["provision_state"] = versions.initial_state(minor)
+    values.update(_choose_interfaces(request, conn, values.get("conductor_group", ""), values["driver"], values))
+    values["provision_state"] = versions.initial_state(request.version)
     return values
 
 
 class Update:
     """A PATCH: checked once, then applied to the node, again after each conflict."""
 
-    def __init__(self, operations: Sequence[patch.Operation], minor: int, *, reset_interfaces: bool) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.Operation], *, reset_interfaces: bool) -> None:
         """Check what does not depend on the node.
 
         :raises InvalidPatch: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
         """
-        self._operations = operations
-        self._minor = minor
+        self._request, self._operations = request, operations
         self.policies = _policies(operations)
         self._changes_owner = any("owner" in (operation.path[0], *operation.source[:1]) for operation in operations)
         self._reset = reset_interfaces
         named = patch.touched(operations) | {operation.path[0] for operation in operations}
         _check_patchable(operations)
-        versions.refuse_fields(NODE, named, minor)
+        versions.refuse_fields(NODE, named, request.version)
         if reset_interfaces and "driver" not in named:
             raise Invalid("The reset_interfaces parameter can only be used when changing the node's driver.")
         #: As in Ironic, ``instance_uuid`` of a node in maintenance can be removed in every state.
@@ -85,7 +85,7 @@ class Update:
         :raises Conflict: 409, the node is deployed, and the caller may not change the owner of such nodes
         """
         if self._changes_owner and row.provision_state == states.ACTIVE and not policy.allows(
-                pecan.request.conf, policies.UPDATE_OWNER_PROVISIONED, pecan.request.context, target(row)):
+                self._request.conf, policies.UPDATE_OWNER_PROVISIONED, self._request.context, target(row)):
             raise Conflict(f'Cannot update the owner of node {row.uuid} while it is in state "{row.provision_state}".')
 
     def changes(self, conn: sa.Connection, row: Node) -> dict[str, Any]:
@@ -94,14 +94,14 @@ class Update:
         :raises Invalid: 400;  Conflict: 409, not in the node's state;  NodeAssociated: 409
         """
         if not (row.maintenance and self._unassociates):
-            _check_state(row, self._minor)
+            _check_state(row, self._request.version)
         values = self._patched(row)
-        _resolve(conn, values, values.get("owner", row.owner))
+        _resolve(self._request, conn, values, values.get("owner", row.owner))
         if values.get("parent_node"):
             _check_parent(conn, row, values["parent_node"])
-        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        changes = {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
         _check_changes(row, changes)
-        if changes.get("chassis_uuid", "") is None and self._minor < versions.UNSET_CHASSIS:
+        if changes.get("chassis_uuid", "") is None and self._request.version < versions.UNSET_CHASSIS:
             raise versions.too_new("Removing chassis_uuid", versions.UNSET_CHASSIS)
         if changes.get("maintenance") is False:
             changes |= {"maintenance_reason": None, "fault": None}
@@ -116,7 +116,7 @@ class Update:
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         defaults = NODE.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
-        if self._minor < versions.ANY_NAME:
+        if self._request.version < versions.ANY_NAME:
             schemas.check_host_name(values.get("name"))
         return values
 
@@ -124,12 +124,13 @@ class Update:
         reset = self._reset and "driver" in changes
         requested = {name: changes.get(name) if reset or name in changes else getattr(row, name)
                      for name in INTERFACE_FIELDS}
-        chosen = node_access.choose_interfaces(
-            conn, changes.get("conductor_group", row.conductor_group), changes.get("driver", row.driver), requested)
+        chosen = _choose_interfaces(
+            self._request, conn, changes.get("conductor_group", row.conductor_group),
+            changes.get("driver", row.driver), requested)
         return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
 
 
-def _resolve(conn: sa.Connection, values: dict[str, Any], owner: str | None) -> None:
+def _resolve(request: Request, conn: sa.Connection, values: dict[str, Any], owner: str | None) -> None:
     """Replace what fields name by what the database has.
 
     :param owner: that of the node
@@ -141,7 +142,7 @@ def _resolve(conn: sa.Connection, values: dict[str, Any], owner: str | None) -> 
     if values.get("parent_node"):
         with node_access.named_by("/parent_node"):
             # Not deleted before this refers to it, nor moved below the node.
-            parent = node_access.find(conn, values["parent_node"], for_update=True)
+            parent = node_access.find(request, conn, values["parent_node"], for_update=True)
             if parent.owner != owner:
                 # As in Ironic, which also does not tell whether that node exists.
                 raise NodeNotFound(node=values["parent_node"])
@@ -250,3 +251,16 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
                 raise Invalid(problems=[Problem(f"/{reason}", f"can only be set when {flag} is true")])
             if getattr(row, reason) is not None:
                 changes[reason] = None
+
+
+def _choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
+                       requested: dict[str, Any]) -> dict[str, str]:
+    """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
+
+    :raises NoValidHost: 503, no conductor is alive
+    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
+    """
+    offered = request.offered_steps.interfaces(conn)
+    if not offered:
+        raise NoValidHost
+    return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)

@@ -10,6 +10,7 @@ import orjson
 from ironic_rules.api import filters
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue
@@ -23,12 +24,12 @@ class MethodsController(Resource):
     """``/v1/nodes/{node}/vendor_passthru/methods``."""
 
     @expose(policy=policies.VENDOR_PASSTHRU)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return the methods by their names, with their HTTP methods and a description.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(node, "vendor_methods")
+        found: dict[str, Any] = hardware_request.read(request, node, "vendor_methods")
         return found
 
 
@@ -38,39 +39,45 @@ class VendorPassthruController(Resource):
     below: ClassVar = {"methods": MethodsController()}
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def get_all(self, node: str, method: str = "", *, query: dict[str, Any], body: dict[str, Any] | None) -> Any:
+    def get_all(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+                body: dict[str, Any] | None) -> Any:
         """Call a method that reads; return its result.
 
         :raises NodeNotFound: 404;  Invalid: 400, no such method, or wrong arguments;  NodeLocked: 409
         :raises BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
         """
-        return _call(node, "GET", method, query, body)
+        return _call(request, node, "GET", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def post(self, node: str, method: str = "", *, query: dict[str, Any], body: dict[str, Any] | None) -> Any:
+    def post(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+             body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "POST", method, query, body)
+        return _call(request, node, "POST", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, node: str, method: str = "", *, query: dict[str, Any], body: dict[str, Any] | None) -> Any:
+    def put(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+            body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "PUT", method, query, body)
+        return _call(request, node, "PUT", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, node: str, method: str = "", *, query: dict[str, Any], body: dict[str, Any] | None) -> Any:
+    def patch(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+              body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "PATCH", method, query, body)
+        return _call(request, node, "PATCH", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, node: str, method: str = "", *, query: dict[str, Any], body: dict[str, Any] | None) -> Any:
+    def delete(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+               body: dict[str, Any] | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call(node, "DELETE", method, query, body)
+        return _call(request, node, "DELETE", method, query, body)
 
 
-def _call(node: str, http_method: str, method: str, query: dict[str, Any], body: dict[str, Any] | None) -> bytes:
+def _call(request: Request, node: str, http_method: str, method: str, query: dict[str, Any],
+          body: dict[str, Any] | None) -> bytes:
     # Without a result, clients still read JSON.
     return orjson.dumps(hardware_request.change(
-        node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))
+        request, node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))
 
 
 def method_of(in_path: str, query: dict[str, Any]) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import portgroups, ports, vifs
@@ -25,18 +25,18 @@ class VifsController(Resource):
     """The VIFs of a node."""
 
     @expose(since=versions.VIFS, policy=policies.LIST_VIFS)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return ``{"vifs": [{"id": …}]}``.
 
         :raises NodeNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
             attached = [place.internal_info[KEY] for _, place in _places(conn, row.id) if KEY in place.internal_info]
             return {"vifs": [{"id": vif} for vif in (*attached, *vifs.without_port(row))]}
 
     @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204, hidden=True)
-    def post(self, node: str, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Attach the VIF ``id`` to the port that the body names, or to a free port, preferably with ``pxe_enabled``.
 
         Without a free port it belongs to the node only: the network interface ``noop`` takes any number of VIFs.
@@ -45,13 +45,13 @@ class VifsController(Resource):
         :raises VifConflict: 409, the VIF is already attached;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
-        if chosen and pecan.request.version < versions.VIF_PORT:
+        if chosen and request.version < versions.VIF_PORT:
             raise versions.too_new(", ".join(chosen), versions.VIF_PORT)
         if len(chosen) > 1:
             raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
 
         def attach(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             without = vifs.without_port(row)
             if body["id"] in without:
                 raise VifConflict(vif=body["id"], node=row.uuid, reason="it is attached already")
@@ -62,17 +62,17 @@ class VifsController(Resource):
             table, place = found
             table.update(conn, place.id, {"internal_info": {**place.internal_info, KEY: body["id"]}})
 
-        pecan.request.db.write(attach)
+        request.db.write(attach)
 
     @expose(since=versions.VIFS, policy=policies.DETACH_VIF, status=204, hidden=True)
-    def delete(self, node: str, vif: str) -> None:
+    def delete(self, request: Request, node: str, vif: str) -> None:
         """Detach a VIF.
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         :raises Invalid: 400, it is not attached (clients interpret exactly this status as "already detached")
         """
         def detach(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             for table, place in _places(conn, row.id):
                 if place.internal_info.get(KEY) == vif:
                     kept = {name: value for name, value in place.internal_info.items() if name != KEY}
@@ -84,7 +84,7 @@ class VifsController(Resource):
                 return
             raise Invalid(f"The given VIF is not attached to node {row.uuid}.")
 
-        pecan.request.db.write(detach)
+        request.db.write(detach)
 
 
 def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:

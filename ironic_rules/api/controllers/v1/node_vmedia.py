@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue, Problem
@@ -26,17 +27,17 @@ class VmediaController(Resource):
     """The virtual drives of a node."""
 
     @expose(since=versions.VMEDIA_GET, policy=policies.GET_VMEDIA)
-    def get_all(self, node: str) -> list[dict[str, Any]]:
+    def get_all(self, request: Request, node: str) -> list[dict[str, Any]]:
         """Read what is in the drives: a list of ``{"media_types": [names], "inserted": bool, "image": URL or null}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: list[dict[str, Any]] = hardware_request.read(node, "get_virtual_media")
+        found: list[dict[str, Any]] = hardware_request.read(request, node, "get_virtual_media")
         return found
 
     @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204, hidden=True)
-    def post(self, node: str, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str, body: dict[str, Any]) -> None:
         """Start inserting the image at ``image_url`` into an empty drive; the BMC loads it from there.
 
         ``GET`` shows when it is there; if it fails, ``last_error`` of the node says why.
@@ -49,11 +50,11 @@ class VmediaController(Resource):
             raise InvalidParameterValue(problems=[Problem(
                 "/image_download_source", "must be http: the BMC loads the image itself")])
         hardware_request.change(
-            node, "attach_virtual_media", device_type=body["device_type"], image_url=body["image_url"])
+            request, node, "attach_virtual_media", device_type=body["device_type"], image_url=body["image_url"])
 
     @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES, hidden=True,
             query=filters.Query(device_types=_types))
-    def delete(self, node: str, query: dict[str, Any], body: dict[str, Any] | None) -> None:
+    def delete(self, request: Request, node: str, query: dict[str, Any], body: dict[str, Any] | None) -> None:
         """Start ejecting what is in the drives of the types ``device_types``, or in all of them.
 
         The types are in the query or, as openstacksdk sends them, in the body.
@@ -68,4 +69,4 @@ class VmediaController(Resource):
                 wanted = _types(body["device_types"])
             except ValueError as error:
                 raise InvalidParameterValue(problems=[Problem("/device_types", str(error))]) from error
-        hardware_request.change(node, "detach_virtual_media", device_types=list(wanted))
+        hardware_request.change(request, node, "detach_virtual_media", device_types=list(wanted))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.policies import volume as policies
 
@@ -18,24 +17,24 @@ class NodeTargetsController(Resource):
     """``/v1/nodes/{node}/volume/targets``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the volume targets of a node.
 
         :raises NodeNotFound: 404
         """
-        return TARGETS.list_page(query, node)
+        return TARGETS.list_page(request, query, node)
 
 
 class NodeConnectorsController(Resource):
     """``/v1/nodes/{node}/volume/connectors``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the volume connectors of a node.
 
         :raises NodeNotFound: 404
         """
-        return CONNECTORS.list_page(query, node)
+        return CONNECTORS.list_page(request, query, node)
 
 
 class NodeVolumeController(Resource):
@@ -44,17 +43,17 @@ class NodeVolumeController(Resource):
     below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return links to the two collections.
 
         :raises NodeNotFound: 404
         """
-        uuid = _uuid(node)
-        return {"links": links.resource("nodes", uuid, "volume"),
-                **{name: links.resource("nodes", uuid, "volume", name) for name in self.below}}
+        uuid = _uuid(request, node)
+        return {"links": links.resource(request.base, "nodes", uuid, "volume"),
+                **{name: links.resource(request.base, "nodes", uuid, "volume", name) for name in self.below}}
 
 
-def _uuid(node: str) -> str:
-    with pecan.request.db.reader() as conn:
-        uuid: str = node_access.find(conn, node).uuid
+def _uuid(request: Request, node: str) -> str:
+    with request.db.reader() as conn:
+        uuid: str = node_access.find(request, conn, node).uuid
     return uuid

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import filters, links, pagination, patch, versions
-from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.controllers.v1.allocations import NodeAllocationController
 from ironic_rules.api.controllers.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
 from ironic_rules.api.controllers.v1.inspection_journal import NodeJournalController
@@ -31,6 +30,7 @@ from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.controllers.v1.ports import NodePortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
@@ -52,82 +52,68 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the ``fields`` that a request names.
-
-    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
-    """
-    fields: tuple[str, ...] | None = query.get("fields")
-    if fields is None:
-        return None
-    minor = pecan.request.version
-    if minor < versions.FIELDS:
-        raise versions.too_new("fields", versions.FIELDS)
-    filters.check_fields(fields, NODE.shown)
-    versions.refuse_fields(NODE, fields, minor)
-    return fields
-
-
-def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
+def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
     """Return a page of nodes, or its JSON.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
     """
-    minor = pecan.request.version
-    fields = _check_fields(query)
+    minor = request.version
+    fields = pagination.requested_fields(request, query, NODE)
     if "detail" in query and minor < versions.DETAIL:
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
     if fields is None and not detail:
         fields = views.default_fields(minor)
-    wanted = node_access.filters(query)
+    wanted = node_access.filters(request, query)
     versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
-    page = pagination.page(query)
-    with pecan.request.db.reader() as conn:
-        node_access.resolve(conn, wanted)
-        if node_access.is_as_stored(fields):
+    page = pagination.page(request, query)
+    with request.db.reader() as conn:
+        node_access.resolve(request, conn, wanted)
+        if node_replies.is_as_stored(request, fields):
             with json_pages.making(conn):
-                made = nodes.list_json(conn, wanted, page, node_access.selected(fields))
+                made = nodes.list_json(conn, wanted, page, node_replies.selected(request, fields))
                 if made is not None:
                     return pagination.json_collection(
-                        "nodes", made, page, lambda shown: node_access.show_page(conn, shown, fields))
-        rows = nodes.list_nodes(conn, wanted, page, node_access.columns(fields), raw_json=True)
-        return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
+                        request, "nodes", made, page,
+                        lambda shown: node_replies.show_page(request, conn, shown, fields))
+        rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
+        return pagination.collection(request, "nodes", rows, page,
+                                     lambda shown: node_replies.show_nodes(request, conn, shown, fields))
 
 
-def list_all_fields(query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+def list_all_fields(request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
     query.pop("detail", None)
-    return list_nodes(query, detail=True)
+    return list_nodes(request, query, detail=True)
 
 
 class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        return list_all_fields(query)
+        return list_all_fields(request, query)
 
 
 class ValidateController(Resource):
     """``/v1/nodes/{node}/validate``."""
 
     @expose(policy=policies.VALIDATE)
-    def get_all(self, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> dict[str, Any]:
         """Return, per interface, whether its configuration is valid: ``{"power": {"result": true}, …}``.
 
         :raises NodeNotFound: 404;  RPCTimeout: 503
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-        result: dict[str, Any] = pecan.request.rpc.validate_interfaces(
-            pecan.request.context, row.uuid, group=row.conductor_group)
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+        result: dict[str, Any] = request.rpc.validate_interfaces(
+            request.context, row.uuid, group=row.conductor_group)
         return result
 
 
@@ -151,25 +137,25 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
         """
-        return list_nodes(query, detail=query.get("detail", False))
+        return list_nodes(request, query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one node.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
         """
-        fields = _check_fields(query)
-        with pecan.request.db.reader() as conn:
-            return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
+        fields = pagination.requested_fields(request, query, NODE)
+        with request.db.reader() as conn:
+            return node_replies.show_nodes(request, conn, [node_access.find(request, conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
         What a caller creates who is confined to a project belongs to that project.
@@ -180,25 +166,24 @@ class NodesController(Resource):
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
         """
-        minor = pecan.request.version
-        confinement = pecan.request.confinement
+        confinement = request.confinement
         owner = {}
         if confinement is not None:
             owner = {"owner": confinement.owner(body.get("owner"))}
             if body.get("automated_clean") is False:
-                policy.authorize(pecan.request.conf, policies.DISABLE_CLEANING, pecan.request.context)
+                policy.authorize(request.conf, policies.DISABLE_CLEANING, request.context)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
+            row = nodes.create(conn, node_update.new_node(request, conn, {**body, **owner}))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
-            return node_access.show(conn, [row], None)[0]
+            return node_replies.show_nodes(request, conn, [row], None)[0]
 
-        created = pecan.request.db.write(create)
-        pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
+        created = request.db.write(create)
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
         return created
 
     @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
-    def patch(self, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
+    def patch(self, request: Request, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
         """Change a node by a JSON patch (RFC 6902).
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
@@ -207,23 +192,23 @@ class NodesController(Resource):
         :raises NotAcceptable: 406, a field that the version does not support
         :raises NodeLocked, Conflict, NodeAssociated, InstanceAssociated, DuplicateNodeName: 409
         """
-        minor = pecan.request.version
+        minor = request.version
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
             raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
-        update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
+        update = node_update.Update(request, patch.operations(body), reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:
-            row = node_access.hold(conn, node, update.policies)
+            row = node_access.hold(request, conn, node, update.policies)
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            return node_access.show(conn, [changed], None)[0]
+            return node_replies.show_nodes(request, conn, [changed], None)[0]
 
-        return pecan.request.db.write(change)
+        return request.db.write(change)
 
     @expose(policy=policies.DELETE, status=204)
-    def delete(self, node: str) -> None:
+    def delete(self, request: Request, node: str) -> None:
         """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
@@ -231,7 +216,7 @@ class NodesController(Resource):
         :raises NodeNotRemovable, NodeHasChildren: 409, by its state or for its children, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(request, conn, node)
             if row.instance_uuid is not None:
                 raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
             if row.protected:
@@ -242,6 +227,6 @@ class NodesController(Resource):
                 raise NodeHasChildren(node=row.uuid, child=child)
             nodes.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
         # Its ports have been deleted too.
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+        request.pxe_filter.update_pxe_filters(request.context)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, pagination, rule_details
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
@@ -31,7 +31,7 @@ class OperationNodesController(Resource):
     """``/v1/operations/{operation}/nodes``."""
 
     @expose(policy=policies.GET, query=_NODES)
-    def get_all(self, operation: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, operation: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
 
         They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
@@ -39,13 +39,13 @@ class OperationNodesController(Resource):
 
         :raises OperationNotFound, MarkerNotFound: 404
         """
-        details = rule_details.are_shown(rule_policies.GET_DETAILS)
-        limit = pagination.page(query).limit
-        with pecan.request.db.reader() as conn:
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
+        limit = pagination.page(request, query).limit
+        with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             items = operations.list_items(
                 conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
-        return pagination.collection("nodes", items, Page(limit), lambda shown: [
+        return pagination.collection(request, "nodes", items, Page(limit), lambda shown: [
             views.item(one, details=details) for one in shown], marker="node_uuid")
 
 
@@ -53,7 +53,7 @@ class OperationGroupsController(Resource):
     """``/v1/operations/{operation}/groups``."""
 
     @expose(policy=policies.GET)
-    def get_all(self, operation: str) -> dict[str, Any]:
+    def get_all(self, request: Request, operation: str) -> dict[str, Any]:
         """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
 
         ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown. ``would`` in a result
@@ -61,10 +61,10 @@ class OperationGroupsController(Resource):
 
         :raises OperationNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
-            found = operations.groups(conn, row.id, pecan.request.conf.api.max_limit)
-        details = rule_details.are_shown(rule_policies.GET_DETAILS)
+            found = operations.groups(conn, row.id, request.conf.api.max_limit)
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
         return {"groups": [views.group(one, details=details) for one in found]}
 
 
@@ -74,7 +74,7 @@ class OperationsController(Resource):
     below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List operations in the order of their creation, those that have ended, too.
 
         ``progress`` counts the nodes of an operation: all of them, those that are done, of these the ones that were
@@ -82,27 +82,27 @@ class OperationsController(Resource):
         """
         fields = query.get("fields") or (
             _LISTED if query.get("detail") else frozenset({*OPERATION.summary, "progress"}))
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
             rows = operations.list_operations(conn, asked)
             counts = operations.counts(conn, rows) if "progress" in fields else {}
-        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: [
-            views.operation(row, counts.get(row.id, {}), fields=fields) for row in shown])
+        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: [
+            views.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
     @expose(policy=policies.GET)
-    def get_one(self, uuid: str) -> dict[str, Any]:
+    def get_one(self, request: Request, uuid: str) -> dict[str, Any]:
         """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
 
         :raises OperationNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             row = operations.get(conn, _uuid(uuid))
             counted = operations.counts(conn, [row])[row.id]
-            failed = operations.errors(conn, row.id, pecan.request.conf.api.max_limit)
-        return views.operation(row, counted, failed)
+            failed = operations.errors(conn, row.id, request.conf.api.max_limit)
+        return views.operation(request.base, row, counted, failed)
 
     @expose(policy=policies.CANCEL, status=204)
-    def delete(self, uuid: str) -> None:
+    def delete(self, request: Request, uuid: str) -> None:
         """Cancel an operation: nodes that are left stay as they are, those that are done stay done.
 
         :raises OperationNotFound: 404
@@ -112,7 +112,7 @@ class OperationsController(Resource):
         def write(conn: sa.Connection) -> None:
             operations.cancel(conn, operations.get(conn, ident).id)
 
-        pecan.request.db.write(write)
+        request.db.write(write)
 
 
 def _uuid(ident: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from ironic_rules.api import masks, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
 from ironic_rules.db import portgroups, ports, vifs
@@ -41,51 +41,51 @@ _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEAB
 _PATCHED = schema.Object(schemas.FIELDS)
 
 
-def find(conn: sa.Connection, ident: str) -> Port:
+def find(request: Request, conn: sa.Connection, ident: str) -> Port:
     """Return the port that a URL names by its UUID or, since API 1.88, its name.
 
     :raises PortNotFound: 404;  InvalidParameterValue: 400, e.g. for a MAC address, for which lists have a filter
     """
     node_access.check_ident(ident, "port")
-    if pecan.request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident.removesuffix(".json")):
+    if request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident.removesuffix(".json")):
         raise InvalidParameterValue("Expected the UUID of a port; lists of ports have the filter address.")
     row = ports.get(conn, ident)
-    node_access.check_access(conn, row.node_id, PortNotFound(port=ident))
+    node_access.check_access(request, conn, row.node_id, PortNotFound(port=ident))
     return row
 
 
-def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:
+def hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:
     """Return the port that a URL names, and its node, and lock both until the transaction ends.
 
     :param node_id: the port's node, read in an earlier transaction
     :raises PortNotFound: 404;  NodeLocked: 409;  NodeChanged: 409, it now belongs to another node
     """
-    node = node_access.hold_by_id(conn, node_id)
-    row = find(conn, ident)
+    node = node_access.hold_by_id(request, conn, node_id)
+    row = find(request, conn, ident)
     if row.node_id != node_id:
         raise NodeChanged(node=node.uuid)
     return row, node
 
 
-def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
+def new_port(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the port to be created by a POST; the row of its node is locked.
 
     :param body: valid against ``schemas.CREATE``
     :raises NotAcceptable: 406;  Invalid: 400;  Conflict, NodeLocked: 409
     """
     values = {name: value for name, value in body.items() if value is not None}
-    versions.refuse_fields(PORT, values, minor)
+    versions.refuse_fields(PORT, values, request.version)
     masks.refuse(values)
-    port_addresses.check(values)
+    port_addresses.check(request, values)
     if ("node_uuid" in values) == ("node_ident" in values):
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
         raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
     where = "node_uuid" if "node_uuid" in values else "node_ident"
     with node_access.named_by(f"/{where}"):
-        values["node_id"] = node_access.hold(conn, values.pop(where)).id
-    if minor < versions.ANY_NAME:
+        values["node_id"] = node_access.hold(request, conn, values.pop(where)).id
+    if request.version < versions.ANY_NAME:
         check_host_name(values.get("name"))
-    group = _group(conn, values.pop("portgroup_uuid", None), values["node_id"])
+    group = _group(request, conn, values.pop("portgroup_uuid", None), values["node_id"])
     if group is not None:
         values["portgroup_id"] = group.id
         # As in Ironic, whose clients need not send pxe_enabled: only one that a request sets is refused.
@@ -99,13 +99,13 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
 class Update:
     """A PATCH: checked once, then applied to the port."""
 
-    def __init__(self, operations: Sequence[patch.Operation], minor: int) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.Operation]) -> None:
         """Check what does not depend on the port.
 
         :raises InvalidPatch: 400;  NotAcceptable: 406
         """
-        self._operations = operations
-        versions.refuse_fields(PORT, {operation.path[0] for operation in operations}, minor)
+        self._request, self._operations = request, operations
+        versions.refuse_fields(PORT, {operation.path[0] for operation in operations}, request.version)
 
     def changes(self, conn: sa.Connection, row: Port, node: Node) -> dict[str, Any]:
         """Return the columns of the port ``row`` of ``node`` that change.
@@ -116,21 +116,21 @@ class Update:
         result = patch.apply(document, self._operations, defaults=PORT.defaults(), required=PORT.required)
         masks.refuse(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
-        port_addresses.check(values)
+        port_addresses.check(self._request, values)
         defaults = PORT.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
         node_id = row.node_id
         if "node_uuid" in values:
             with node_access.named_by("/node_uuid"):
-                node_id = node_access.hold(conn, values.pop("node_uuid")).id
+                node_id = node_access.hold(self._request, conn, values.pop("node_uuid")).id
             if node_id != row.node_id:
                 values["node_id"] = node_id
-        group = _group(conn, values.pop("portgroup_uuid", row.portgroup_uuid), node_id)
+        group = _group(self._request, conn, values.pop("portgroup_uuid", row.portgroup_uuid), node_id)
         values["portgroup_id"] = None if group is None else group.id
         _check_smart_nic(values.get("is_smartnic", row.is_smartnic),
                          values.get("local_link_connection", row.local_link_connection))
-        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
-        _check_state(row, node, changes)
+        changes = {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
+        _check_state(self._request, row, node, changes)
         if "node_id" in changes and vifs.KEY in row.internal_info:
             raise Conflict(f"/node_uuid: port {row.uuid} has a VIF attached and cannot be moved to another node.")
         if group is not None and not changes.keys().isdisjoint(("portgroup_id", "pxe_enabled")):
@@ -158,7 +158,7 @@ def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[st
                        f"{' and '.join(uses)} cannot be one of its members.")
 
 
-def _group(conn: sa.Connection, uuid: str | None, node_id: int) -> PortGroup | None:
+def _group(request: Request, conn: sa.Connection, uuid: str | None, node_id: int) -> PortGroup | None:
     """Return the port group with this UUID, which must be one of the node; None for None.
 
     :raises Invalid: 400;  Forbidden: 403, it is one of a node that the caller sees, but may not change
@@ -168,7 +168,7 @@ def _group(conn: sa.Connection, uuid: str | None, node_id: int) -> PortGroup | N
     with node_access.named_by("/portgroup_uuid"):
         group = portgroups.get(conn, uuid)
         if group.node_id != node_id:
-            node_access.check_access(conn, group.node_id, PortgroupNotFound(portgroup=uuid))
+            node_access.check_access(request, conn, group.node_id, PortgroupNotFound(portgroup=uuid))
             raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
     return group
 
@@ -198,8 +198,8 @@ def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -
         raise Invalid(problems=[Problem("/local_link_connection", "a smart NIC's port needs port_id and hostname")])
 
 
-def _check_state(row: Port, node: Node, changes: dict[str, Any]) -> None:
-    if node.provision_state == states.INSPECTING and pecan.request.version >= versions.INSPECT_WAIT:
+def _check_state(request: Request, row: Port, node: Node, changes: dict[str, Any]) -> None:
+    if node.provision_state == states.INSPECTING and request.version >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update port "{row.uuid}" on "{node.uuid}" while it is in state '
                        f'"{node.provision_state}".')
     if node.maintenance:

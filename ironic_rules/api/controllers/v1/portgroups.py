@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, masks, patch, port_addresses, schema, versions
+from ironic_rules.api import links, masks, pagination, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
@@ -29,18 +29,18 @@ class PortgroupsDetailController(Resource):
     """``/v1/portgroups/detail``, since API 1.23."""
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups with all their fields."""
-        return port_lists.list_portgroups(query, detail=True)
+        return port_lists.list_portgroups(request, query, detail=True)
 
 
 class NodePortgroupsDetailController(Resource):
     """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node with all their fields."""
-        return port_lists.list_portgroups(query, detail=True, node=node)
+        return port_lists.list_portgroups(request, query, detail=True, node=node)
 
 
 class NodePortgroupsController(Resource):
@@ -49,9 +49,9 @@ class NodePortgroupsController(Resource):
     below = {"detail": NodePortgroupsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the port groups of a node."""
-        return port_lists.list_portgroups(query, node=node)
+        return port_lists.list_portgroups(request, query, node=node)
 
 
 class PortgroupsController(Resource):
@@ -61,59 +61,59 @@ class PortgroupsController(Resource):
     below_item = {"ports": PortgroupPortsController()}
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound: 404, the node of a filter
         """
-        return port_lists.list_portgroups(query)
+        return port_lists.list_portgroups(request, query)
 
     @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one port group.
 
         :raises PortgroupNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT_GROUP)
-        with pecan.request.db.reader() as conn:
-            return _show(_find(conn, portgroup), fields)
+        fields = pagination.requested_fields(request, query, PORT_GROUP)
+        with request.db.reader() as conn:
+            return _show(request, _find(request, conn, portgroup), fields)
 
     @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port group of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist;  NotAcceptable: 406, a field that is too new
         :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
         """
         values = {name: value for name, value in body.items() if value is not None}
-        versions.refuse_fields(PORT_GROUP, values, pecan.request.version)
+        versions.refuse_fields(PORT_GROUP, values, request.version)
         masks.refuse(values)
-        port_addresses.check(values)
+        port_addresses.check(request, values)
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> PortGroup:
             with node_access.named_by("/node_uuid"):
-                node = node_access.hold(conn, node_uuid)
+                node = node_access.hold(request, conn, node_uuid)
             return portgroups.create(conn, {**values, "node_id": node.id})
 
-        row = pecan.request.db.write(create)
-        pecan.response.extra_headers.append(("Location", links.url("portgroups", row.uuid)))
-        return _show(row)
+        row = request.db.write(create)
+        request.reply.headers.append(("Location", links.url(request.base, "portgroups", row.uuid)))
+        return _show(request, row)
 
     @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a port group by a JSON patch (RFC 6902).
 
         :raises PortgroupNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, DuplicatePortgroupName, PortgroupMACAlreadyExists, Conflict: 409
         """
         operations = patch.operations(body)
-        versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, pecan.request.version)
-        node_id = _node_id(portgroup)
+        versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, request.version)
+        node_id = _node_id(request, portgroup)
 
         def change(conn: sa.Connection) -> PortGroup:
-            row, node = _hold(conn, portgroup, node_id)
-            changes = _changes(conn, row, operations)
+            row, node = _hold(request, conn, portgroup, node_id)
+            changes = _changes(request, conn, row, operations)
             if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
                 raise Conflict(f"Cannot update port group {row.uuid}: node {node.uuid} must be in one of the states "
                                f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
@@ -121,58 +121,59 @@ class PortgroupsController(Resource):
                 _check_members(conn, row)
             return portgroups.update(conn, row.id, changes) if changes else row
 
-        return _show(pecan.request.db.write(change))
+        return _show(request, request.db.write(change))
 
     @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, portgroup: str) -> None:
+    def delete(self, request: Request, portgroup: str) -> None:
         """Delete a port group.
 
         :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400
         :raises NodeLocked: 409;  Conflict: 409, a VIF is attached to it
         """
-        node_id = _node_id(portgroup)
+        node_id = _node_id(request, portgroup)
 
         def destroy(conn: sa.Connection) -> None:
-            row, node = _hold(conn, portgroup, node_id)
+            row, node = _hold(request, conn, portgroup, node_id)
             if vifs.KEY in row.internal_info and not node.maintenance:
                 raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
             portgroups.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
 
 
-def _find(conn: sa.Connection, ident: str) -> PortGroup:
+def _find(request: Request, conn: sa.Connection, ident: str) -> PortGroup:
     row = portgroups.get(conn, node_access.check_ident(ident, "port group"))
-    node_access.check_access(conn, row.node_id, PortgroupNotFound(portgroup=ident))
+    node_access.check_access(request, conn, row.node_id, PortgroupNotFound(portgroup=ident))
     return row
 
 
-def _node_id(ident: str) -> int:
-    with pecan.request.db.reader() as conn:
-        node_id: int = _find(conn, ident).node_id
+def _node_id(request: Request, ident: str) -> int:
+    with request.db.reader() as conn:
+        node_id: int = _find(request, conn, ident).node_id
     return node_id
 
 
-def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
+def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
     """Return the port group and its node ``node_id``, and lock both until the transaction ends."""
-    node = node_access.hold_by_id(conn, node_id)
-    return _find(conn, ident), node
+    node = node_access.hold_by_id(request, conn, node_id)
+    return _find(request, conn, ident), node
 
 
-def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operation]) -> dict[str, Any]:
+def _changes(request: Request, conn: sa.Connection, row: PortGroup,
+             operations: list[patch.Operation]) -> dict[str, Any]:
     document = {name: getattr(row, name) for name in schemas.FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     masks.refuse(result, document)
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
-    port_addresses.check(values)
+    port_addresses.check(request, values)
     defaults = PORT_GROUP.defaults()
     values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
     if "node_uuid" in values:
         with node_access.named_by("/node_uuid"):
-            new_node = node_access.find(conn, values.pop("node_uuid"))
+            new_node = node_access.find(request, conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
             raise Conflict(f"Port group {row.uuid} cannot be moved to another node.")
-    return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+    return {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
 
 
 def _check_members(conn: sa.Connection, row: PortGroup) -> None:
@@ -187,5 +188,5 @@ def _check_members(conn: sa.Connection, row: PortGroup) -> None:
                            f"{' and '.join(uses)}.")
 
 
-def _show(row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], links.base())[0]
+def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(request.version, fields).render([row], request.base)[0]

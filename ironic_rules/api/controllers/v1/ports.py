@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, patch, versions
+from ironic_rules.api import links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
@@ -23,18 +23,18 @@ class PortsDetailController(Resource):
     """``/v1/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List ports with all their fields."""
-        return port_lists.list_ports(query, detail=True)
+        return port_lists.list_ports(request, query, detail=True)
 
 
 class NodePortsDetailController(Resource):
     """``/v1/nodes/{node}/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node with all their fields."""
-        return port_lists.list_ports(query, detail=True, node=node)
+        return port_lists.list_ports(request, query, detail=True, node=node)
 
 
 class NodePortsController(Resource):
@@ -43,18 +43,18 @@ class NodePortsController(Resource):
     below = {"detail": NodePortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a node."""
-        return port_lists.list_ports(query, node=node)
+        return port_lists.list_ports(request, query, node=node)
 
 
 class PortgroupPortsDetailController(Resource):
     """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group with all their fields."""
-        return port_lists.list_ports(query, detail=True, portgroup=portgroup)
+        return port_lists.list_ports(request, query, detail=True, portgroup=portgroup)
 
 
 class PortgroupPortsController(Resource):
@@ -63,9 +63,9 @@ class PortgroupPortsController(Resource):
     below = {"detail": PortgroupPortsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the ports of a port group."""
-        return port_lists.list_ports(query, portgroup=portgroup)
+        return port_lists.list_ports(request, query, portgroup=portgroup)
 
 
 class PortsController(Resource):
@@ -74,25 +74,25 @@ class PortsController(Resource):
     below = {"detail": PortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
         """
-        return port_lists.list_ports(query)
+        return port_lists.list_ports(request, query)
 
     @expose(policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, port: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, port: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one port.
 
         :raises PortNotFound: 404
         """
-        fields = port_lists.check_fields(query, PORT)
-        with pecan.request.db.reader() as conn:
-            return _show(port_update.find(conn, port), fields)
+        fields = pagination.requested_fields(request, query, PORT)
+        with request.db.reader() as conn:
+            return _show(request, port_update.find(request, conn, port), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 
         :raises Invalid: 400, also if the node or the port group does not exist
@@ -100,51 +100,51 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
-            return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
+            return ports.create(conn, port_update.new_port(request, conn, body))
 
-        row = pecan.request.db.write(create)
+        row = request.db.write(create)
         # Whether the address is allowed depends on its node and on the filters' settings: they decide.
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
-        pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
-        return _show(row)
+        request.pxe_filter.update_pxe_filters(request.context)
+        request.reply.headers.append(("Location", links.url(request.base, "ports", row.uuid)))
+        return _show(request, row)
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a port by a JSON patch (RFC 6902).
 
         :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
-        update = port_update.Update(operations, pecan.request.version)
-        node_id = _node_id(port)
+        update = port_update.Update(request, operations)
+        node_id = _node_id(request, port)
 
         def change(conn: sa.Connection) -> Port:
-            row, node = port_update.hold(conn, port, node_id)
+            row, node = port_update.hold(request, conn, port, node_id)
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
 
-        changed = pecan.request.db.write(change)
+        changed = request.db.write(change)
         if not {operation.path[0] for operation in operations}.isdisjoint(("address", "node_uuid")):
-            pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
-        return _show(changed)
+            request.pxe_filter.update_pxe_filters(request.context)
+        return _show(request, changed)
 
     @expose(policy=policies.DELETE, status=204)
-    def delete(self, port: str) -> None:
+    def delete(self, request: Request, port: str) -> None:
         """Delete a port.
 
         :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
         """
-        node_id = _node_id(port)
+        node_id = _node_id(request, port)
 
         def destroy(conn: sa.Connection) -> None:
-            row, node = port_update.hold(conn, port, node_id)
+            row, node = port_update.hold(request, conn, port, node_id)
             if not node.maintenance:
                 _check_unused(conn, row)
             ports.destroy(conn, row.id)
 
-        pecan.request.db.write(destroy)
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+        request.db.write(destroy)
+        request.pxe_filter.update_pxe_filters(request.context)
 
 
 def _check_unused(conn: sa.Connection, row: Port) -> None:
@@ -155,11 +155,11 @@ def _check_unused(conn: sa.Connection, row: Port) -> None:
                        "cannot be deleted.")
 
 
-def _node_id(port: str) -> int:
-    with pecan.request.db.reader() as conn:
-        node_id: int = port_update.find(conn, port).node_id
+def _node_id(request: Request, port: str) -> int:
+    with request.db.reader() as conn:
+        node_id: int = port_update.find(request, conn, port).node_id
     return node_id
 
 
-def _show(row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return views.view(pecan.request.version, fields).render([row], links.base())[0]
+def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(request.version, fields).render([row], request.base)[0]

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
-import pecan
 
 from ironic_rules.api import filters, links, pagination, rule_list, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
@@ -30,7 +30,7 @@ class RuleConflictsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 
         ``writes`` has each place that the rule itself names, so none that depends on a template and none of actions of
@@ -40,9 +40,9 @@ class RuleConflictsController(Resource):
         rules, ``rules`` has the UUIDs of the first ten. A disabled rule has no conflicts. Both are null for a sensitive
         rule, which is in no other rule's conflicts either.
         """
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
-            rules = rule_list.page(conn, _ALL, {}, _NEEDED)
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
+            rules = rule_list.page(request, conn, _ALL, {}, _NEEDED)
         start = 0
         if asked.marker is not None:
             start = next((place for place, rule in enumerate(rules, 1) if rule.uuid == asked.marker), 0)
@@ -59,10 +59,10 @@ class RuleConflictsController(Resource):
                 "uuid": rule.uuid, "name": rule.name, "enabled": rule.enabled, "sensitive": rule.sensitive,
                 "writes": None if rule.sensitive else [each._asdict() for each in writes[rule.uuid]],
                 "conflicts": None if rule.sensitive else [asdict(each) for each in found.get(rule.uuid, ())],
-                "links": links.resource("inspection_rules", rule.uuid),
+                "links": links.resource(request.base, "inspection_rules", rule.uuid),
             } for rule in shown]
 
-        return pagination.collection("conflicts", rules[start:start + asked.limit], asked, view)
+        return pagination.collection(request, "conflicts", rules[start:start + asked.limit], asked, view)
 
 
 def _actions(rule: Row | Rule) -> list[JSONObject]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy
@@ -14,6 +13,7 @@ from ironic_rules.api import dry_run_rules, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as rule_views
@@ -35,7 +35,7 @@ class RuleDryRunController(Resource):
     """Since API 1.96. Nothing is written, and no request is sent to another service."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.DRY_RUN, allow_nul=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
 
         The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
@@ -66,39 +66,37 @@ class RuleDryRunController(Resource):
         :raises NodeNotFound, InventoryNotFound: 404
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
         """
-        request = pecan.request
         policy.authorize(request.conf, policies.GET_DETAILS, request.context)
         if "nodes" in body:
-            return _of_many(body)
+            return _of_many(request, body)
         if "node" not in body and "report" not in body:
             raise Invalid("A node, a report, or both are required.")
         if "version" in body and ("node" not in body or "report" in body):
             raise Invalid("A version is one of the stored inventories of a node.")
         if body.get("imagined") and ("report" not in body or "node" in body):
             raise Invalid("A machine is imagined for a report, without a node.")
-        sent = _report(body["report"]) if "report" in body else None
+        sent = _report(request, body["report"]) if "report" in body else None
         asked = _rules(body)
         with request.db.reader() as conn:
             asked.read(conn)
-            machine, data = _machine(conn, body, sent)
-        work = _work(machine, data, sent, asked, compare=body.get("compare", False))
+            machine, data = _machine(request, conn, body, sent)
+        work = _work(request, machine, data, sent, asked, compare=body.get("compare", False))
         result: dict[str, Any] = request.dry_runs.run(work)
         return result
 
 
-def _of_many(body: dict[str, Any]) -> dict[str, Any]:
+def _of_many(request: Request, body: dict[str, Any]) -> dict[str, Any]:
     """Begin the dry run of many nodes; return the operation.
 
     :raises InvalidRule: 400, with every problem of every rule
     """
-    request = pecan.request
     if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
         raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
     asked = _rules(body)
     given = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
              for name, value in body["nodes"].items()}
     shown = FILTERS.load(urlencode(given))
-    wanted = node_access.filters(shown)
+    wanted = node_access.filters(request, shown)
     with request.db.reader() as conn:
         asked.read(conn)
     settings, stored = request.rules, dry_run_rules.Stored(
@@ -109,11 +107,12 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
 
     def write(conn: sa.Connection) -> Row:
         resolved = dict(wanted)
-        node_access.resolve(conn, resolved)
+        node_access.resolve(request, conn, resolved)
         said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
         return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
 
-    return begun.answer(request.db.write(write)) | {"given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+    return begun.answer(request, request.db.write(write)) | {
+        "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
 
 
 def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
@@ -123,10 +122,9 @@ def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
     return asked
 
 
-def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
+def _work(request: Request, machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
           asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
-    request = pecan.request
     db, settings, runs = request.db, request.rules, request.dry_runs
     stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, db)
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
@@ -146,22 +144,22 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
     return work
 
 
-def _report(report: Any) -> payload.Payload:
+def _report(request: Request, report: Any) -> payload.Payload:
     try:
-        return payload.split(report, infiniband=pecan.request.conf.infiniband_addresses)
+        return payload.split(report, infiniband=request.conf.infiniband_addresses)
     except InvalidInventory as error:
         raise InvalidInventory(
             problems=[Problem(f"/report{problem.where}", problem.text) for problem in error.problems]) from error
 
 
-def _machine(conn: sa.Connection, body: dict[str, Any],
+def _machine(request: Request, conn: sa.Connection, body: dict[str, Any],
              sent: payload.Payload | None) -> tuple[Machine | LookupFailed, InspectionData]:
     """Return the machine, or why its callback is refused, and the data of its inspection.
 
     :raises NodeNotFound, InventoryNotFound: 404
     """
     if sent is None:
-        row = node_access.find(conn, body["node"])
+        row = node_access.find(request, conn, body["node"])
         version = body.get("version")
         found = inventory.latest(conn, row.id) if version is None else inventory.get(conn, row.id, version)
         if found is None:
@@ -170,21 +168,21 @@ def _machine(conn: sa.Connection, body: dict[str, Any],
         return dry_run.stored(conn, row, data, found.id), data
     data = InspectionData(sent.inventory, sent.plugin_data)
     if body.get("imagined"):
-        driver = pecan.request.conf.auto_discovery.driver
+        driver = request.conf.auto_discovery.driver
         return dry_run.imagined({"driver": driver, "inspect_interface": _IN_BAND}), data
     if "node" in body:
-        return dry_run.stored(conn, node_access.find(conn, body["node"]), data), data
+        return dry_run.stored(conn, node_access.find(request, conn, body["node"]), data), data
     try:
-        return _looked_up(conn, sent, data), data
+        return _looked_up(request, conn, sent, data), data
     except LookupFailed as error:
         return error, data
 
 
-def _looked_up(conn: sa.Connection, sent: payload.Payload, data: InspectionData) -> Machine:
+def _looked_up(request: Request, conn: sa.Connection, sent: payload.Payload, data: InspectionData) -> Machine:
     owners, _ = ports.owners_and_rules_revision(conn, sent.macs)
     try:
         found = lookup.find_node(conn, None, sent.macs, sent.bmc_addresses, owners)
     except MachineUnknown:
-        values, created_ports = discovery.preview(conn, pecan.request.conf, sent)
+        values, created_ports = discovery.preview(conn, request.conf, sent)
         return dry_run.created(conn, values, created_ports, data)
-    return dry_run.stored(conn, node_access.find(conn, found.uuid), data)
+    return dry_run.stored(conn, node_access.find(request, conn, found.uuid), data)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import pecan
-
 from ironic_rules import policy
 from ironic_rules.api import etags, filters, pagination, rule_details, rule_set, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import rule_set as views
@@ -23,7 +22,8 @@ class RollbackController(Resource):
     """``POST`` makes a revision the current one again."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
-    def post(self, revision: str, body: dict[str, Any] | None, conditions: etags.Preconditions) -> dict[str, Any]:
+    def post(self, request: Request, revision: str, body: dict[str, Any] | None,
+             conditions: etags.Preconditions) -> dict[str, Any]:
         """Make the rules those of a revision, as a new revision.
 
         Rules that were deleted exist again, with the same UUID; rules that were created since are deleted. Rules that
@@ -35,10 +35,10 @@ class RollbackController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         for name in (policies.CREATE, policies.DELETE):
-            policy.authorize(pecan.request.conf, name, pecan.request.context)
+            policy.authorize(request.conf, name, request.context)
         dry_run = (body or {}).get("dry_run", False)
-        made = rule_set.rollback(_number(revision), conditions, dry_run=dry_run)
-        pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
+        made = rule_set.rollback(request, _number(revision), conditions, dry_run=dry_run)
+        request.reply.headers.append(("ETag", rule_set.tag(made.revision)))
         return views.result(made, None, dry_run=dry_run)
 
 
@@ -48,19 +48,20 @@ class RuleRevisionsController(Resource):
     below_item: ClassVar = {"rollback": RollbackController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List the revisions that are kept, the newest first.
 
         ``marker`` is the number of a revision.
         """
-        asked = pagination.page({"sort_dir": "desc", **query})
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, {"sort_dir": "desc", **query})
+        with request.db.reader() as conn:
             rows = rule_revisions.list_revisions(
                 conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
-        return pagination.collection("revisions", rows, asked, views.revisions, marker="revision")
+        return pagination.collection(request, "revisions", rows, asked,
+                                     lambda shown: views.revisions(request.base, shown), marker="revision")
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
-    def get_one(self, revision: str) -> dict[str, Any]:
+    def get_one(self, request: Request, revision: str) -> dict[str, Any]:
         """Show a revision with its rules, in the order of their creation.
 
         Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets
@@ -69,11 +70,11 @@ class RuleRevisionsController(Resource):
         :raises RuleRevisionNotFound: 404, it is not kept
         """
         number = _number(revision)
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             found = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
-        return views.revision(row, found, pecan.request.rule_problems.invalid(found),
-                              details=rule_details.are_shown(policies.GET_DETAILS))
+        return views.revision(request.base, row, found, request.rule_problems.invalid(found),
+                              details=rule_details.are_shown(request, policies.GET_DETAILS))
 
 
 def _number(revision: str) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import pecan
-
 from ironic_rules.api import built_in_rules, filters, pagination, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
 from ironic_rules.db import rule_statistics
@@ -25,7 +24,7 @@ class RulesStatisticsController(Resource):
     """Since API 1.96. The API and conductors count in memory, and add to what is stored once a minute."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List the statistics of all rules in the order of their creation, the built-in ones last.
 
         An inspection has ``considered`` a rule if it came to its phase, and to its place there, and the rule was
@@ -37,21 +36,22 @@ class RulesStatisticsController(Resource):
         ``never_matched_since`` is a time, e.g. ``2026-03-01T00:00:00Z``: rules that have not matched then or later.
         """
         since = query.get("never_matched_since")
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
             rows = [*rule_statistics.of_stored(conn), *views.of_built_in(
-                pecan.request.rules.built_in, rule_statistics.of_built_in(conn))]
+                request.rules.built_in, rule_statistics.of_built_in(conn))]
         fields = query.get("fields") or views.FIELDS
         return pagination.collection(
-            "statistics", views.page([row for row in rows if since is None or not _matched_since(row, since)], asked),
-            asked, lambda shown: [views.statistics(row, fields) for row in shown])
+            request, "statistics", views.page([row for row in rows if since is None or not _matched_since(row, since)],
+                                              asked),
+            asked, lambda shown: [views.statistics(request.base, row, fields) for row in shown])
 
 
 class RuleStatisticsController(Resource):
     """The statistics of one rule."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS)
-    def get_all(self, uuid: str) -> dict[str, Any]:
+    def get_all(self, request: Request, uuid: str) -> dict[str, Any]:
         """Show the statistics of a rule, of one that was never counted with 0.
 
         :raises InspectionRuleNotFound: 404
@@ -59,15 +59,15 @@ class RuleStatisticsController(Resource):
         if not is_uuid(uuid):
             raise Invalid("A rule is identified by its UUID.")
         ident = uuid.lower()
-        built_in = built_in_rules.find(ident)
-        with pecan.request.db.reader() as conn:
+        built_in = built_in_rules.find(request, ident)
+        with request.db.reader() as conn:
             if built_in is not None:
                 found = views.of_built_in([built_in], rule_statistics.of_built_in(conn))
             else:
                 found = list(rule_statistics.of_stored(conn, ident))
         if not found:
             raise InspectionRuleNotFound(rule=uuid)
-        return views.statistics(found[0], views.FIELDS)
+        return views.statistics(request.base, found[0], views.FIELDS)
 
 
 def _matched_since(row: RuleStatistics, since: datetime.datetime) -> bool:

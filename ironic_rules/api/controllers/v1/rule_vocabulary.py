@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
 from ironic_rules import samples
 from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory_paths
 from ironic_rules.policies import inspection_rules as policies
@@ -19,7 +18,7 @@ class RuleVocabularyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Show what rules of this service can be written with.
 
         ``operators``, ``actions`` (those of other packages included) and ``conversions`` each have a ``name``, a
@@ -27,7 +26,7 @@ class RuleVocabularyController(Resource):
         there are only some. ``paths`` are those that inventories have, ``/interfaces/*/name``: ``*`` is any index or a
         key that is data, and of what is below ``**`` nothing is known.
         """
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             paths = inventory_paths.paths(conn)
         return {**vocabulary(), "paths": paths}
 
@@ -36,6 +35,6 @@ class RuleSamplesController(Resource):
     """Since API 1.96. The inventories of fictitious machines that the package has."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """List samples of reports; each ``report`` can be that of a dry run."""
         return {"samples": [{"name": name, "report": samples.inventory(name)} for name in samples.inventory_names()]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
@@ -12,6 +11,7 @@ from ironic_rules.api import etags, filters, links, masks, pagination, rule_deta
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.middleware import inspector_clients
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import rules as schemas
 from ironic_rules.api.views import rules as views
@@ -35,7 +35,7 @@ class RulesController(Resource):
     """In every version of the API. Rules are identified by UUID."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, in which they run.
 
         Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
@@ -44,18 +44,19 @@ class RulesController(Resource):
 
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """
-        fields = rule_details.fields(query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
+        fields = rule_details.fields(request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
                                      detail=query.get("detail", False))
-        asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
-            pecan.response.extra_headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
+            request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
             rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
-        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(
-            shown, fields, masked=_is_masked()))
+        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: views.rules(
+            request.base, shown, fields, masked=_is_masked(request)))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+                conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
@@ -67,19 +68,19 @@ class RulesController(Resource):
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
         fields = rule_details.fields(
-            query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
-        with pecan.request.db.reader() as conn:
+            request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
+        with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
         conditions.check_match(tag)
-        pecan.response.extra_headers.append(("ETag", tag))
+        request.reply.headers.append(("ETag", tag))
         if conditions.has(tag):
-            pecan.response.status_override = 304
+            request.reply.status = 304
             return None
-        return views.rule(found, fields, masked=_is_masked())
+        return views.rule(request.base, found, fields, masked=_is_masked(request))
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
-    def post(self, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
         With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
@@ -91,18 +92,18 @@ class RulesController(Resource):
         :raises LegacyRuleAlreadyExists: 409
         """
         if query.get("convert_only"):
-            settings = pecan.request.rules.legacy
-            pecan.response.status_override = 200
+            settings = request.rules.legacy
+            request.reply.status = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
-        values = _checked(body)
-        stored = pecan.request.db.write(lambda conn: legacy_rules.create(conn, values))
-        minor = pecan.request.environ.get("ironic_rules.inspector_version")
+        values = _checked(request, body)
+        stored = request.db.write(lambda conn: legacy_rules.create(conn, values))
+        minor = request.environ.get("ironic_rules.inspector_version")
         if minor is not None and minor < inspector_clients.CREATED:
-            pecan.response.status_override = 200
-        return _written(stored)
+            request.reply.status = 200
+        return _written(request, stored)
 
     @expose(policy=policies.UPDATE, body=schemas.RULE)
-    def put(self, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
         A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
@@ -114,7 +115,7 @@ class RulesController(Resource):
         :raises LegacyRuleChanged: 409, another request changed it meanwhile
         """
         ident = _uuid(uuid)
-        values = _checked({"uuid": ident, **body})
+        values = _checked(request, {"uuid": ident, **body})
         if values.pop("uuid") != ident:
             raise InvalidRule(problems=[Problem("/uuid", "is not that of the URL")])
 
@@ -122,20 +123,21 @@ class RulesController(Resource):
             legacy_rules.lock(conn)
             old = legacy_rules.find(conn, ident)
             if old is None:
-                policy.authorize(pecan.request.conf, policies.CREATE, pecan.request.context)
+                policy.authorize(request.conf, policies.CREATE, request.context)
                 conditions.check_absent()
                 return legacy_rules.create(conn, {**values, "uuid": ident}), True
             conditions.check(_tag(old))
             return legacy_rules.update(conn, ident, values, revision=old.revision), False
 
         with conditions.guard(LegacyRuleChanged):
-            stored, is_new = pecan.request.db.write(write)
+            stored, is_new = request.db.write(write)
         if is_new:
-            pecan.response.status_override = 201
-        return _written(stored)
+            request.reply.status = 201
+        return _written(request, stored)
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def delete_all(self, request: Request, query: dict[str, Any],
+                   conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
         Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -149,12 +151,13 @@ class RulesController(Resource):
             conditions.check(_set_tag(legacy_rules.lock(conn)))
             deleted = sorted(legacy_rules.uuids(conn)) if cleanup else []
             legacy_rules.destroy_all(conn, forget=not cleanup)
-            return _begin_cleanup(conn, deleted, legacy_values.nodes_of()) if cleanup else None
+            return _begin_cleanup(request, conn, deleted, legacy_values.nodes_of()) if cleanup else None
 
-        return _answer(pecan.request.db.write(write))
+        return _answer(request, request.db.write(write))
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
+    def delete(self, request: Request, uuid: str, query: dict[str, Any],
+               conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
 
         Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -171,42 +174,43 @@ class RulesController(Resource):
             conditions.check(_tag(old))
             legacy_rules.destroy(
                 conn, ident, revision=old.revision if conditions.given else None, forget=not cleanup)
-            return _begin_cleanup(conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
+            return _begin_cleanup(request, conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
 
         with conditions.guard(LegacyRuleChanged):
-            return _answer(pecan.request.db.write(write))
+            return _answer(request, request.db.write(write))
 
 
-def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
+def _begin_cleanup(request: Request, conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
     """Store the operation that takes back what deleted rules have written."""
     return operations.create(
-        conn, legacy_values.CLEANUP, {"rules": deleted}, pecan.request.context.user_id, nodes)
+        conn, legacy_values.CLEANUP, {"rules": deleted}, request.context.user_id, nodes)
 
 
-def _answer(operation: Row | None) -> dict[str, Any] | None:
+def _answer(request: Request, operation: Row | None) -> dict[str, Any] | None:
     """Return the reply to a request that has deleted rules, with the operation that it has begun."""
-    return None if operation is None else begun.answer(operation)
+    return None if operation is None else begun.answer(request, operation)
 
 
-def _is_masked() -> bool:
-    return not policy.allows(pecan.request.conf, policies.UPDATE, pecan.request.context)
+def _is_masked(request: Request) -> bool:
+    return not policy.allows(request.conf, policies.UPDATE, request.context)
 
 
-def _checked(body: dict[str, Any]) -> JSONObject:
+def _checked(request: Request, body: dict[str, Any]) -> JSONObject:
     """Return the columns of a rule as a user writes it.
 
     :raises InvalidRule: 400, with every problem
     """
-    settings = pecan.request.rules.legacy
+    settings = request.rules.legacy
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
 
 
-def _written(stored: LegacyRule) -> JSONObject:
-    pecan.response.extra_headers += [("Location", links.url(views.COLLECTION, stored.uuid)), ("ETag", _tag(stored))]
-    return views.rule(stored)
+def _written(request: Request, stored: LegacyRule) -> JSONObject:
+    request.reply.headers += [("Location", links.url(request.base, views.COLLECTION, stored.uuid)),
+                                     ("ETag", _tag(stored))]
+    return views.rule(request.base, stored)
 
 
 def _tag(rule: LegacyRule) -> str:

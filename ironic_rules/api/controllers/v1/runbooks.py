@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules import policy
@@ -13,6 +12,7 @@ from ironic_rules.api import filters, links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, step_checks
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
@@ -25,9 +25,9 @@ from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import runbooks as policies
 
 
-def _check_access(conn: sa.Connection, row: Runbook, ident: str) -> None:
-    if pecan.request.confinement is not None:
-        pecan.request.confinement.check_runbook(row, RunbookNotFound(runbook=ident))
+def _check_access(request: Request, conn: sa.Connection, row: Runbook, ident: str) -> None:
+    if request.confinement is not None:
+        request.confinement.check_runbook(row, RunbookNotFound(runbook=ident))
 
 
 _RUNBOOKS = Served("runbooks", RUNBOOK, runbooks.RUNBOOKS, check_access=_check_access)
@@ -43,39 +43,39 @@ class RunbookTraitsController(Resource):
     """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET)
-    def get_all(self, runbook: str) -> dict[str, Any]:
+    def get_all(self, request: Request, runbook: str) -> dict[str, Any]:
         """Return ``{"traits": [names, sorted]}``.
 
         :raises RunbookNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            return {"traits": _RUNBOOKS.find(conn, _ident(runbook)).traits}
+        with request.db.reader() as conn:
+            return {"traits": _RUNBOOKS.find(request, conn, _ident(runbook)).traits}
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
-    def put(self, runbook: str, trait: str | None = None, *, body: Any) -> None:
+    def put(self, request: Request, runbook: str, trait: str | None = None, *, body: Any) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50;  RunbookNotFound: 404
         """
         if trait is None:
             names = set(node_schemas.TRAITS.load(body)["traits"])
-            _write_traits(runbook, lambda old: names)
+            _write_traits(request, runbook, lambda old: names)
             return
         if body:
             raise Invalid("This request takes no body.")
         _check_trait(trait)
-        _write_traits(runbook, lambda old: old | {trait})
-        pecan.response.extra_headers.append(("Location", links.url("runbooks", runbook, "traits", trait)))
+        _write_traits(request, runbook, lambda old: old | {trait})
+        request.reply.headers.append(("Location", links.url(request.base, "runbooks", runbook, "traits", trait)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, status=204)
-    def delete(self, runbook: str, trait: str | None = None) -> None:
+    def delete(self, request: Request, runbook: str, trait: str | None = None) -> None:
         """Remove one trait, or all; as in Ironic, one that the runbook does not have is no error.
 
         :raises RunbookNotFound: 404;  InvalidParameterValue: 400, a name that is not a trait
         """
         if trait is not None:
             _check_trait(trait)
-        _write_traits(runbook, lambda old: set() if trait is None else old - {trait})
+        _write_traits(request, runbook, lambda old: set() if trait is None else old - {trait})
 
 
 class RunbooksController(Resource):
@@ -84,74 +84,75 @@ class RunbooksController(Resource):
     below_item = {"traits": RunbookTraitsController()}
 
     @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
-        node_access.confine(wanted)
-        return _RUNBOOKS.list_page(query, wanted)
+        node_access.confine(request, wanted)
+        return _RUNBOOKS.list_page(request, query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
-    def get_one(self, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one runbook.
 
         :raises RunbookNotFound: 404
         """
-        return _RUNBOOKS.get_one(_ident(runbook), query)
+        return _RUNBOOKS.get_one(request, _ident(runbook), query)
 
     @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
         """
-        values = _RUNBOOKS.given(body)
-        if (confinement := pecan.request.confinement) is not None:
+        values = _RUNBOOKS.given(request, body)
+        owner: str | None
+        if (confinement := request.confinement) is not None:
             owner = confinement.owner(values.get("owner"))
         else:
-            owner = values.get("owner", pecan.request.context.project_id)
+            owner = values.get("owner", request.context.project_id)
         if values.get("public"):
-            _authorize(policies.UPDATE_PUBLIC)
+            _authorize(request, policies.UPDATE_PUBLIC)
         else:
             values["owner"] = owner
-        _check(values)
-        return _RUNBOOKS.show_new(pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
+        _check(request, values)
+        return _RUNBOOKS.show_new(request, request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
 
         :raises RunbookNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateRunbookName: 409
         """
-        operations = _RUNBOOKS.operations(body)
+        operations = _RUNBOOKS.operations(request, body)
         ident = _ident(runbook)
 
         def change(conn: sa.Connection) -> Runbook:
-            row = _RUNBOOKS.find(conn, ident, for_update=True)
+            row = _RUNBOOKS.find(request, conn, ident, for_update=True)
             for field, name in _FIELDS.items():
                 if any(operation.op != "test" and field in (operation.path[0], *operation.source[:1])
                        for operation in operations):
-                    _authorize(name)
+                    _authorize(request, name)
             changes = _RUNBOOKS.changes(row, operations, schemas.PATCHED)
             if changes.get("public") and "owner" not in changes:
                 changes["owner"] = None
-            _check({"public": row.public, "owner": row.owner, **changes})
+            _check(request, {"public": row.public, "owner": row.owner, **changes})
             changed: Runbook = _RUNBOOKS.update(conn, row, changes)
             return changed
 
-        return _RUNBOOKS.show(pecan.request.db.write(change))
+        return _RUNBOOKS.show(request, request.db.write(change))
 
     @expose(since=versions.RUNBOOKS, policy=policies.DELETE, status=204)
-    def delete(self, runbook: str) -> None:
+    def delete(self, request: Request, runbook: str) -> None:
         """Delete a runbook.
 
         :raises RunbookNotFound: 404
         """
         ident = _ident(runbook)
-        pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
-            conn, _RUNBOOKS.find(conn, ident, for_update=True).id))
+        request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
+            conn, _RUNBOOKS.find(request, conn, ident, for_update=True).id))
 
 
-def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+def arguments(request: Request, node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a request for a provision state, with the steps in the place of its ``runbook``.
 
     :param given: the arguments; unchanged without ``runbook``
@@ -160,22 +161,22 @@ def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
     """
     if "runbook" not in given:
         return given
-    if pecan.request.version < versions.RUNBOOKS:
+    if request.version < versions.RUNBOOKS:
         raise versions.too_new('"runbook"', versions.RUNBOOKS)
-    if pecan.request.context.project_id is None:
-        _authorize(policies.USE)
+    if request.context.project_id is None:
+        _authorize(request, policies.USE)
     if verb not in _STEPS_OF:
         raise Invalid(problems=[Problem("/runbook", f"can only be used with target {' or '.join(_STEPS_OF)}")])
     problems = [Problem(f"/{name}", "cannot be given together with runbook, which has it")
                 for name in (*_STEPS_OF.values(), "disable_ramdisk") if name in given]
     if problems:
         raise Invalid(problems=problems)
-    with pecan.request.db.reader() as conn:
+    with request.db.reader() as conn:
         try:
             runbook: Runbook = runbooks.RUNBOOKS.get(conn, given["runbook"])
         except RunbookNotFound as error:
             raise Invalid(problems=[Problem("/runbook", str(error))]) from error
-        _check_use(runbook, given["runbook"])
+        _check_use(request, runbook, given["runbook"])
         if not fits(runbook, traits.list_for(conn, [node.id])[node.id]):
             raise Invalid(problems=[Problem("/runbook", (
                 f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
@@ -186,12 +187,12 @@ def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
     return {**kept, _STEPS_OF[verb]: steps_to_run(runbook)}
 
 
-def _authorize(name: str, runbook: Runbook | None = None) -> None:
+def _authorize(request: Request, name: str, runbook: Runbook | None = None) -> None:
     owner = None if runbook is None else runbook.owner
-    policy.authorize(pecan.request.conf, name, pecan.request.context, {} if owner is None else {"runbook.owner": owner})
+    policy.authorize(request.conf, name, request.context, {} if owner is None else {"runbook.owner": owner})
 
 
-def _check_use(runbook: Runbook, ident: str) -> None:
+def _check_use(request: Request, runbook: Runbook, ident: str) -> None:
     """Check that the caller may use a runbook: everybody may use one that is public.
 
     :raises Invalid: 400, the caller may not see it, as if it did not exist;  Forbidden: 403
@@ -199,11 +200,11 @@ def _check_use(runbook: Runbook, ident: str) -> None:
     if runbook.public:
         return
     try:
-        _authorize(policies.GET, runbook)
+        _authorize(request, policies.GET, runbook)
     except Forbidden:
         missing = RunbookNotFound(runbook=ident)
         raise Invalid(problems=[Problem("/runbook", str(missing))]) from missing
-    _authorize(policies.USE, runbook)
+    _authorize(request, policies.USE, runbook)
 
 
 def _ident(runbook: str) -> str:
@@ -216,7 +217,7 @@ def _check_trait(trait: str) -> None:
                                                                "followed by A-Z, 0-9 and _")])
 
 
-def _check(values: dict[str, Any]) -> None:
+def _check(request: Request, values: dict[str, Any]) -> None:
     """Check what the schema does not: steps, and that a public runbook has no owner.
 
     :raises Invalid: 400, with every problem
@@ -224,18 +225,19 @@ def _check(values: dict[str, Any]) -> None:
     if values.get("public") and values.get("owner") is not None:
         raise Invalid(problems=[Problem("/owner", "must be null: a public runbook has no owner")])
     # Whether an interface accepts the arguments depends on the node, and on whether it is cleaned or serviced.
-    step_checks.check([Step(step["interface"], step["step"], step["args"], 1) for step in values.get("steps", ())])
+    step_checks.check(request,
+                      [Step(step["interface"], step["step"], step["args"], 1) for step in values.get("steps", ())])
 
 
-def _write_traits(runbook: str, change: Callable[[set[str]], set[str]]) -> None:
+def _write_traits(request: Request, runbook: str, change: Callable[[set[str]], set[str]]) -> None:
     ident = _ident(runbook)
 
     def write(conn: sa.Connection) -> None:
-        row = _RUNBOOKS.find(conn, ident, for_update=True)
+        row = _RUNBOOKS.find(request, conn, ident, for_update=True)
         new = sorted(change(set(row.traits)))
         if len(new) > MAX_PER_NODE:
             raise InvalidParameterValue(f"A runbook has at most {MAX_PER_NODE} traits.")
         if new != row.traits:
             runbooks.RUNBOOKS.update(conn, row.id, {"traits": new})
 
-    pecan.request.db.write(write)
+    request.db.write(write)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
-from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
@@ -21,7 +20,7 @@ class Served:
 
     def __init__(self, path: str, table: Fields, rows: Collection, *, sub_resources: Sequence[str] = (),
                  summary: bool = True, detail_since: int = versions.DETAIL,
-                 check_access: Callable[[sa.Connection, Any, str], None] | None = None) -> None:
+                 check_access: Callable[[Request, sa.Connection, Any, str], None] | None = None) -> None:
         """Describe the collection.
 
         :param path: below ``/v1/``; its last part is the key of the list in replies
@@ -36,7 +35,7 @@ class Served:
         self._default = table.summary if summary else None
         self._detail_since = detail_since
 
-    def list_page(self, query: dict[str, Any], wanted: Mapping[str, Any], *,
+    def list_page(self, request: Request, query: dict[str, Any], wanted: Mapping[str, Any], *,
                   detail: bool | None = None) -> dict[str, Any]:
         """Return a page of the collection.
 
@@ -44,28 +43,27 @@ class Served:
         :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
         :raises Invalid: 400;  NotAcceptable: 406;  MarkerNotFound: 404
         """
-        minor = pecan.request.version
-        fields = port_lists.shown_fields(query, detail, port_lists.check_fields(query, self.table), self._default,
-                                         self._detail_since)
+        minor = request.version
+        fields = pagination.shown_fields(request, query, detail, self.table, self._default, self._detail_since)
         versions.refuse_filters(self.table, query, minor)
         versions.refuse_fields(self.table, [query.get("sort_key", "id")], minor)
-        page = pagination.page(query)
+        page = pagination.page(request, query)
         columns = self._views.view(minor, fields).columns
-        with pecan.request.db.reader() as conn:
+        with request.db.reader() as conn:
             rows = self.rows.list_rows(conn, wanted, page, columns, raw_json=True)
-        return pagination.collection(self.path.rpartition("/")[2], rows, page,
-                                     lambda shown: self._views.render(shown, minor, fields, links.base()))
+        return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
+                                     lambda shown: self._views.render(shown, minor, fields, request.base))
 
-    def get_one(self, ident: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, ident: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the resource that a URL names, with the fields that the query names.
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
         """
-        fields = port_lists.check_fields(query, self.table)
-        with pecan.request.db.reader() as conn:
-            return self.show(self.find(conn, ident), fields)
+        fields = pagination.requested_fields(request, query, self.table)
+        with request.db.reader() as conn:
+            return self.show(request, self.find(request, conn, ident), fields)
 
-    def find(self, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
+    def find(self, request: Request, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
         """Return the row that a URL names.
 
         :param for_update: lock the row until the transaction ends
@@ -73,35 +71,35 @@ class Served:
         """
         row = self.rows.get(conn, ident, for_update=for_update)
         if self._check_access is not None:
-            self._check_access(conn, row, ident)
+            self._check_access(request, conn, row, ident)
         return row
 
-    def show(self, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
         """Return a row as JSON."""
-        return self._views.render([row], pecan.request.version, fields, links.base())[0]
+        return self._views.render([row], request.version, fields, request.base)[0]
 
-    def show_new(self, row: Any) -> dict[str, Any]:
+    def show_new(self, request: Request, row: Any) -> dict[str, Any]:
         """Return a row that was just created as JSON, and set the header ``Location``."""
-        pecan.response.extra_headers.append(("Location", links.url(*self.path.split("/"), row.uuid)))
-        return self.show(row)
+        request.reply.headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
+        return self.show(request, row)
 
-    def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def given(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a resource that a POST creates: null means the default.
 
         :raises NotAcceptable: 406, a field that the version does not support;  Invalid: 400, a hidden secret
         """
         values = {name: value for name, value in body.items() if value is not None}
-        versions.refuse_fields(self.table, values, pecan.request.version)
+        versions.refuse_fields(self.table, values, request.version)
         masks.refuse(values)
         return values
 
-    def operations(self, body: list[dict[str, Any]]) -> list[patch.Operation]:
+    def operations(self, request: Request, body: list[dict[str, Any]]) -> list[patch.Operation]:
         """Return the operations of a PATCH.
 
         :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
         """
         operations = patch.operations(body)
-        versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, pecan.request.version)
+        versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, request.version)
         secret = self.table.secret
         problems = [
             Problem(f"/{index}/op", f"{operation.op} cannot read fields that may hold secrets")
@@ -123,7 +121,7 @@ class Served:
         masks.refuse(result, document)
         values = patched.load({name: result[name] for name in patch.touched(operations)})
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
-        return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        return {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
 
     def update(self, conn: sa.Connection, row: Any, changes: Mapping[str, Any]) -> Any:
         """Write changes, if there are any; return the row."""

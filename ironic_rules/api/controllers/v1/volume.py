@@ -8,6 +8,7 @@ from ironic_rules.api import links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, volume_rows
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.policies import volume as policies
@@ -17,96 +18,96 @@ class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List volume targets, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
         """
-        return TARGETS.list_page(query)
+        return TARGETS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, target: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, target: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one volume target.
 
         :raises VolumeTargetNotFound: 404
         """
-        return TARGETS.get_one(target, query)
+        return TARGETS.get_one(request, target, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a volume target of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
         :raises NodeLocked, VolumeTargetAlreadyExists, DuplicateBootIndex: 409
         """
-        return TARGETS.create(body)
+        return TARGETS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a volume target by a JSON patch (RFC 6902).
 
         :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
         :raises InvalidState: 400, the node is not powered off
         :raises NodeLocked, DuplicateBootIndex: 409
         """
-        return TARGETS.patch(target, body)
+        return TARGETS.patch(request, target, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, target: str) -> None:
+    def delete(self, request: Request, target: str) -> None:
         """Delete a volume target.
 
         :raises VolumeTargetNotFound: 404;  NodeLocked: 409
         :raises InvalidState: 400, the node is in use and not powered off
         """
-        TARGETS.delete(target)
+        TARGETS.delete(request, target)
 
 
 class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
         """List volume connectors, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
         """
-        return CONNECTORS.list_page(query)
+        return CONNECTORS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, connector: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one volume connector.
 
         :raises VolumeConnectorNotFound: 404
         """
-        return CONNECTORS.get_one(connector, query)
+        return CONNECTORS.get_one(request, connector, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Create a volume connector of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
         :raises NodeLocked, VolumeConnectorAlreadyExists, DuplicateVolumeConnector: 409
         """
-        return CONNECTORS.create(body)
+        return CONNECTORS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a volume connector by a JSON patch (RFC 6902).
 
         :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
         :raises InvalidState: 400, the node is not powered off
         :raises NodeLocked, DuplicateVolumeConnector: 409
         """
-        return CONNECTORS.patch(connector, body)
+        return CONNECTORS.patch(request, connector, body)
 
     @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
-    def delete(self, connector: str) -> None:
+    def delete(self, request: Request, connector: str) -> None:
         """Delete a volume connector.
 
         :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
         :raises InvalidState: 400, the node is in use and not powered off
         """
-        CONNECTORS.delete(connector)
+        CONNECTORS.delete(request, connector)
 
 
 class VolumeController(Resource):
@@ -115,8 +116,9 @@ class VolumeController(Resource):
     below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
-    def get_all(self) -> dict[str, Any]:
+    def get_all(self, request: Request) -> dict[str, Any]:
         """Return links to the two collections."""
-        node_access.confine({})  # The links are the same for everybody.
-        return {"links": links.resource("volume", ""), "targets": links.resource("volume", "targets"),
-                "connectors": links.resource("volume", "connectors")}
+        node_access.confine(request, {})  # The links are the same for everybody.
+        return {"links": links.resource(request.base, "volume", ""),
+                "targets": links.resource(request.base, "volume", "targets"),
+                "connectors": links.resource(request.base, "volume", "connectors")}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules.api import filters, pagination, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
+from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
@@ -36,69 +36,69 @@ class VolumeRows:
         self.listing = filters.Listing.of(served.table, checked=False)
         self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
 
-    def list_page(self, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
+    def list_page(self, request: Request, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
         """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
 
         :raises NodeNotFound: 404
         """
         wanted = pagination.filters(query)
-        node_access.confine(wanted)
+        node_access.confine(request, wanted)
         ident = node or wanted.pop("node", None)
         if ident is not None:
-            with pecan.request.db.reader() as conn:
-                wanted["node_id"] = node_access.find(conn, ident).id
-        return self.served.list_page(query, wanted)
+            with request.db.reader() as conn:
+                wanted["node_id"] = node_access.find(request, conn, ident).id
+        return self.served.list_page(request, query, wanted)
 
-    def create(self, body: dict[str, Any]) -> dict[str, Any]:
+    def create(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
         """Store a new one and return it."""
-        values = self.served.given(body)
+        values = self.served.given(request, body)
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> Any:
             with node_access.named_by("/node_uuid"):
-                node = node_access.hold(conn, node_uuid)
+                node = node_access.hold(request, conn, node_uuid)
             return self.served.rows.create(conn, {**values, "node_id": node.id})
 
-        return self.served.show_new(pecan.request.db.write(create))
+        return self.served.show_new(request, request.db.write(create))
 
-    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one."""
-        return self.served.get_one(self._checked(uuid), query)
+        return self.served.get_one(request, self._checked(uuid), query)
 
-    def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change one, and return it. Both nodes must be powered off if it moves to another one."""
-        operations = self.served.operations(body)
-        node_id = self._node_id(uuid)
+        operations = self.served.operations(request, body)
+        node_id = self._node_id(request, uuid)
 
         def change(conn: sa.Connection) -> Any:
-            node = node_access.hold_by_id(conn, node_id)
+            node = node_access.hold_by_id(request, conn, node_id)
             row = self.served.rows.get(conn, uuid)
             changes = self.served.changes(row, operations, self._patched)
             self._check_power(node, "update")
             if "node_uuid" in changes:
                 with node_access.named_by("/node_uuid"):
-                    new_node = node_access.hold(conn, changes.pop("node_uuid"))
+                    new_node = node_access.hold(request, conn, changes.pop("node_uuid"))
                 self._check_power(new_node, "update")
                 changes["node_id"] = new_node.id
             return self.served.update(conn, row, changes)
 
-        return self.served.show(pecan.request.db.write(change))
+        return self.served.show(request, request.db.write(change))
 
-    def delete(self, uuid: str) -> None:
+    def delete(self, request: Request, uuid: str) -> None:
         """Delete one."""
-        node_id = self._node_id(uuid)
+        node_id = self._node_id(request, uuid)
 
         def destroy(conn: sa.Connection) -> None:
-            node = node_access.hold_by_id(conn, node_id)
+            node = node_access.hold_by_id(request, conn, node_id)
             if node.provision_state not in _UNUSED:
                 self._check_power(node, "deletion")
             self.served.rows.destroy(conn, self.served.rows.get(conn, uuid).id)
 
-        pecan.request.db.write(destroy)
+        request.db.write(destroy)
 
-    def _node_id(self, uuid: str) -> int:
-        with pecan.request.db.reader() as conn:
-            node_id: int = self.served.find(conn, self._checked(uuid)).node_id
+    def _node_id(self, request: Request, uuid: str) -> int:
+        with request.db.reader() as conn:
+            node_id: int = self.served.find(request, conn, self._checked(uuid)).node_id
         return node_id
 
     def _checked(self, uuid: str) -> str:
@@ -119,11 +119,11 @@ class VolumeRows:
 CONNECTORS = VolumeRows(
     "volume connector",
     Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME,
-           check_access=lambda conn, row, ident: node_access.check_access(
-               conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
+           check_access=lambda request, conn, row, ident: node_access.check_access(
+               request, conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
     schemas.PATCHED_CONNECTOR)
 TARGETS = VolumeRows(
     "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME,
-                             check_access=lambda conn, row, ident: node_access.check_access(
-                                 conn, row.node_id, VolumeTargetNotFound(target=ident))),
+                             check_access=lambda request, conn, row, ident: node_access.check_access(
+                                 request, conn, row.node_id, VolumeTargetNotFound(target=ident))),
     schemas.PATCHED_TARGET)

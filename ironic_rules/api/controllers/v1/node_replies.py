@@ -1,0 +1,78 @@
+"""Nodes in replies: as JSON, for the version of the request and for its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.api.request import Request
+from ironic_rules.api.views import nodes as views
+from ironic_rules.db import conductors, traits
+from ironic_rules.db.json_pages import JsonPage, Selected
+from ironic_rules.models.nodes import Node
+
+
+def hosts_by_group(request: Request, conn: sa.Connection) -> dict[str, list[str]]:
+    """Return the host names of the live conductors by their group."""
+    groups: dict[str, list[str]] = {}
+    for row in conductors.living_hosts(conn, request.conf.conductor.heartbeat_timeout):
+        groups.setdefault(row.conductor_group, []).append(row.hostname)
+    return groups
+
+
+def turns_of(request: Request, conn: sa.Connection, host: str) -> dict[str, tuple[int, int]]:
+    """Return, by group, the position of a live conductor among those of the group, and their number.
+
+    A node that is not locked shows the conductor whose position is the node's id modulo their number.
+    """
+    return {group: (hosts.index(host), len(hosts)) for group,
+            hosts in hosts_by_group(request, conn).items() if host in hosts}
+
+
+def show_nodes(request: Request, conn: sa.Connection, rows: Sequence[Any],
+               fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
+    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
+    view = views.view(request.version, fields)
+    shown = view.render(
+        rows, request.base,
+        traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
+        hosts_by_group(request, conn) if view.conductor else {})
+    if (confinement := request.confinement) is not None:
+        for row, node in zip(rows, shown, strict=True):
+            confinement.hide(row, node)
+    return shown
+
+
+def show_page(request: Request, conn: sa.Connection, page: JsonPage,
+              fields: tuple[str, ...] | None) -> Iterator[bytes]:
+    """Yield the JSON of what :func:`show_nodes` returns, with commas, for callers who are not confined."""
+    view = views.view(request.version, fields)
+    return view.pieces(
+        page, request.base, traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
+        hosts_by_group(request, conn) if view.conductor else {})
+
+
+def show_states(request: Request, row: Node) -> dict[str, Any]:
+    """Return the states of a node as JSON."""
+    shown = views.states(row, request.version)
+    if request.confinement is not None:
+        request.confinement.hide(row, shown)
+    return shown
+
+
+def is_as_stored(request: Request, fields: tuple[str, ...] | None) -> bool:
+    """Return whether :func:`show_nodes` shows every node's columns as they are stored, but for secrets."""
+    return request.confinement is None and views.view(request.version, fields).as_stored
+
+
+def selected(request: Request, fields: tuple[str, ...] | None) -> Selected:
+    """Return what a page needs for :func:`show_page`."""
+    return views.view(request.version, fields).selected
+
+
+def node_columns(request: Request, fields: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the columns of the rows that :func:`show_nodes` needs."""
+    found: tuple[str, ...] = views.view(request.version, fields).columns
+    return found if request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee", "fault")))

@@ -1,0 +1,104 @@
+"""Changes by rules: states before and after, the difference of both, and as much of it as may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ironic_rules.models import json_patch, pointer
+from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.models.task import Task
+from ironic_rules.rules.base import EVERYTHING
+from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.traces import State
+
+
+def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy to restore if a rule fails. Our own actions copy on write; others may change data at any depth."""
+    return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
+
+
+def touched_state(plugin_data: Mapping[str, Any], task: Task | None, rule: CompiledRule) -> State:
+    """Return what a rule may change, as it is now. Drafts copy what is changed later, as do our own actions."""
+    touches = rule.touches
+    state: dict[str, Any] = {}
+    if "plugin_data" in touches:
+        state["plugin_data"] = copied_data(rule, plugin_data)
+    if task is not None:
+        if "node" in touches:
+            state["node"] = task.node.read()
+        if "ports" in touches:
+            state["ports"] = {str(port.address): port.read() for port in task.ports}
+    return state
+
+
+def whole_state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
+    """Return a copy of all that rules may change, also in place."""
+    found: dict[str, Any] = {"plugin_data": clone(plugin_data)}
+    if task is not None:
+        found["node"] = clone(task.node.read())
+        found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
+    return found
+
+
+def difference_of_states(before: State, after: State) -> dict[str, Any]:
+    """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets.
+
+    :param before: ``node``, ``plugin_data``, ``ports`` by address, or some of them
+    """
+    found: dict[str, Any] = {}
+    for root, value in after.items():
+        if root == "ports":
+            patches = {address: difference_of_port(before[root].get(address), value.get(address))
+                       for address in dict.fromkeys((*before[root], *value))}
+            patch: Any = {address: patch for address, patch in patches.items() if patch}
+        elif root == "node":
+            patch = difference_of_node(before[root], value)
+        else:
+            patch = json_patch.difference(before[root], value)
+        if patch:
+            found[root] = patch
+    return found
+
+
+def difference_of_node(before: JSONObject, after: JSONObject) -> list[JSONObject]:
+    """Return the patch of a node; each trait that came or went is one operation of it."""
+    old, new = before.get("traits", []), after.get("traits", [])
+    if old == new:
+        return json_patch.difference(before, after)
+    rest = {**after, "traits": old} if "traits" in before else {name: after[name] for name in after if name != "traits"}
+    return [*json_patch.difference(before, rest), *json_patch.difference_of_sets(old, new, ("traits",))]
+
+
+def difference_of_port(before: JSONObject | None, after: JSONObject | None) -> list[JSONObject]:
+    """Return the patch of a port; None: it does not exist."""
+    if before is None:
+        return [{"op": "add", "path": "", "value": after}]
+    return [{"op": "remove", "path": ""}] if after is None else json_patch.difference(before, after)
+
+
+def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list[JSONObject]]]:
+    """Yield the place of each document that was changed, and its patch."""
+    for root, patch in changes.items():
+        if root == "ports":
+            yield from ((("ports", address), of_port) for address, of_port in patch.items())
+        else:
+            yield (root,), patch
+
+
+def seal_changes(conceal: Concealment, changes: Mapping[str, Any]) -> None:
+    """Note that nothing of what was changed may be shown."""
+    for place, patch in _patches(changes):
+        for operation in patch:
+            conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
+
+
+def hide_changes(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
+    """Return changes as they may be shown."""
+    if conceal.is_harmless(patch for _, patch in _patches(changes)):
+        return dict(changes)
+    return {
+        root: {address: conceal.hide_patch(of_port, ("ports", address)) for address, of_port in patch.items()}
+        if root == "ports" else conceal.hide_patch(patch, (root,))
+        for root, patch in changes.items()}
