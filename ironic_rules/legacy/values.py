@@ -16,7 +16,7 @@ from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import Getter, path_getter
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.values import Compiled, Const, as_getter
+from ironic_rules.rules.values import Compiled, Const, Filled, as_getter
 from ironic_rules.text import is_storable, printable
 
 _ROOT = "data"
@@ -53,7 +53,7 @@ def compile_value(value: Any, where: str, complain: Complain, limits: Limits, *,
         if all(isinstance(part, Const) for part in parts):
             return Const([part.value for part in parts if isinstance(part, Const)])
         getters = [as_getter(part) for part in parts]
-        return lambda view: [get(view) for get in getters]
+        return Filled(lambda view: [get(view) for get in getters])
     return _object(value, where, complain, limits, formatted, depth)
 
 
@@ -81,7 +81,7 @@ def _object(value: dict[Any, Any], where: str, complain: Complain, limits: Limit
         return Const({key.value: item.value for key, item in parts
                       if isinstance(key, Const) and isinstance(item, Const)})
     getters = [(as_getter(key), as_getter(item)) for key, item in parts]
-    return lambda view: {_key(get_key(view)): get(view) for get_key, get in getters}
+    return Filled(lambda view: {_key(get_key(view)): get(view) for get_key, get in getters})
 
 
 def _key(value: Any) -> str:
@@ -112,7 +112,7 @@ def _text(text: str, where: str, complain: Complain, limits: Limits, formatted: 
         return Const("")
     if all(isinstance(part, str) for part in parts):
         return Const("".join(part for part in parts if isinstance(part, str)))
-    return _rendered(parts, limits.result)
+    return Filled(_rendered(parts, limits.result))
 
 
 def _check(used: template.Field) -> None:

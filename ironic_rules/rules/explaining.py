@@ -32,7 +32,7 @@ from ironic_rules.rules.networks import parse_address
 from ironic_rules.rules.operators import OPERATORS, PAIRS
 from ironic_rules.rules.registry import Operation
 from ironic_rules.rules.traces import ArgumentTrace, ConditionTrace, ItemTrace
-from ironic_rules.rules.values import ROOTS, Const, Path, Scope, as_getter, compile_value
+from ironic_rules.rules.values import ROOTS, Const, Scope, compile_value
 from ironic_rules.text import printable
 
 #: Items of a loop, and runs of an action, that a trace has.
@@ -153,7 +153,7 @@ def _argument(name: str, written: Any, is_formatted: bool, is_regex: bool) -> Ar
         return Argument(name, written, None, (), None)
     fields = tuple(_fields(written, is_regex))
     alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
-    return Argument(name, written, as_getter(compiled), fields, alone if isinstance(compiled, Path) else None)
+    return Argument(name, written, compiled.get, fields, alone if compiled.path is not None else None)
 
 
 def _fields(written: Any, is_regex: bool) -> Iterable[template.Field]:

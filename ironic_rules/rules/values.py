@@ -10,10 +10,9 @@ from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules import conversions, groups, records, template
-from ironic_rules.rules.getters import Getter, path_getter, text_getter, typed_getter
+from ironic_rules.rules.getters import Getter, template_getter
 from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.mask import View
 from ironic_rules.rules.rule_warnings import Warnings
 from ironic_rules.text import is_storable, nearest
 
@@ -33,36 +32,21 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """A value that is exactly one ``{...}``: can be called as a getter, and has the field that it reads."""
+class Filled:
+    """A value in which templates are filled in.
 
-    field: template.Field
-    get: Getter
-
-    def __call__(self, view: View) -> Any:
-        return self.get(view)
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A value that is exactly one ``{...}`` and whose type is known, as ``{x|int}``: not the value found at a path.
-
-    :ivar gives: the type; in conditions it can also be None
+    :ivar path: the field that it consists of, if its value is the one that is found there
+    :ivar gives: its type, if it is known, as that of ``{x|int}``; in conditions it can also be None
+    :ivar why: the reason why it is not any type, for a message
     """
 
-    gives: type[str] | type[int]
     get: Getter
-
-    def __call__(self, view: View) -> Any:
-        return self.get(view)
-
-    @property
-    def why(self) -> str:
-        """The type, for a message."""
-        return f"this template gives {'an integer' if self.gives is int else 'text'}"
+    path: template.Field | None = None
+    gives: type[str] | type[int] | None = None
+    why: str = "text around a template makes it text"
 
 
-Compiled = Const | Path | Typed | Getter
+Compiled = Const | Filled
 
 #: Problems of a rule after which no similar names are looked for, which takes long.
 _MOST_HINTS = 100
@@ -132,7 +116,7 @@ def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = Tru
     if all(isinstance(part, Const) for part in parts):
         return Const([part.value for part in parts if isinstance(part, Const)])
     getters = [as_getter(part) for part in parts]
-    return lambda view: [get(view) for get in getters]
+    return Filled(lambda view: [get(view) for get in getters])
 
 
 def as_getter(compiled: Compiled) -> Getter:
@@ -140,7 +124,7 @@ def as_getter(compiled: Compiled) -> Getter:
     if isinstance(compiled, Const):
         value = compiled.value
         return lambda view: value
-    return compiled.get if isinstance(compiled, (Path, Typed)) else compiled
+    return compiled.get
 
 
 def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
@@ -155,7 +139,7 @@ def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bo
     if all(isinstance(part, Const) for part in parts.values()):
         return Const({key: part.value for key, part in parts.items() if isinstance(part, Const)})
     getters = {key: as_getter(part) for key, part in parts.items()}
-    return lambda view: {key: get(view) for key, get in getters.items()}
+    return Filled(lambda view: {key: get(view) for key, get in getters.items()})
 
 
 def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: bool) -> Compiled:
@@ -183,12 +167,14 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
         return Const("")
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
+    get = template_getter(parts, scope.strict, scope.limits.result)
     if len(parts) > 1:
-        return text_getter(parts, scope.limits.result)
+        return Filled(get, None, str)
     used, = fields
     if used.conversions or used.root == groups.ROOT:
-        return Typed(conversions.result(used.conversions), typed_getter(used, scope.strict, scope.limits.result))
-    return Path(used, path_getter(used, scope.strict))
+        gives = conversions.result(used.conversions)
+        return Filled(get, None, gives, f"this template gives {'an integer' if gives is int else 'text'}")
+    return Filled(get, used)
 
 
 def _check_path(scope: Scope, used: template.Field, where: str) -> None:
@@ -216,9 +202,9 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
 
 def elements_of(looped: Compiled) -> template.Field | None:
     """Return the path of a loop of whose items something is known: the ports, or a part of an inventory."""
-    if not isinstance(looped, Path):
+    used = looped.path if isinstance(looped, Filled) else None
+    if used is None:
         return None
-    used = looped.field
     is_list = used.root in records.RECORDS and used.root != "node" and not used.steps
     return used if is_list or used.root in INVENTORIES else None
 
