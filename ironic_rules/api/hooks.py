@@ -28,11 +28,9 @@ from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.early import EarlyRules
 from ironic_rules.inspection.journal import Journal
-from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.refusals import RefusedMachines
-from ironic_rules.inspection.rule_cache import RuleCache
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.numbers import Numbers
@@ -44,22 +42,21 @@ class DependenciesHook(hooks.PecanHook):
 
     priority = 10
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings,
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches,
                  pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
         self._conf = conf
         self._db = db
         self._rpc = rpc
-        self._rules = rules
+        self._rules = rules.settings
         self._pxe_filter = pxe_filter
-        self._rule_cache = RuleCache(db, rules)
+        self._rule_cache, self._legacy_rule_cache = rules.inspection, rules.legacy
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
-        self._legacy_rule_cache = LegacyRuleCache(db, rules.legacy)
         self._legacy_rule_cache.current()
-        self._rule_problems = RuleProblems(rules)
+        self._rule_problems = RuleProblems(self._rules)
         self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
         self._early_rules = EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
-            db, conf.inspection_rules.statistics_interval, numbers, rules.built_in))
+            db, conf.inspection_rules.statistics_interval, numbers, self._rules.built_in))
         group = conf.inspection_journal
         self._journal = Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports)
         self._refused = [RefusedMachines() for _ in range(3)]
@@ -104,5 +101,5 @@ class DependenciesHook(hooks.PecanHook):
         with self._db.reader() as conn:
             alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
             revision, of_legacy = inspection_rules.revision(conn), legacy_rules.revision(conn)
-        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.invalid(of_legacy))
+        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.broken(of_legacy))
         return Found(alive, invalid)

@@ -91,7 +91,7 @@ class RulesController(Resource):
         :raises LegacyRuleAlreadyExists: 409
         """
         if query.get("convert_only"):
-            settings = pecan.request.rules.legacy
+            settings = pecan.request.rules
             pecan.response.status_override = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
         values = _checked(body)
@@ -197,7 +197,7 @@ def _checked(body: dict[str, Any]) -> JSONObject:
 
     :raises InvalidRule: 400, with every problem
     """
-    settings = pecan.request.rules.legacy
+    settings = pecan.request.rules
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
