@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
     from ironic_rules.inspection.pipeline import Pipeline
-    from ironic_rules.inspection.rule_settings import RuleSettings
+    from ironic_rules.inspection.rule_cache import RuleCaches
     from ironic_rules.pxe_filter.service import FilterService
 
 LOG = logging.getLogger(__name__)
@@ -223,13 +223,24 @@ def conductor_work() -> dict[str, StateWork]:
     }
 
 
+def make_rules(conf: cfg.ConfigOpts, db: Database) -> RuleCaches:
+    """Return the rules of a process, which its API and its conductor share.
+
+    :raises ConfigurationError: as from rule_settings.prepare
+    """
+    from ironic_rules.inspection import rule_settings
+    from ironic_rules.inspection.rule_cache import RuleCaches
+
+    return RuleCaches(db, rule_settings.prepare(conf, db))
+
+
 def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
-                   rules: RuleSettings | None = None, pxe_filter: PXEFilterAPI | None = None,
+                   rules: RuleCaches | None = None, pxe_filter: PXEFilterAPI | None = None,
                    numbers: Numbers | None = None) -> Conductor:
     """Return a conductor that does not serve RPC.
 
     :param host: its name; that of the configuration by default
-    :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param rules: from :func:`make_rules`, where the process has them already
     :param pxe_filter: sends messages to the PXE filters; without it none are sent
     :param numbers: where its work is counted, with what else is counted in this process
     :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
@@ -238,16 +249,13 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.conductor.conductor import Conductor
     from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
-    from ironic_rules.inspection import rule_settings
-    from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
-    from ironic_rules.inspection.rule_cache import RuleCache
     from ironic_rules.inspection.rule_statistics import RuleStatistics
 
     numbers = numbers or Numbers()
-    rules = rules or rule_settings.prepare(conf, db)
+    rules = rules or make_rules(conf, db)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
-        pipeline=_make_pipeline(conf), rules=RuleCache(db, rules), legacy_rules=LegacyRuleCache(db, rules.legacy),
+        pipeline=_make_pipeline(conf), rules=rules.inspection, legacy_rules=rules.legacy,
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
                            recovery_size=conf.conductor.recovery_workers, numbers=numbers,
                            operation_size=conf.conductor.operation_workers,
@@ -255,7 +263,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI(),
         rule_statistics=RuleStatistics(db, conf.inspection_rules.statistics_interval, numbers,
-                                       rules.built_in),
+                                       rules.settings.built_in),
         numbers=numbers)
 
 
@@ -274,12 +282,12 @@ def _make_pipeline(conf: cfg.ConfigOpts) -> Pipeline:
 
 def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
                            displaced: Callable[[], None] = lambda: None, host: str | None = None,
-                           rules: RuleSettings | None = None, numbers: Numbers | None = None) -> ConductorService:
+                           rules: RuleCaches | None = None, numbers: Numbers | None = None) -> ConductorService:
     """Return a conductor that serves RPC, not started.
 
     :param displaced: called when the process must end, because another one serves under the same host name
     :param host: its name; that of the configuration by default
-    :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param rules: from :func:`make_rules`, where the process has them already
     :param numbers: where its work is counted, with what else is counted in this process
     """
     from ironic_rules.conductor.service import ConductorService
@@ -289,17 +297,17 @@ def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messag
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  rules: RuleSettings | None = None, numbers: Numbers | None = None, address: str | None = None) -> Any:
+                  rules: RuleCaches | None = None, numbers: Numbers | None = None, address: str | None = None) -> Any:
     """Return the API as a WSGI application.
 
-    :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param rules: from :func:`make_rules`, where the process has them already
     :param numbers: where its requests are counted, with what else is counted in this process
     :param address: on which the service listens; None: it is not known, because another WSGI server listens
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
     from ironic_rules.api import app as api_app
     from ironic_rules.extra_specs import installed
-    from ironic_rules.inspection import discovery, rule_settings
+    from ironic_rules.inspection import discovery
 
     discovery.check(conf)
     for warning in installed.extra_specs().warnings:
@@ -316,12 +324,12 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
     numbers = numbers or Numbers()
     return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
-                            rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf),
+                            rules or make_rules(conf, db), pxe_filter_rpc.make_client(transport, conf),
                             numbers, lambda: _make_pipeline(conf), address)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-             rules: RuleSettings | None = None, numbers: Numbers | None = None,
+             rules: RuleCaches | None = None, numbers: Numbers | None = None,
              shared: socket.socket | None = None) -> ApiServer:
     """Return the API with its own HTTP server, not started; other parameters are those of :func:`make_wsgi_app`.
 

@@ -30,18 +30,18 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
-def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None,
+def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
              make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]), address: str | None = None) -> Any:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
-    :param rules: the settings of ``[inspection_rules]``; None: the defaults
+    :param rules: those of the process; None: compiled by the defaults of ``[inspection_rules]``
     :param pxe_filter: notifies the PXE filters of changes; None: no notifications
     :param numbers: where requests are counted, with what else is counted in this process
     :param make_pipeline: returns the hooks for dry runs; called when the first one is requested
@@ -50,7 +50,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     root = RootController()
     numbers = numbers or Numbers()
     dependencies = hooks.DependenciesHook(
-        conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
+        conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
     app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.

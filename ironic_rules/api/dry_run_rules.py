@@ -15,9 +15,8 @@ from ironic_rules.api import patch, rule_set
 from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
-from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.other_rules import Changes
-from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models.inspection_rules import RULE, Rule
@@ -125,7 +124,7 @@ class _Making:
             return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True),
                         warnings=self._warnings)
         changes = Changes(sorted(self._removed), self._added, only=False)
-        return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.without(self._left_out),
+        return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.as_if(self._left_out),
                     self._uuids, changes, frozenset(self._left_out), self._warnings)
 
     def _as_if(self, where: str, item: Any) -> None:

@@ -24,11 +24,9 @@ from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.early import EarlyRules
 from ironic_rules.inspection.journal import Journal
-from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.refusals import RefusedMachines
-from ironic_rules.inspection.rule_cache import RuleCache
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.numbers import Numbers
@@ -40,22 +38,22 @@ class DependenciesHook(hooks.PecanHook):
 
     priority = 10
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings,
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches,
                  pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
         self._conf = conf
         self._db = db
-        self._rule_cache = RuleCache(db, rules)
+        self._rule_cache, self._legacy_rule_cache = rules.inspection, rules.legacy
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
-        self._legacy_rule_cache = LegacyRuleCache(db, rules.legacy)
         self._legacy_rule_cache.current()
         group = conf.inspection_journal
         self._make = functools.partial(
-            Request, conf=conf, db=db, rpc=rpc, pxe_filter=pxe_filter, rules=rules, rule_cache=self._rule_cache,
-            legacy_rule_cache=self._legacy_rule_cache,
+            Request, conf=conf, db=db, rpc=rpc, pxe_filter=pxe_filter, rules=rules.settings,
+            rule_cache=self._rule_cache, legacy_rule_cache=self._legacy_rule_cache,
             early_rules=EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
-                db, conf.inspection_rules.statistics_interval, numbers, rules.built_in)),
-            rule_problems=RuleProblems(rules), dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
+                db, conf.inspection_rules.statistics_interval, numbers, rules.settings.built_in)),
+            rule_problems=RuleProblems(rules.settings),
+            dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
             journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),
             refused_callbacks=RefusedMachines(), refused_lookups=RefusedMachines(),
             refused_heartbeats=RefusedMachines(), node_failures=NodeFailures(),
@@ -75,5 +73,5 @@ class DependenciesHook(hooks.PecanHook):
         with self._db.reader() as conn:
             alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
             revision, of_legacy = inspection_rules.revision(conn), legacy_rules.revision(conn)
-        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.invalid(of_legacy))
+        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.broken(of_legacy))
         return Found(alive, invalid)

@@ -15,7 +15,6 @@ from ironic_rules import service
 from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import rule_settings
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -78,7 +77,7 @@ def _run(argv: Sequence[str]) -> int:
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
     lifecycle.reach_broker(conf)
-    rules = rule_settings.prepare(conf, db)
+    rules = service.make_rules(conf, db)
     numbers = Numbers()
     api = service.make_api(conf, db, transport, rules, numbers)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,

@@ -22,7 +22,7 @@ from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.hardware.redfish import driver_info
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.legacy_rule_cache import problem_of
+from ironic_rules.inspection.rule_cache import legacy_rule_problem
 from ironic_rules.models.conductors import different_pins
 from ironic_rules.text import enumeration
 
@@ -136,7 +136,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
             elif rule.enabled:
                 scoped += [f"Inspection rule {rule.uuid}: {problem}" for problem in compiled.problems]
         broken += [f"Legacy rule {rule.uuid}: {problem}" for rule in of_inspector
-                   if (problem := problem_of(prepared.legacy.compile(rule))) is not None]
+                   if (problem := legacy_rule_problem(prepared.compile_legacy(rule))) is not None]
         if disabled:
             warned += ["stored ones that are not enabled are invalid:", *disabled]
         if scoped:

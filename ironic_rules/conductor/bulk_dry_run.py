@@ -72,7 +72,7 @@ class _Batch:
     def _trial(self) -> BulkDryRun:
         conductor, said = self.conductor, self.operation.filters.get("rules")
         rules = conductor.rules.latest() if said is None else other_rules.rule_set(said, conductor.rules)
-        legacy = None if said is not None and said["only"] else conductor.legacy_rules.current()
+        legacy = None if said is not None and said["only"] else conductor.legacy_rules.latest()
         return BulkDryRun(conductor.pipeline, conductor.db, rules, legacy, conductor.conf.legacy_rules.cleanup,
                           conductor.conf.conductor.heartbeat_timeout)
 

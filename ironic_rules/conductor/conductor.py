@@ -19,9 +19,8 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
-from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection

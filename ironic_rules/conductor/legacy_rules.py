@@ -55,7 +55,7 @@ class LegacyWork:
 def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
     """Return the work of legacy rules on a node; None if there is none, which costs no query."""
     known = task.revisions
-    rule_set = conductor.legacy_rules.current(None if known is None else known.legacy)
+    rule_set = conductor.legacy_rules.latest(None if known is None else known.legacy)
     before: Mapping[int, OwnedValue] = {}
     if known is None or known.owns_legacy_values:
         with conductor.db.reader() as conn:

@@ -77,9 +77,15 @@ def all_rules(conn: sa.Connection) -> list[LegacyRule]:
     return [_rule(row) for row in conn.execute(sa.select(legacy_rules).order_by(legacy_rules.c.position)).all()]
 
 
-def changed_since(conn: sa.Connection, revision: int) -> list[LegacyRule]:
-    """Return the rules that were created or changed after a revision of the set."""
-    return [_rule(row) for row in conn.execute(sa.select(legacy_rules).where(legacy_rules.c.revision > revision)).all()]
+def changed_since(conn: sa.Connection, revision: int, limit: int | None = None) -> list[LegacyRule]:
+    """Return the rules, at most ``limit`` of them, that were created or changed after a revision of the set."""
+    query = sa.select(legacy_rules).where(legacy_rules.c.revision > revision).limit(limit)
+    return [_rule(row) for row in conn.execute(query).all()]
+
+
+def count(conn: sa.Connection) -> int:
+    """Return the number of rules."""
+    return conn.scalar(sa.select(sa.func.count()).select_from(legacy_rules)) or 0
 
 
 def uuids(conn: sa.Connection) -> set[str]:

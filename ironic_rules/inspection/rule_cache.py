@@ -1,17 +1,21 @@
-"""The compiled rule set: the stored rules, as current as the database, and the built-in ones."""
+"""The compiled rules of a process, of both kinds: stored ones, as current as the database, and built-in ones."""
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.db import inspection_rules
+from ironic_rules.db import inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet
+from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.rules import BrokenRule, CompiledRule, Rule, RuleSet, compile
 
 LOG = logging.getLogger(__name__)
@@ -22,27 +26,50 @@ _FEW = 100
 #: Number of changes after which the set is tidied, without anything waiting for that.
 _UNTIDY = 32
 
-_Compiled = CompiledRule | BrokenRule
-
-
 #: What happens as long as a main or preprocess rule, and as long as an early rule is broken.
 _CONSEQUENCES = (
     "The inspection of every node that it applies to fails.",
     "Unknown machines are refused, and every inspection by a ramdisk fails.")
 _OF_DISABLED = "It is not enabled, and does not run."
 
+#: A rule as it is stored, the same compiled or broken, and a set of these.
+StoredRule = TypeVar("StoredRule", bound=Rule | LegacyRule)
+Made = TypeVar("Made")
+RulesMade = TypeVar("RulesMade", bound="_Changing[Any]")
+Given = TypeVar("Given", contravariant=True)
+
+
+class _Changing(Protocol[Given]):
+    """A set of rules that can be changed; each change makes another set."""
+
+    def changed(self: RulesMade, removed: Iterable[Given], added: Iterable[Given]) -> RulesMade: ...
+    def tidied(self: RulesMade) -> RulesMade: ...
+
+
+class _Table(Protocol[StoredRule]):
+    """A module that reads the stored rules of one kind."""
+
+    def revision(self, conn: sa.Connection, /) -> int: ...
+    def all_rules(self, conn: sa.Connection, /) -> list[StoredRule]: ...
+    def changed_since(self, conn: sa.Connection, revision: int, limit: int | None, /) -> list[StoredRule]: ...
+    def count(self, conn: sa.Connection, /) -> int: ...
+    def uuids(self, conn: sa.Connection, /) -> set[str]: ...
+
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """A stored rule as it was last read."""
+class _Kept(Generic[Made]):
+    """A stored rule as it was last read.
+
+    :ivar is_enabled: whether it is in the set
+    """
 
     revision: int
-    enabled: bool
-    compiled: _Compiled
+    is_enabled: bool
+    compiled: Made
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _State(Generic[Made, RulesMade]):
     """The rules as of a revision.
 
     :ivar broken: those that do not compile, disabled ones included
@@ -50,18 +77,18 @@ class _State:
     """
 
     revision: int
-    stored: Mapping[str, _Stored]
-    rule_set: RuleSet
-    broken: Mapping[str, BrokenRule]
+    stored: Mapping[str, _Kept[Made]]
+    rule_set: RulesMade
+    broken: Mapping[str, Made]
     untidy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class _Difference(Generic[StoredRule]):
     """What differs between a state and the database."""
 
     revision: int
-    changed: list[Rule]
+    changed: list[StoredRule]
     gone: list[str]
 
 
@@ -69,82 +96,97 @@ class _OlderDatabase(Exception):
     """The database is older than the rules that were read from it: it was restored."""
 
 
-class RuleCache:
-    """Keeps the compiled rules, and compiles again only what has changed. One per process; thread-safe.
+class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
+    """Keeps the compiled rules of one kind, and compiles again only what has changed. Thread-safe.
 
     The revision of the set tells whether it is current; it is read together with what an inspection reads anyway. A
     thread that finds a few rules changed compiles these itself, as does any other thread meanwhile. Threads wait for
     another one where there are no rules yet, and in :meth:`latest`. None compiles rules in a transaction.
+
+    :param table: of the stored rules
+    :param always: the rules that are in the set besides these
     """
 
-    def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
+    def __init__(self, db: Database, settings: RuleSettings, table: _Table[StoredRule],
+                 always: Collection[Made] = ()) -> None:
         self._db = db
-        self._settings = settings or RuleSettings()
-        self._built_in = [
-            compile(rule, limits=self._settings.limits) for rule in self._settings.built_in if rule.enabled]
+        self._settings = settings
+        self._table = table
+        self._always = always
         self._loading = threading.Lock()
         self._compiling = threading.Lock()
         self._tidying = threading.Lock()
         self._publishing = threading.Lock()
-        self._state: _State | None = None
+        self._state: _State[Made, RulesMade] | None = None
+        self._is_doubtful = False
+
+    @abc.abstractmethod
+    def _compile(self, rule: StoredRule) -> Made:
+        """Return a rule compiled, or broken."""
+
+    @abc.abstractmethod
+    def _made(self, rules: Iterable[Made]) -> RulesMade:
+        """Return a set of rules."""
+
+    @abc.abstractmethod
+    def _is_broken(self, rule: Made) -> bool:
+        """Return whether a rule fails inspections, or has no effect."""
+
+    @abc.abstractmethod
+    def _tell(self, rule: Made, *, is_enabled: bool) -> None:
+        """Log that a rule is broken."""
+
+    @abc.abstractmethod
+    def _forget(self) -> None:
+        """Forget what is compiled: the same revisions may be those of other rules."""
 
     @property
     def settings(self) -> RuleSettings:
         """How rules are compiled and run in this process."""
         return self._settings
 
-    def current(self, revision: int | None = None) -> RuleSet:
+    def doubt(self) -> None:
+        """Read the revision next time, whatever the caller knows: a rule of the set is no longer in the database."""
+        self._is_doubtful = True
+
+    def current(self, revision: int | None = None) -> RulesMade:
         """Return the rules; stored ones that do not compile are in the set as broken ones.
 
         While many rules are compiled after a change, the set is that before the change: for inspections, which do not
-        wait. :meth:`early` and :meth:`latest` are for what must not use a rule that has been changed.
+        wait. :meth:`latest` is for what must not use a rule that has been changed.
 
         :param revision: that of the stored rules, as just read; None: it is read
         """
         return self._current(revision).rule_set
 
-    def early(self, revision: int | None = None) -> RuleSet:
-        """Return a set whose rules of the early phase are the present ones: they decide which machines are accepted.
+    def latest(self, revision: int | None = None) -> RulesMade:
+        """Return the rules as they are now; wait while many are compiled. The parameter is that of :meth:`current`."""
+        return self._current(revision, wait=True).rule_set
 
-        While many rules are compiled after a change, early ones among them are compiled by each thread that needs them;
-        if these are many, too, it waits.
-
-        :param revision: that of the stored rules, as just read; None: it is read
-        """
-        state = self._current(revision)
-        if state.revision == revision:
-            return state.rule_set
-        try:
-            difference = self._difference(state, _FEW + 1, phase="early")
-        except _OlderDatabase:
-            return self._load(state).rule_set
-        if difference is None:
-            return state.rule_set
-        if len(difference.changed) > _FEW:
-            return self.latest()
-        return self._changed(state, difference).rule_set
-
-    def latest(self) -> RuleSet:
-        """Return the rules as they are now; wait while many are compiled."""
-        return self._current(None, wait=True).rule_set
-
-    def broken(self, revision: int | None = None) -> Mapping[str, BrokenRule]:
+    def broken(self, revision: int | None = None) -> Mapping[str, Made]:
         """Return the rules that do not compile, by UUID, those that are disabled included."""
         return self._current(revision).broken
 
-    def as_if(self, removed: Collection[str], added: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
+    def uuids(self) -> Collection[str]:
+        """Return the UUIDs of the stored rules as they are now."""
+        return self._current(None, wait=True).stored.keys()
+
+    def as_if(self, removed: Collection[str], added: Iterable[Made] = ()) -> RulesMade:
         """Return the stored and built-in rules without some, and with others.
 
         :param removed: UUIDs; those that no enabled rule has are ignored
         """
         state = self._current(None, wait=True)
-        known = [found.compiled for uuid in removed if (found := state.stored.get(uuid)) and found.enabled]
-        built_in = [rule for rule in self._built_in if rule.uuid in removed]
-        return state.rule_set.changed([*known, *built_in], added)
+        return state.rule_set.changed(self._known(state, removed), added)
 
-    def _current(self, revision: int | None, *, wait: bool = False) -> _State:
+    def _known(self, state: _State[Made, RulesMade], uuids: Collection[str]) -> list[Made]:
+        """Return those rules of a set that have these UUIDs."""
+        return [found.compiled for uuid in uuids if (found := state.stored.get(uuid)) and found.is_enabled]
+
+    def _current(self, revision: int | None, *, wait: bool = False) -> _State[Made, RulesMade]:
         state = self._state or self._load(None)
-        if state.revision == revision or (self._compiling.locked() and not wait):
+        is_doubtful, self._is_doubtful = self._is_doubtful, False
+        if (state.revision == revision and not is_doubtful) or (self._compiling.locked() and not wait):
             return state
         try:
             difference = self._difference(state, _FEW + 1)
@@ -162,7 +204,7 @@ class RuleCache:
             self._start(self._tidying, self._tidy)
         return state
 
-    def _wait(self, state: _State) -> _State:
+    def _wait(self, state: _State[Made, RulesMade]) -> _State[Made, RulesMade]:
         """Return the present state after many rules have changed."""
         with self._compiling:
             # If another thread has compiled them meanwhile, the lock is not kept to look for later changes: inspections
@@ -171,71 +213,85 @@ class RuleCache:
                 return self._compile_many()
         return self._current(None, wait=True)
 
-    def _load(self, useless: _State | None) -> _State:
+    def _load(self, useless: _State[Made, RulesMade] | None) -> _State[Made, RulesMade]:
         """Read and compile all rules, unless another thread has meanwhile replaced ``useless``."""
         with self._loading:
             if self._state is not None and self._state is not useless:
                 return self._state
             if useless is not None:
-                # The same revisions may be those of other rules.
-                self._settings.compiled.clear()
+                self._forget()
             with self._db.reader() as conn:
-                revision, rules = inspection_rules.revision(conn), inspection_rules.all_rules(conn)
+                revision, rules = self._table.revision(conn), self._table.all_rules(conn)
             stored = {rule.uuid: self._compiled(rule) for rule in rules}
-            broken = {uuid: found.compiled for uuid, found in stored.items()
-                      if isinstance(found.compiled, BrokenRule)}
-            _tell(stored, broken, {} if useless is None else useless.broken)
-            enabled = [found.compiled for found in stored.values() if found.enabled]
-            loaded = _State(revision, stored, self._settings.rule_set([*enabled, *self._built_in]), broken)
+            broken = {uuid: found.compiled for uuid, found in stored.items() if self._is_broken(found.compiled)}
+            self._tell_new(stored, broken, {} if useless is None else useless.broken)
+            enabled = [found.compiled for found in stored.values() if found.is_enabled]
+            loaded = _State(revision, stored, self._made([*enabled, *self._always]), broken)
             with self._publishing:
                 self._state = loaded
             return loaded
 
-    def _compiled(self, rule: Rule) -> _Stored:
-        return _Stored(rule.revision, rule.enabled, self._settings.compile(rule))
+    def _compiled(self, rule: StoredRule) -> _Kept[Made]:
+        return _Kept(rule.revision, self._is_enabled(rule), self._compile(rule))
 
-    def _difference(self, state: _State, limit: int | None = None, *, phase: str | None = None) -> _Difference | None:
+    def _is_enabled(self, rule: StoredRule) -> bool:
+        return True
+
+    def _tell_new(self, stored: Mapping[str, _Kept[Made]], broken: Mapping[str, Made],
+                  known: Mapping[str, Made]) -> None:
+        """Log each rule that turns out to be broken."""
+        for uuid, rule in broken.items():
+            if known.get(uuid) is not rule:
+                self._tell(rule, is_enabled=stored[uuid].is_enabled)
+
+    def _difference(self, state: _State[Made, RulesMade], limit: int | None = None) -> _Difference[StoredRule] | None:
         """Read what has changed since ``state``; None if nothing has.
 
         :param limit: maximum number of changed rules to read
-        :param phase: only the rules that are or were of this phase
         """
         with self._db.reader() as conn:
-            revision = inspection_rules.revision(conn)
-            if revision == state.revision:
+            # First: a rule that changes in between has a higher revision, and is read again next time.
+            if (revision := self._newer(conn, state)) is None:
                 return None
-            if revision < state.revision:
-                raise _OlderDatabase
-            if phase is not None:
-                changed = inspection_rules.changed_since(conn, state.revision, limit, phase=phase)
-                were = {uuid for uuid, found in state.stored.items() if found.compiled.phase == phase}
-                gone = list(were - inspection_rules.uuids(conn, phase)) if were else []
-                return _Difference(revision, changed, gone)
-            changed = inspection_rules.changed_since(conn, state.revision, limit)
-            gone = [] if len(changed) == limit else _gone(conn, state, changed)
-            return _Difference(revision, changed, gone)
+            changed = self._table.changed_since(conn, state.revision, limit)
+            return _Difference(revision, changed, [] if len(changed) == limit else self._gone(conn, state, changed))
 
-    def _changed(self, state: _State, difference: _Difference) -> _State:
+    def _newer(self, conn: sa.Connection, state: _State[Made, RulesMade]) -> int | None:
+        """Return the revision of the stored rules; None: that of the state.
+
+        :raises _OlderDatabase: it is a lower one
+        """
+        revision = self._table.revision(conn)
+        if revision < state.revision:
+            raise _OlderDatabase
+        return None if revision == state.revision else revision
+
+    def _gone(self, conn: sa.Connection, state: _State[Made, RulesMade], changed: list[StoredRule]) -> list[str]:
+        """Return the UUIDs of deleted rules: they are read only if the number of rules shows that some were."""
+        expected = len(state.stored) + sum(rule.uuid not in state.stored for rule in changed)
+        return [] if self._table.count(conn) == expected else list(state.stored.keys() - self._table.uuids(conn))
+
+    def _changed(self, state: _State[Made, RulesMade], difference: _Difference[StoredRule]) -> _State[Made, RulesMade]:
         # Not all rules are looked at again: there may be many, and an inspection waits for this.
         stored, broken = dict(state.stored), dict(state.broken)
         for uuid in difference.gone:
             broken.pop(uuid, None)
-        removed = [found.compiled for uuid in difference.gone if (found := stored.pop(uuid)).enabled]
-        added: list[_Compiled] = []
+        removed = [found.compiled for uuid in difference.gone if (found := stored.pop(uuid)).is_enabled]
+        added: list[Made] = []
         for rule in difference.changed:
             old = stored.get(rule.uuid)
-            if old is not None and old.enabled:
+            if old is not None and old.is_enabled:
                 removed.append(old.compiled)
             new = stored[rule.uuid] = self._compiled(rule)
-            if new.enabled:
+            if new.is_enabled:
                 added.append(new.compiled)
             broken.pop(rule.uuid, None)
-            if isinstance(new.compiled, BrokenRule):
+            if self._is_broken(new.compiled):
                 broken[rule.uuid] = new.compiled
         return _State(difference.revision, stored, state.rule_set.changed(removed, added), broken,
                       state.untidy + max(len(removed), len(added)))
 
-    def _publish(self, state: _State) -> _State:
+    def _publish(self, state: _State[Made, RulesMade]) -> _State[Made, RulesMade]:
         """Make a state that of the process, unless another thread has a newer or tidier one; return ``state``."""
         with self._publishing:
             known = self._state
@@ -243,10 +299,10 @@ class RuleCache:
             if is_news:
                 self._state = state
         if is_news:
-            _tell(state.stored, state.broken, {} if known is None else known.broken)
+            self._tell_new(state.stored, state.broken, {} if known is None else known.broken)
         return state
 
-    def _compile_many(self) -> _State:
+    def _compile_many(self) -> _State[Made, RulesMade]:
         state = self._state or self._load(None)
         difference = self._difference(state)
         return state if difference is None else self._publish(self._changed(state, difference))
@@ -279,17 +335,106 @@ class RuleCache:
         threading.Thread(target=run, name="inspection-rules", daemon=True).start()
 
 
-def _gone(conn: sa.Connection, state: _State, changed: list[Rule]) -> list[str]:
-    """Return the UUIDs of deleted rules: they are read only if the number of rules shows that some were."""
-    expected = len(state.stored) + sum(rule.uuid not in state.stored for rule in changed)
-    return [] if inspection_rules.count(conn) == expected else list(state.stored.keys() - inspection_rules.uuids(conn))
+class RuleCache(_SetCache[Rule, CompiledRule | BrokenRule, RuleSet]):
+    """The inspection rules of a process: the stored and the built-in ones."""
+
+    def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
+        settings = settings or RuleSettings()
+        super().__init__(db, settings, inspection_rules, [
+            compile(rule, limits=settings.limits) for rule in settings.built_in if rule.enabled])
+
+    def early(self, revision: int | None = None) -> RuleSet:
+        """Return a set whose rules of the early phase are the present ones: they decide which machines are accepted.
+
+        While many rules are compiled after a change, early ones among them are compiled by each thread that needs them;
+        if these are many, too, it waits.
+
+        :param revision: that of the stored rules, as just read; None: it is read
+        """
+        state = self._current(revision)
+        if state.revision == revision:
+            return state.rule_set
+        try:
+            difference = self._early_difference(state)
+        except _OlderDatabase:
+            return self._load(state).rule_set
+        if difference is None:
+            return state.rule_set
+        if len(difference.changed) > _FEW:
+            return self.latest()
+        return self._changed(state, difference).rule_set
+
+    def _early_difference(self, state: _State[CompiledRule | BrokenRule, RuleSet]) -> _Difference[Rule] | None:
+        """Read what has changed of the rules that are or were early ones; None if no rule has changed at all."""
+        with self._db.reader() as conn:
+            if (revision := self._newer(conn, state)) is None:
+                return None
+            changed = inspection_rules.changed_since(conn, state.revision, _FEW + 1, phase="early")
+            were = {uuid for uuid, found in state.stored.items() if found.compiled.phase == "early"}
+            return _Difference(revision, changed, list(were - inspection_rules.uuids(conn, "early")) if were else [])
+
+    def _known(self, state: _State[CompiledRule | BrokenRule, RuleSet],
+               uuids: Collection[str]) -> list[CompiledRule | BrokenRule]:
+        return [*super()._known(state, uuids), *(rule for rule in self._always if rule.uuid in uuids)]
+
+    def _compile(self, rule: Rule) -> CompiledRule | BrokenRule:
+        return self._settings.compile(rule)
+
+    def _made(self, rules: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
+        return self._settings.rule_set(rules)
+
+    def _is_enabled(self, rule: Rule) -> bool:
+        return rule.enabled
+
+    def _is_broken(self, rule: CompiledRule | BrokenRule) -> bool:
+        return isinstance(rule, BrokenRule)
+
+    def _tell(self, rule: CompiledRule | BrokenRule, *, is_enabled: bool) -> None:
+        if isinstance(rule, BrokenRule):
+            LOG.log(logging.ERROR if is_enabled else logging.WARNING, "%s. %s", rule.failure(),
+                    _CONSEQUENCES[rule.phase == "early"] if is_enabled else _OF_DISABLED)
+
+    def _forget(self) -> None:
+        self._settings.compiled.clear()
 
 
-def _tell(stored: Mapping[str, _Stored], broken: Mapping[str, BrokenRule], known: Mapping[str, BrokenRule]) -> None:
-    """Log each rule that turns out to be broken."""
-    for uuid, rule in broken.items():
-        if known.get(uuid) is not rule:
-            enabled = stored[uuid].enabled
-            LOG.log(logging.ERROR if enabled else logging.WARNING, "%s. %s", rule.failure(),
-                    _CONSEQUENCES[rule.phase == "early"] if enabled else _OF_DISABLED)
+class LegacyRuleCache(_SetCache[LegacyRule, CompiledLegacyRule | BrokenLegacyRule, LegacyRuleSet]):
+    """The legacy rules of a process."""
 
+    def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
+        super().__init__(db, settings or RuleSettings(), legacy_rules)
+
+    def _compile(self, rule: LegacyRule) -> CompiledLegacyRule | BrokenLegacyRule:
+        return self._settings.compile_legacy(rule)
+
+    def _made(self, rules: Iterable[CompiledLegacyRule | BrokenLegacyRule]) -> LegacyRuleSet:
+        return self._settings.legacy_rule_set(rules)
+
+    def _is_broken(self, rule: CompiledLegacyRule | BrokenLegacyRule) -> bool:
+        return legacy_rule_problem(rule) is not None
+
+    def _tell(self, rule: CompiledLegacyRule | BrokenLegacyRule, *, is_enabled: bool) -> None:
+        if isinstance(rule, BrokenLegacyRule):
+            LOG.error("%s. The inspection of every node that it applies to fails.", rule.failure())
+        else:
+            LOG.error("Legacy rule %s is disabled: %s", rule.uuid, rule.disabled)
+
+    def _forget(self) -> None:
+        self._settings.compiled_legacy.clear()
+
+
+def legacy_rule_problem(rule: CompiledLegacyRule | BrokenLegacyRule) -> str | None:
+    """Return why a rule has no effect, or fails inspections; None if it works."""
+    return str(rule.failure()) if isinstance(rule, BrokenLegacyRule) else rule.disabled
+
+
+class RuleCaches:
+    """All rules of a process, which its API and its conductor share.
+
+    :ivar settings: how rules are compiled and run
+    """
+
+    def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
+        self.settings = settings or RuleSettings()
+        self.inspection = RuleCache(db, self.settings)
+        self.legacy = LegacyRuleCache(db, self.settings)

@@ -1,4 +1,4 @@
-"""Settings of ``[inspection_rules]`` for the rule engine, which does not read the configuration itself."""
+"""Settings of ``[inspection_rules]`` for both kinds of rules, whose engines do not read the configuration."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from ironic_rules import legacy
 from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
-from ironic_rules.inspection import legacy_rule_settings
-from ironic_rules.inspection.legacy_rule_settings import LegacyRuleSettings
+from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet, Plugins
 from ironic_rules.models.inventory_paths import Catalogue
+from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.rules import (
     BrokenRule,
     CompiledRule,
@@ -39,12 +40,12 @@ LOG = logging.getLogger(__name__)
 class RuleSettings:
     """Settings that every process that validates or compiles rules requires.
 
-    :ivar limits: for ``rules.validate``, ``rules.compile`` and ``rules.rule_schema``
+    :ivar limits: of both kinds of rules: for ``rules.validate``, ``rules.compile`` and ``rules.rule_schema``
     :ivar http_get: for ``rules.RuleSet``; None if rules may not call any service
     :ivar mask_secrets: always, never or sensitive
     :ivar default_scope: scope of rules that do not set one, except built-in ones and those of phase early
     :ivar built_in: in the order of the files, as returned by ``rules.built_in.load``
-    :ivar legacy: those of legacy rules
+    :ivar plugins: conditions and actions of other packages, for legacy rules
     :ivar compiled: stored rules in use, by UUID and revision, for all rule sets of the process
     """
 
@@ -53,8 +54,10 @@ class RuleSettings:
     default_scope: str | None = None
     built_in: tuple[Rule, ...] = ()
     http_get: HttpGet | None = None
-    legacy: LegacyRuleSettings = field(default_factory=LegacyRuleSettings)
+    plugins: Plugins = field(default_factory=Plugins)
     compiled: MutableMapping[tuple[str, int], CompiledRule | BrokenRule] = field(
+        default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
+    compiled_legacy: MutableMapping[tuple[str, int], CompiledLegacyRule | BrokenLegacyRule] = field(
         default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
 
     def compile(self, rule: Rule) -> CompiledRule | BrokenRule:
@@ -67,6 +70,18 @@ class RuleSettings:
     def rule_set(self, rules: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
         """Return a set of these rules, which runs them as configured."""
         return RuleSet(rules, mask_secrets=self.mask_secrets, http_get=self.http_get)
+
+    def compile_legacy(self, rule: LegacyRule) -> CompiledLegacyRule | BrokenLegacyRule:
+        """Return a stored legacy rule compiled, as :meth:`compile` does."""
+        known = self.compiled_legacy.get((rule.uuid, rule.revision))
+        if known is None:
+            known = self.compiled_legacy[rule.uuid, rule.revision] = legacy.compile_stored(
+                rule, limits=self.limits, plugins=self.plugins)
+        return known
+
+    def legacy_rule_set(self, rules: Iterable[CompiledLegacyRule | BrokenLegacyRule]) -> LegacyRuleSet:
+        """Return a set of these legacy rules, which runs them as configured."""
+        return LegacyRuleSet(rules, mask_secrets=self.mask_secrets)
 
 
 def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
@@ -85,8 +100,17 @@ def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     return RuleSettings(
         limits=allowed, http_get=_http_get(conf) if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
-        legacy=legacy_rule_settings.prepare(allowed, conf.inspection_rules.mask_secrets),
+        plugins=_legacy_plugins(),
         default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf, db))
+
+
+def _legacy_plugins() -> Plugins:
+    plugins = legacy.load_plugins()
+    for text in plugins.warnings:
+        LOG.warning("%s", text)
+    for (group, name), reason in plugins.broken.items():
+        LOG.error("The plug-in %s of %s cannot be used, and legacy rules with it are disabled: %s", name, group, reason)
+    return plugins
 
 
 def _http_get(conf: cfg.ConfigOpts) -> HttpGet:

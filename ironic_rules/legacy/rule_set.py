@@ -119,6 +119,10 @@ class LegacyRuleSet:
         gone = set(removed)
         return LegacyRuleSet([*(rule for rule in self._given if rule not in gone), *added], mask_secrets=self._mask)
 
+    def tidied(self) -> LegacyRuleSet:
+        """Return the set in its fastest form: itself."""
+        return self
+
     def run(self, task: Task, data: DataSource, owned: Sequence[OwnedValue] = (), cleanup: str = "own", *,
             explain: bool = False, explainer: Explainer | None = None, dry_run: bool = False) -> LegacyOutcome:
         """Run the four passes on one node; to be called even if the set is empty, when the node has owned values.
@@ -280,8 +284,8 @@ class _Run:
                 note = str(exc)
             except RecursionError as exc:
                 raise _failure(rule, condition.where, exc) from None
-            conditions.append(explaining.condition(
-                explainer, condition, self.view, outcome, note, short_circuited=not holds))
+            conditions.append(explainer.condition(condition, self.view, outcome, note, short_circuited=not holds,
+                                                  read=explaining.read_condition))
             holds = holds and bool(outcome)
         self._conditions[number] = tuple(conditions)
         if not holds:

@@ -15,7 +15,7 @@ from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.operators import CAPTURES
 from ironic_rules.rules.registry import Operation, Parameter
-from ironic_rules.rules.values import Compiled, Const, Path, Scope, Typed, as_getter, compile_value
+from ironic_rules.rules.values import Compiled, Const, Filled, Scope, as_getter, compile_value
 from ironic_rules.text import nearest
 
 
@@ -147,15 +147,13 @@ def _rest(scope: Scope, parameter: Parameter, value: Any, where: str, formatted:
         return [
             compile_value(scope, item, f"{where}/{index}", formatted=formatted) for index, item in enumerate(value)]
     compiled = compile_value(scope, value, where, formatted=formatted)
-    if alone and not isinstance(compiled, Path):
+    if isinstance(compiled, Filled) and compiled.path is not None:
+        return _spread(compiled.get, parameter, alone)
+    if alone:
         return [compiled]
-    if isinstance(compiled, Const):
-        scope.complain(where, "must be a list, or a template that gives one")
-        return []
-    if not isinstance(compiled, Path):
-        scope.complain(where, f"must be a list, or a template that gives one; {_why(compiled)}")
-        return []
-    return _spread(compiled, parameter, alone)
+    reason = "" if isinstance(compiled, Const) else f"; {compiled.why}"
+    scope.complain(where, f"must be a list, or a template that gives one{reason}")
+    return []
 
 
 def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
@@ -200,19 +198,14 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
         bound.literals[name] = compiled.value
         return Const(convert(compiled.value)) if convert is not None else compiled
     if isinstance(value, str):
-        if not isinstance(compiled, Path) and not kind.takes(compiled.gives if isinstance(compiled, Typed) else str):
-            scope.complain(where, f"must be {kind.expected}; {_why(compiled)}")
+        if compiled.gives is not None and not kind.takes(compiled.gives):
+            scope.complain(where, f"must be {kind.expected}; {compiled.why}")
         _check_prefix(scope, kind, value, where)
     elif kind.literal is not None and not isinstance(value, kind.literal):
         scope.complain(where, f"must be {kind.expected}")
     if convert is None:
         return compiled
-    return _converting(compiled, convert)
-
-
-def _why(compiled: Compiled) -> str:
-    """Return why a template is not of a kind that it could have if it were exactly one path."""
-    return compiled.why if isinstance(compiled, Typed) else "text around a template makes it text"
+    return _converting(compiled.get, convert)
 
 
 def _without_templates(kind: Kind, text: str) -> str:
@@ -224,8 +217,8 @@ def _without_templates(kind: Kind, text: str) -> str:
     return text
 
 
-def _converting(get: Getter, convert: Callable[[Any], Any]) -> Getter:
-    return lambda view: convert(get(view))
+def _converting(get: Getter, convert: Callable[[Any], Any]) -> Filled:
+    return Filled(lambda view: convert(get(view)))
 
 
 def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:
@@ -300,8 +293,8 @@ def _three_values_call(compare: Callable[[Any, Any], bool], first: Getter, secon
 def _as_text(value: Compiled) -> Compiled:
     if isinstance(value, Const):
         return Const(str(value.value))
-    get = as_getter(value)
-    return lambda view: str(get(view))
+    get = value.get
+    return Filled(lambda view: str(get(view)))
 
 
 def capturing_call(function: Callable[..., bool],

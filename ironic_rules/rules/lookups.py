@@ -14,7 +14,7 @@ from ironic_rules.rules import operators
 from ironic_rules.rules.arguments import Bound
 from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.operators import OPERATORS
-from ironic_rules.rules.values import Const, Path
+from ironic_rules.rules.values import Compiled, Const
 
 #: The data whose lookups are answered by the index: rules change the others too often, or they are small.
 ROOTS = frozenset({"inventory", "plugin_data"})
@@ -59,10 +59,10 @@ def lookup(function: Callable[..., bool], bound: Bound, *, inverted: bool) -> Lo
     return _of_path(path, _test(function, rest[0] if rest else None, 0) if len(rest) < 2 else None, inverted)
 
 
-def _of_path(path: Any, test: tuple[str, Hashable] | None, inverted: bool) -> Lookup | None:
-    if test is None or not isinstance(path, Path) or path.field.root not in ROOTS:
+def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bool) -> Lookup | None:
+    if test is None or isinstance(compiled, Const) or compiled.path is None or compiled.path.root not in ROOTS:
         return None
-    return Lookup(path.field.root, path.field.steps, path.get, *test, inverted)
+    return Lookup(compiled.path.root, compiled.path.steps, compiled.get, *test, inverted)
 
 
 def _test(function: Callable[..., bool], operand: Any, place: int) -> tuple[str, Hashable] | None:

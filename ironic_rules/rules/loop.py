@@ -8,7 +8,7 @@ from typing import Any
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.values import Const, Scope, Typed, as_getter, compile_value, elements_of
+from ironic_rules.rules.values import Const, Filled, Scope, as_getter, compile_value, elements_of
 
 MULTIPLE = ("any", "all", "first", "last")
 
@@ -32,7 +32,7 @@ def compile_items(scope: Scope, loop: Any, where: str) -> Items | None:
         scope.complain(where, f"more than {scope.limits.loop_items} items")
         return None
     compiled = compile_value(scope, loop, where)
-    if isinstance(compiled, Typed):
+    if isinstance(loop, str) and isinstance(compiled, Filled) and compiled.path is None:
         scope.complain(where, f"must be a list, an object, or one template that gives either; {compiled.why}")
     if len(scope.problems) > before:
         return None

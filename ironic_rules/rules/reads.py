@@ -17,6 +17,7 @@ from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.models.rule_search import path_of
 from ironic_rules.rules import groups, template
 from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.getters import path_getter
 from ironic_rules.rules.mask import View
 
 #: The roots that are no data, but parts of what other templates of the rule have read.
@@ -41,20 +42,8 @@ def is_secret(path: Place, view: View, conceal: Concealment) -> bool:
         return True
     if view.masked:
         return False
-    return not path or any(map(secrets.is_secret_key, path)) or _has_secret(_found(view, path))
-
-
-def _found(view: View, path: Place) -> Any:
-    """Return what is at a path now; None: nothing."""
-    value = view[path[0]]
-    for step in path[1:]:
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, (list, tuple)) and step.isdecimal() and int(step[:9]) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
+    return not path or any(map(secrets.is_secret_key, path)) or _has_secret(
+        path_getter(template.Field(path[0], path[1:], "", 0), False)(view))
 
 
 def _has_secret(value: Any) -> bool:

@@ -10,10 +10,9 @@ from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules import conversions, groups, records, template
-from ironic_rules.rules.getters import Getter, path_getter, text_getter, typed_getter
+from ironic_rules.rules.getters import Getter, template_getter
 from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.mask import View
 from ironic_rules.rules.rule_warnings import Warnings
 from ironic_rules.text import is_storable, nearest
 
@@ -33,36 +32,21 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """A value that is exactly one ``{...}``: can be called as a getter, and has the field that it reads."""
+class Filled:
+    """A value in which templates are filled in.
 
-    field: template.Field
-    get: Getter
-
-    def __call__(self, view: View) -> Any:
-        return self.get(view)
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A value that is exactly one ``{...}`` and whose type is known, as ``{x|int}``: not the value found at a path.
-
-    :ivar gives: the type; in conditions it can also be None
+    :ivar path: the field that it consists of, if its value is the one that is found there
+    :ivar gives: its type, if it is known, as that of ``{x|int}``; in conditions it can also be None
+    :ivar why: the reason why it is not any type, for a message
     """
 
-    gives: type[str] | type[int]
     get: Getter
-
-    def __call__(self, view: View) -> Any:
-        return self.get(view)
-
-    @property
-    def why(self) -> str:
-        """The type, for a message."""
-        return f"this template gives {'an integer' if self.gives is int else 'text'}"
+    path: template.Field | None = None
+    gives: type[str] | type[int] | None = None
+    why: str = "text around a template makes it text"
 
 
-Compiled = Const | Path | Typed | Getter
+Compiled = Const | Filled
 
 #: Problems of a rule after which no similar names are looked for, which takes long.
 _MOST_HINTS = 100
@@ -70,7 +54,7 @@ _MOST_HINTS = 100
 
 @dataclass(slots=True)
 class Scope:
-    """The context of values and the names that they may use; collects their problems.
+    """The context of values and the names that they may use; collects their problems and their templates.
 
     :ivar strict: a missing path raises (actions) instead of being None (conditions)
     :ivar names: valid root names
@@ -86,9 +70,25 @@ class Scope:
     limits: Limits = DEFAULT
     warnings: Warnings | None = None
     items: template.Field | None = None
-    #: the names that are used
-    roots: set[str] = field(default_factory=set)
+    #: the fields of the templates, as far as they are valid
+    fields: list[template.Field] = field(default_factory=list)
     groups: Groups | None = None
+
+    @property
+    def roots(self) -> set[str]:
+        """The names that are used."""
+        return {used.root for used in self.fields}
+
+    def compile_key(self, key: Any, where: str, *, formatted: bool) -> tuple[str, Compiled] | None:
+        """Return the place of a key in the object at ``where``, and the compiled key; None if there is a problem."""
+        if not isinstance(key, str) or not is_storable(key):
+            self.complain(where, "keys must be strings without NUL and lone surrogate characters")
+            return None
+        return where + pointer.format((key,)), Const(key)
+
+    def compile_template(self, text: str, where: str, *, regex: bool) -> Compiled:
+        """Compile a text with braces."""
+        return _compile_template(self, text, where, regex)
 
     def complain(self, where: str, text: str) -> None:
         """Add a problem."""
@@ -132,7 +132,7 @@ def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = Tru
     if all(isinstance(part, Const) for part in parts):
         return Const([part.value for part in parts if isinstance(part, Const)])
     getters = [as_getter(part) for part in parts]
-    return lambda view: [get(view) for get in getters]
+    return Filled(lambda view: [get(view) for get in getters])
 
 
 def as_getter(compiled: Compiled) -> Getter:
@@ -140,22 +140,22 @@ def as_getter(compiled: Compiled) -> Getter:
     if isinstance(compiled, Const):
         value = compiled.value
         return lambda view: value
-    return compiled.get if isinstance(compiled, (Path, Typed)) else compiled
+    return compiled.get
 
 
 def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
                   depth: int) -> Compiled:
-    parts: dict[str, Compiled] = {}
+    parts: list[tuple[Compiled, Compiled]] = []
     for key, item in value.items():
-        if not isinstance(key, str) or not is_storable(key):
-            scope.complain(where, "keys must be strings without NUL and lone surrogate characters")
-            continue
-        place = where + pointer.format((key,))
-        parts[key] = compile_value(scope, item, place, formatted=formatted, regex=regex, depth=depth + 1)
-    if all(isinstance(part, Const) for part in parts.values()):
-        return Const({key: part.value for key, part in parts.items() if isinstance(part, Const)})
-    getters = {key: as_getter(part) for key, part in parts.items()}
-    return lambda view: {key: get(view) for key, get in getters.items()}
+        if (made := scope.compile_key(key, where, formatted=formatted)) is not None:
+            place, compiled = made
+            parts.append((compiled, compile_value(scope, item, place, formatted=formatted, regex=regex,
+                                                  depth=depth + 1)))
+    if all(isinstance(part, Const) for pair in parts for part in pair):
+        return Const({key.value: part.value for key, part in parts
+                      if isinstance(key, Const) and isinstance(part, Const)})
+    getters = [(as_getter(key), as_getter(part)) for key, part in parts]
+    return Filled(lambda view: {get_key(view): get(view) for get_key, get in getters})
 
 
 def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: bool) -> Compiled:
@@ -167,13 +167,17 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
         return Const("")
     if not formatted or ("{" not in text and "}" not in text):
         return Const(text)
+    return scope.compile_template(text, where, regex=regex)
+
+
+def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compiled:
     try:
         parts = template.parse(text, regex)
     except template.TemplateError as exc:
         scope.complain(where, str(exc))
         return Const("")
     fields = [part for part in parts if isinstance(part, template.Field)]
-    scope.roots.update(part.root for part in fields)
+    scope.fields += fields
     before = len(scope.problems)
     for part in fields:
         _check_path(scope, part, where)
@@ -183,12 +187,14 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
         return Const("")
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
+    get = template_getter(parts, scope.strict, scope.limits.result)
     if len(parts) > 1:
-        return text_getter(parts, scope.limits.result)
+        return Filled(get, None, str)
     used, = fields
     if used.conversions or used.root == groups.ROOT:
-        return Typed(conversions.result(used.conversions), typed_getter(used, scope.strict, scope.limits.result))
-    return Path(used, path_getter(used, scope.strict))
+        gives = conversions.result(used.conversions)
+        return Filled(get, None, gives, f"this template gives {'an integer' if gives is int else 'text'}")
+    return Filled(get, used)
 
 
 def _check_path(scope: Scope, used: template.Field, where: str) -> None:
@@ -216,9 +222,9 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
 
 def elements_of(looped: Compiled) -> template.Field | None:
     """Return the path of a loop of whose items something is known: the ports, or a part of an inventory."""
-    if not isinstance(looped, Path):
+    used = looped.path if isinstance(looped, Filled) else None
+    if used is None:
         return None
-    used = looped.field
     is_list = used.root in records.RECORDS and used.root != "node" and not used.steps
     return used if is_list or used.root in INVENTORIES else None
 

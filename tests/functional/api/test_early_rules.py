@@ -7,6 +7,7 @@ import pytest
 from ironic_rules.api import app as api_app
 from ironic_rules.db import inspection_rules, ports
 from ironic_rules.inspection import rule_settings
+from ironic_rules.inspection.rule_cache import RuleCaches
 from tests.functional.api.conftest import Client
 
 RULES = "/v1/inspection_rules"
@@ -84,7 +85,7 @@ def test_an_early_rule_of_a_large_change_refuses_the_very_next_machine(app, rpc,
 def in_lab(conf, db, rpc):
     """The application with ``default_scope = lab``."""
     conf.set_override("default_scope", "lab", group="inspection_rules")
-    return Client(api_app.make_app(conf, db, rpc, rule_settings.prepare(conf)))
+    return Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf))))
 
 
 def stored(db, **fields):

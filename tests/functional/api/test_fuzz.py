@@ -17,6 +17,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rule_versions
 from ironic_rules.db.tables import inspection_rules as table
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models import nodes
 from ironic_rules.rules.hosts import AllowedHosts
@@ -141,7 +142,7 @@ def said(shown: dict[str, Any]) -> str:
 @pytest.fixture
 def calling(conf, stocked, rpc):
     """An API whose rules may call a service."""
-    return Client(make_app(conf, stocked, rpc, RuleSettings(limits=LIMITS)))
+    return Client(make_app(conf, stocked, rpc, RuleCaches(stocked, RuleSettings(limits=LIMITS))))
 
 
 @pytest.mark.parametrize("batch", strategies.batches(100))

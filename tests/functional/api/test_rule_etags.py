@@ -13,6 +13,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.exceptions import RuleChanged
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models.inspection_rules import Rule
 from tests.functional.api.conftest import Client, served
@@ -283,7 +284,7 @@ def test_of_many_changes_with_one_tag_exactly_one_is_made(anywhere):
 
 def tag_of(conf: Any, db: Any, rpc: Any, **changed: Any) -> str:
     """Return the tag of a built-in rule, in a separate service."""
-    app = Client(make_app(conf, db, rpc, RuleSettings(built_in=(Rule.of({**BUILT_IN, **changed}),))))
+    app = Client(make_app(conf, db, rpc, RuleCaches(db, RuleSettings(built_in=(Rule.of({**BUILT_IN, **changed}),)))))
     url = f"{RULES}/{BUILT_IN['uuid']}"
     tag = app.get(url).headers["ETag"]
     app.get(url, headers={"If-None-Match": tag}, status=304)

@@ -10,6 +10,7 @@ import pytest
 from ironic_rules.api import app as api_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.inspection import rule_settings
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.rules import Limits
 from tests.functional import databases
@@ -50,7 +51,7 @@ def stocked(conf, db, rpc, tmp_path: Path) -> Client:
     file = tmp_path / "rules.yaml"
     file.write_text(BUILT_IN)
     conf.set_override("built_in", str(file), group="inspection_rules")
-    app = Client(api_app.make_app(conf, db, rpc, rule_settings.prepare(conf)))
+    app = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf))))
     put(app, *STORED)
     put(app, rule("bundled", phase="early", priority=3), bundle="lab")
     return app
@@ -125,7 +126,7 @@ def test_a_search_follows_what_is_changed(app):
 def test_a_rule_that_is_no_longer_valid_is_shown_and_found(conf, db, rpc):
     app = Client(api_app.make_app(conf, db, rpc))
     put(app, rule("a"), rule("b", actions=[LOG, LOG]), rule("c", actions=[LOG] * 3, sensitive=True), rule("d"))
-    strict = Client(api_app.make_app(conf, db, rpc, RuleSettings(limits=Limits(actions=1))))
+    strict = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, RuleSettings(limits=Limits(actions=1)))))
 
     assert found(strict, "valid=false") == ["b", "c"]
     assert found(strict, "valid=true&limit=1") == ["a"]
@@ -152,7 +153,8 @@ def test_a_page_as_json_is_that_of_rows(conf, rpc, kind):
             scope=["a", None][number % 2], max_nodes=[None, 2**31 - 1][number % 2],
             conditions=[CONDITION] * (number % 3),
             actions=[{"op": "log", "args": ['"":0\x01{{"', "info"]}]) for number in range(8)))
-        strict = Client(api_app.make_app(conf, database, rpc, RuleSettings(limits=Limits(conditions=1))))
+        few = RuleCaches(database, RuleSettings(limits=Limits(conditions=1)))
+        strict = Client(api_app.make_app(conf, database, rpc, few))
 
         for shown in ("", "&detail=true", "&fields=name", "&fields=conditions,uuid",
                       "&fields=problems,sensitive,actions", "&limit=3",

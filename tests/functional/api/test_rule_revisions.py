@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
+from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.rules import Limits
 from tests.functional.api.conftest import Client
@@ -176,7 +177,7 @@ def test_a_guess_at_a_sensitive_rule_is_not_confirmed_by_a_rollback(app):
 @pytest.fixture
 def strict(conf, db, rpc):
     """An API beside ``app`` whose rules have one action at most."""
-    return Client(make_app(conf, db, rpc, RuleSettings(limits=Limits(actions=1))),
+    return Client(make_app(conf, db, rpc, RuleCaches(db, RuleSettings(limits=Limits(actions=1)))),
                   extra_environ={"REMOTE_ADDR": "192.0.2.77"})
 
 

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from ironic_rules.db import legacy_rules
 from ironic_rules.db.tables import legacy_rules as table
 from ironic_rules.db.tables import revisions
-from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
-from ironic_rules.inspection.legacy_rule_settings import LegacyRuleSettings
+from ironic_rules.inspection.rule_cache import LegacyRuleCache, legacy_rule_problem
+from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import Plugins
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
@@ -46,7 +46,6 @@ def test_a_set_whose_revision_was_read_with_the_node_costs_no_query(db, queries)
     queries.clear()
 
     assert cache.current(revision) is first
-    assert cache.current(revision - 1) is first
     assert queries == []
     assert extra(first) == {"x": 1}
 
@@ -57,8 +56,8 @@ def test_only_what_has_changed_is_compiled_again(db, monkeypatch):
     cache = LegacyRuleCache(db)
     assert extra(cache.current()) == {"x": 1, "y": 1}
     compiled = []
-    original = LegacyRuleSettings.compile
-    monkeypatch.setattr(LegacyRuleSettings, "compile",
+    original = RuleSettings.compile_legacy
+    monkeypatch.setattr(RuleSettings, "compile_legacy",
                         lambda self, rule: compiled.append(rule.uuid) or original(self, rule))
     with db.writer() as conn:
         revision = legacy_rules.update(conn, UUIDS[0], {"actions": [{**SET, "value": 2}]}).revision
@@ -98,9 +97,9 @@ def test_rules_that_cannot_be_used_are_told_with_their_reasons(db, caplog):
     store(db, UUIDS[1], actions=[SET] * 3)
     store(db, UUIDS[2], conditions=[{"field": "x", "op": "unloadable", "value": 1, "multiple": "any", "invert": False}])
     broken = Plugins(broken={("ironic_inspector.rules.conditions", "unloadable"): "no such module"})
-    cache = LegacyRuleCache(db, LegacyRuleSettings(limits=Limits(actions=2), plugins=broken))
+    cache = LegacyRuleCache(db, RuleSettings(limits=Limits(actions=2), plugins=broken))
 
-    found = cache.invalid()
+    found = {uuid: str(legacy_rule_problem(rule)) for uuid, rule in cache.broken().items()}
 
     assert found.keys() == {UUIDS[1], UUIDS[2]}
     assert "/actions" in found[UUIDS[1]]

@@ -336,8 +336,7 @@ def test_an_error_of_an_operator_that_read_a_secret_quotes_nothing(monkeypatch: 
     ("[list][0][password]", "******"), ("[a][password]", "******"), ("[list][0][url]", "http://u:******@h/"),
     ("[a][url]", "http://u:******@h/"), ("[list][99999999999][x]", None),
 ])
-def test_values_are_found_at_the_most_frequent_forms_of_paths(steps: str, expected: Any) -> None:
-    """Two keys, and an object in a list, have getters of their own."""
+def test_values_are_found_at_all_forms_of_paths(steps: str, expected: Any) -> None:
     url = "http://u:s3cret@h/"
     data = {"a": {"b": 1, "0": {"x": 3}, "password": "s3cret", "url": url}, "text": "abc", "none": None,
             "list": [{"x": 2, "password": "s3cret", "url": url}, None]}

@@ -137,7 +137,7 @@ def _work(request: Request, machine: Machine | LookupFailed, data: InspectionDat
         shown = {**result.shown, "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
         if compare:
             stored = trial.run(
-                machine, data, stored_rules.cache.latest(), sent=sent, legacy=stored_rules.legacy.current())
+                machine, data, stored_rules.cache.latest(), sent=sent, legacy=stored_rules.legacy.latest())
             shown |= {"stored": stored.shown, "difference": dry_run.difference_of(stored, result)}
         return shown
 

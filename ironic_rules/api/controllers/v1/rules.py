@@ -92,7 +92,7 @@ class RulesController(Resource):
         :raises LegacyRuleAlreadyExists: 409
         """
         if query.get("convert_only"):
-            settings = request.rules.legacy
+            settings = request.rules
             request.reply.status = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
         values = _checked(request, body)
@@ -200,7 +200,7 @@ def _checked(request: Request, body: dict[str, Any]) -> JSONObject:
 
     :raises InvalidRule: 400, with every problem
     """
-    settings = request.rules.legacy
+    settings = request.rules
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
