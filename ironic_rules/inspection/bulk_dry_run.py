@@ -18,8 +18,8 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import HookFailed, IronicRulesError, RuleFailed
 from ironic_rules.inspection import dry_run, fitting, reapplying
-from ironic_rules.inspection.dry_run import FAILED, FINISHED, Machine
-from ironic_rules.inspection.explained_steps import ExplainedSteps
+from ironic_rules.inspection.dry_run import FINISHED, Machine
+from ironic_rules.inspection.explained_steps import TrialSteps
 from ironic_rules.inspection.pipeline import LegacyRun, Pipeline
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models import mac
@@ -32,7 +32,6 @@ from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.task import PreviousInventory, Task
 from ironic_rules.models.watch import Abandoned, Watch
 from ironic_rules.rules import RuleSet, SpentRules
-from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.text import WITHHELD
 
 #: Characters of stored data that are read at once.
@@ -190,23 +189,18 @@ class BulkDryRun:
         machine, data = node.machine, node.data()
         before = node.before(data)
         is_explained = self.rules.shows_secrets or (self.legacy is not None and bool(self.legacy or machine.owned))
-        steps = ExplainedSteps() if is_explained else None
-        notes = DryNotes()
+        steps = TrialSteps(traces=is_explained)
         rules_only = reapplying.is_deployed(node.row)
         is_sealed = False
         try:
             outcome = self.pipeline.run(
                 task, data.inventory, data.plugin_data, self.rules, node.spent, steps,
-                self._legacy(machine, steps), rules_only=rules_only, notes=notes)
+                self._legacy(machine, steps), rules_only=rules_only)
             is_sealed = outcome.is_sealed
             fitting.fit(self.db, self.heartbeat_timeout, task, sealed=is_sealed)
             reapplying.check_ports(node.row, task)
         except (HookFailed, RuleFailed) as exc:
-            failure = dry_run.failure(exc)
-            if steps is not None:
-                return Tried(False, True, _kept(dry_run.failed(steps, failure, ()).shown))
-            hidden = {name: task.conceal.hide(value) for name, value in failure.items()}
-            return Tried(False, True, {"outcome": FAILED, "failure": hidden, "would": notes.would})
+            return Tried(False, True, _kept(dry_run.failed(steps, dry_run.failure(exc), ()).shown))
         except Abandoned:
             raise
         except BaseException as exc:  # of a plug-in; its text may quote what a sensitive rule wrote
@@ -214,19 +208,14 @@ class BulkDryRun:
                 raise IronicRulesError(f"{type(exc).__name__}; {WITHHELD}") from None
             raise
         is_changed = reapplying.changes(task) or not reapplying.are_equal(outcome.plugin_data, before)
-        if steps is not None:
-            done = dry_run.finished(machine, task, steps, before, outcome.plugin_data, ())
-            return Tried(is_changed, False, _kept(done.shown))
-        if not is_changed and not notes.would:
+        if not is_changed and not steps.steps:
             return Tried(False, False, _NOTHING)
-        original, final = dry_run.left(task, outcome.plugin_data)
-        found = dry_run.changes(machine, original, final, before, task.conceal)
-        would = [{**one, "text": task.conceal.hide(one["text"])} for one in notes.would]
-        return Tried(is_changed, False, _kept({"outcome": FINISHED, "failure": None, **found, "would": would}))
+        done = dry_run.finished(machine, task, steps, before, outcome.plugin_data, ())
+        return Tried(is_changed, False, _kept(done.shown))
 
-    def _legacy(self, machine: Machine, steps: ExplainedSteps | None) -> LegacyRun | None:
+    def _legacy(self, machine: Machine, steps: TrialSteps) -> LegacyRun | None:
         rules = self.legacy
-        if rules is None or steps is None or not (rules or machine.owned):
+        if rules is None or not (rules or machine.owned):
             return None
         return lambda task, source: rules.run(
             task, source, machine.owned, self.cleanup, explain=True, explainer=steps.explainer, dry_run=True)

@@ -17,7 +17,7 @@ from ironic_rules.db import clock, inventory, legacy_values, portgroups, ports, 
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import DriverNotFound, HookFailed, InterfaceNotFound, LookupFailed, RuleFailed
 from ironic_rules.inspection import fitting
-from ironic_rules.inspection.explained_steps import ExplainedSteps, messages
+from ironic_rules.inspection.explained_steps import TrialSteps, messages
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.inspection.pipeline import LegacyRun, Pipeline
 from ironic_rules.legacy import LegacyRuleSet
@@ -127,7 +127,7 @@ class Result:
     outcome: str
     shown: JSONObject
     final: JSONObject = field(default_factory=dict)
-    steps: ExplainedSteps = field(default_factory=ExplainedSteps)
+    steps: TrialSteps = field(default_factory=TrialSteps)
     original: JSONObject = field(default_factory=dict)
 
 
@@ -156,15 +156,14 @@ class DryRun:
         :param sent: what the ramdisk sent, if the data have not passed the early rules yet
         :param legacy: the legacy rules; None: they do not run, and what they own stays
         """
-        steps = ExplainedSteps(self._tick)
+        steps = TrialSteps(self._tick)
         plugin_data = data.plugin_data
         said: list[tuple[str, str]] = []
         if sent is not None:
             facts = Facts(None, data.inventory, dict(plugin_data), dry_run=True, explainer=steps.explainer)
-            steps.begin_phase("early")
             try:
                 rule_set.check("early", None)
-                steps.rules(rule_set.run("early", facts, explain=True))
+                steps.run(rule_set, "early", facts)
             except RuleFailed as exc:
                 steps.failed(exc)
                 return _refused(steps, failure(exc), facts.messages)
@@ -182,7 +181,7 @@ class DryRun:
         self._tick()
         return finished(machine, task, steps, data.plugin_data, outcome.plugin_data, [*said, *task.messages])
 
-    def _legacy(self, rules: LegacyRuleSet | None, machine: Machine, steps: ExplainedSteps) -> LegacyRun | None:
+    def _legacy(self, rules: LegacyRuleSet | None, machine: Machine, steps: TrialSteps) -> LegacyRun | None:
         if rules is None or (not rules and not machine.owned):
             return None
         return lambda task, source: rules.run(
@@ -200,27 +199,24 @@ def failure(error: Exception) -> JSONObject:
     return {"reason": str(error)}
 
 
-def _base(outcome: str, steps: ExplainedSteps, failure: JSONObject | None,
+def _base(outcome: str, steps: TrialSteps, failure: JSONObject | None,
           said: Sequence[tuple[str, str]]) -> JSONObject:
     conceal = steps.conceal
     shown_failure = failure and {name: conceal.hide(value) for name, value in failure.items()}
-    shown_steps = steps.shown()
-    would = [{"rule": step["rule"], "pointer": action["pointer"], "text": note} for step in shown_steps
-             for action in step.get("actions", ()) for note in action["notes"]]
-    return {"outcome": outcome, "admitted": outcome != REFUSED, "failure": shown_failure, "steps": shown_steps,
-            "messages": messages(said, conceal), "would": would}
+    return {"outcome": outcome, "admitted": outcome != REFUSED, "failure": shown_failure, "steps": steps.shown(),
+            "messages": messages(said, conceal), "would": steps.would()}
 
 
-def _refused(steps: ExplainedSteps, failure: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
+def _refused(steps: TrialSteps, failure: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
     return Result(REFUSED, _base(REFUSED, steps, failure, said), steps=steps)
 
 
-def failed(steps: ExplainedSteps, why: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
+def failed(steps: TrialSteps, why: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
     """Return the result of a run that a hook or a rule has failed."""
     return Result(FAILED, _base(FAILED, steps, why, said), steps=steps)
 
 
-def finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObject, plugin_data: JSONObject,
+def finished(machine: Machine, task: Task, steps: TrialSteps, sent: JSONObject, plugin_data: JSONObject,
              said: Sequence[tuple[str, str]]) -> Result:
     """Return the result of a run: the differences of the drafts and of the plug-in data.
 

@@ -1,4 +1,4 @@
-"""The steps of an explained inspection in order: what each hook and each rule has done, and how it is shown."""
+"""The steps of a trial in order: what each hook and each rule has done, and how it is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironic_rules.legacy import LegacyOutcome
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
-from ironic_rules.rules import ActionTrace, ConditionTrace, Trace
+from ironic_rules.rules import ActionTrace, ConditionTrace, Facts, RuleSet, Trace
 from ironic_rules.rules.changes import difference_of_states, hide_changes
 from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
@@ -58,15 +58,17 @@ class TakenBackStep:
     forgotten: tuple[str, ...] = ()
 
 
-class ExplainedSteps:
-    """Collects the steps of one inspection, up to its end or its failure.
+class TrialSteps:
+    """Collects the steps of one inspection without its commit, up to its end or its failure.
 
+    :param traces: whether each step is explained; otherwise only rules are noted whose actions would have done more
     :param tick: called often; may raise to end the run
     """
 
-    def __init__(self, tick: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, tick: Callable[[], None] = lambda: None, *, traces: bool = True) -> None:
         self.conceal = Concealment()
-        self.explainer = Explainer(self.conceal, tick)
+        #: None: nothing is explained
+        self.explainer = Explainer(self.conceal, tick) if traces else None
         self.steps: list[HookStep | RuleStep | TakenBackStep] = []
         self._tick = tick
         self._phase = "early"
@@ -80,15 +82,13 @@ class ExplainedSteps:
         """Note the task and the plug-in data that all further steps change."""
         self._task, self._data = task, data
         task.conceal = self.conceal
-        self._before = self._state()
-
-    def begin_phase(self, phase: str) -> None:
-        """Note the phase of the rules that run next."""
-        self._phase = phase
+        self._note_state()
 
     def hook(self, name: str, stage: str) -> None:
         """Add a hook that has ended."""
         self._tick()
+        if self.explainer is None:
+            return
         assert self._task is not None
         now = self._state()
         changes = hide_changes(difference_of_states(self._before, now), self.conceal)
@@ -97,27 +97,40 @@ class ExplainedSteps:
         self._before = now
         self._stage = stage
 
-    def rules(self, traces: Iterable[Trace]) -> None:
-        """Add the rules of the phase that was begun."""
-        self.steps += [RuleStep(self._phase, trace) for trace in traces]
+    def run(self, rules: RuleSet, phase: str, facts: Facts) -> list[Trace]:
+        """Run the rules of a phase, add them, and return their traces.
+
+        :raises RuleFailed: the first of them that fails; not added yet
+        """
+        self._phase = phase
+        traces = rules.run(phase, facts, explain=self.explainer is not None)
+        self._add(traces)
+        return traces
+
+    def _add(self, traces: Iterable[Trace]) -> None:
+        self.steps += [RuleStep(self._phase, trace) for trace in traces if trace.actions or self.explainer is not None]
         self._stage = MAIN
-        if self._task is not None:
-            self._before = self._state()
-            self._messages = len(self._task.messages)
+        self._note_state()
 
     def legacy(self, outcome: LegacyOutcome) -> None:
         """Add what legacy rules have taken back, and these rules, up to the one that has failed."""
-        self.begin_phase(LEGACY)
+        self._phase = LEGACY
         if outcome.taken_back or outcome.forgotten:
             self.steps.append(TakenBackStep(outcome.taken_back, tuple(one.reason for one in outcome.forgotten)))
-        self.rules(outcome.traces)
+        self._add(outcome.traces)
 
     def failed(self, error: HookFailed | RuleFailed) -> None:
         """Add the hook or the rule that has failed, and what came before it in its phase."""
         if isinstance(error, HookFailed):
             self.steps.append(HookStep(str(error.facts.get("hook")), self._stage, error=str(error)))
         else:
-            self.rules(getattr(error, "traces", ()))
+            self._add(getattr(error, "traces", ()))
+
+    def _note_state(self) -> None:
+        """Note what the next hook is compared with."""
+        if self._task is not None and self.explainer is not None:
+            self._before = self._state()
+            self._messages = len(self._task.messages)
 
     def _state(self) -> JSONObject:
         assert self._task is not None
@@ -128,6 +141,12 @@ class ExplainedSteps:
     def shown(self) -> list[JSONObject]:
         """Return the steps as JSON, without what must not be shown, also what that is by a later step."""
         return [_shown(step, self.conceal) for step in self.steps]
+
+    def would(self) -> list[JSONObject]:
+        """Return as JSON what actions have not done."""
+        return [{"rule": step.trace.uuid, "pointer": action.where, "text": self.conceal.hide(note)}
+                for step in self.steps if isinstance(step, RuleStep) and not step.trace.sensitive
+                for action in step.trace.actions for note in action.notes]
 
 
 def _shown(step: HookStep | RuleStep | TakenBackStep, conceal: Concealment) -> JSONObject:

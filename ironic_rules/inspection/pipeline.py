@@ -18,7 +18,7 @@ from oslo_log import log as logging
 from ironic_rules.db.errors import AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
 from ironic_rules.inspection import legacy_data
-from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, ExplainedSteps
+from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.legacy import DataSource, LegacyOutcome
@@ -28,7 +28,6 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
 from ironic_rules.rules.changes import difference_of_states, seal_changes, whole_state
-from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
@@ -81,19 +80,18 @@ class Pipeline:
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
-            explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None, *,
-            rules_only: bool = False, runs: RuleRuns | None = None, notes: DryNotes | None = None) -> Outcome:
+            trial: TrialSteps | None = None, legacy: LegacyRun | None = None, *, rules_only: bool = False,
+            runs: RuleRuns | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
         :param rule_set: None runs only hooks
         :param spent: see ``rules.Facts``
-        :param explain: gets what each hook and each rule has done, also before a failure; the run is then a dry run:
+        :param trial: gets what each hook and each rule has done, also before a failure; the run is then a dry run:
             actions change nothing but the drafts
         :param legacy: runs the legacy rules; None if there are none
         :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
         :param runs: gets which rules were evaluated, for statistics
-        :param notes: of a dry run without traces
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
@@ -103,19 +101,19 @@ class Pipeline:
         data.pop(AUTO_DISCOVERED, None)
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
-        if explain is None:
-            facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=notes is not None, notes=notes)
+        facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=trial is not None,
+                      explainer=None if trial is None else trial.explainer)
+        if trial is None:
             return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
-        facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
-        explain.begin(task, data)
+        trial.begin(task, data)
         try:
-            return self._run(task, received, data, facts, rule_set, explain, legacy, rules_only=rules_only)
+            return self._run(task, received, data, facts, rule_set, trial, legacy, rules_only=rules_only)
         except (HookFailed, RuleFailed) as exc:
-            explain.failed(exc)
+            trial.failed(exc)
             raise
 
     def _run(self, task: Task, received: _Inventory, data: dict[str, Any], facts: Facts, rule_set: RuleSet | None,
-             explain: ExplainedSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:
+             trial: TrialSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         sealed = False
         if rule_set is not None:
@@ -125,12 +123,12 @@ class Pipeline:
         for_hooks = task.copy() if rules_only else task
         for name, hook in self._hooks:
             self._call(name, hook, hook.preprocess, for_hooks, received, data, sealed)
-            if explain is not None:
-                explain.hook(name, PREPROCESS)
+            if trial is not None:
+                trial.hook(name, PREPROCESS)
         task.messages = for_hooks.messages
         if rules is not None:
             task.stages.begin("rules")
-            traces += _rules(rules, "preprocess", facts, explain)
+            traces += _rules(rules, "preprocess", facts, trial)
             task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         task.stages.begin("hooks")
@@ -142,35 +140,35 @@ class Pipeline:
             self._call(name, hook, hook, for_hooks, received, data, sealed)
             if before is not None:
                 for_hooks.messages[said:] = [(level, WITHHELD) for level, _ in for_hooks.messages[said:]]
-            if explain is not None:
-                explain.hook(name, MAIN)
+            if trial is not None:
+                trial.hook(name, MAIN)
         task.messages = for_hooks.messages
         if before is not None:
             seal_changes(task.conceal, difference_of_states(before, whole_state(data, task)))
         if rules is not None:
             task.stages.begin("rules")
-            traces += _rules(rules, "main", facts, explain)
+            traces += _rules(rules, "main", facts, trial)
             task.checkpoint()
             if legacy is not None:
-                traces += self._run_legacy(legacy, task, received.data, data, explain)
+                traces += self._run_legacy(legacy, task, received.data, data, trial)
         task.stages.begin("finish")
         return Outcome(traces, data, list(task.messages), task.stages.end())
 
     def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
-                    plugin_data: Mapping[str, Any], explain: ExplainedSteps | None) -> list[Trace]:
+                    plugin_data: Mapping[str, Any], trial: TrialSteps | None) -> list[Trace]:
         """Run the legacy rules; return their traces.
 
         :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
         """
         outcome = run(task, lambda: legacy_data.processed(task, inventory, plugin_data, self._settings))
         task.checkpoint()
-        if explain is not None:
-            explain.legacy(outcome)
+        if trial is not None:
+            trial.legacy(outcome)
         if outcome.failure is not None:
             error = outcome.failure.error
             failed = LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
-            # An explained run has them already.
-            failed.traces = [] if explain is not None else list(outcome.traces)  # type: ignore[attr-defined]
+            # A trial has them already.
+            failed.traces = [] if trial is not None else list(outcome.traces)  # type: ignore[attr-defined]
             raise failed
         return list(outcome.traces)
 
@@ -208,13 +206,8 @@ class Pipeline:
             raise HookFailed(hook=name, reason=WITHHELD if sealed else problem)
 
 
-def _rules(rules: RuleSet, phase: str, facts: Facts, explain: ExplainedSteps | None) -> list[Trace]:
-    if explain is None:
-        return rules.run(phase, facts)
-    explain.begin_phase(phase)
-    traces = rules.run(phase, facts, explain=True)
-    explain.rules(traces)
-    return traces
+def _rules(rules: RuleSet, phase: str, facts: Facts, trial: TrialSteps | None) -> list[Trace]:
+    return rules.run(phase, facts) if trial is None else trial.run(rules, phase, facts)
 
 
 def _overdue(name: str, reason: str) -> HookFailed:

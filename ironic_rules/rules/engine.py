@@ -6,7 +6,7 @@ import bisect
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
@@ -21,7 +21,6 @@ from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
 from ironic_rules.rules.changes import copied_data, difference_of_states, hide_changes, seal_changes, touched_state
 from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
-from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
@@ -46,13 +45,12 @@ class Facts:
 
     :ivar inventory: never changed
     :ivar plugin_data: changed in place
-    :ivar dry_run: actions send no requests to other services; an explained trace reports what they would have done.
-        They change ``task`` and ``plugin_data`` as usual; the caller does not save them
+    :ivar dry_run: actions send no requests to other services; the traces report what they would have done. They change
+        ``task`` and ``plugin_data`` as usual; the caller does not save them
     :ivar spent: called only if the conditions of a rule with ``max_nodes`` hold
     :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
     :ivar early_watch: where the thread notes which action it runs; with a task, in that of the task
     :ivar runs: gets which rules each run has evaluated, for statistics; None: they are not noted
-    :ivar notes: of a dry run that is not explained
     """
 
     task: Task | None
@@ -64,7 +62,6 @@ class Facts:
     explainer: Explainer | None = None
     early_watch: Watch = field(default_factory=Watch)
     runs: RuleRuns | None = None
-    notes: DryNotes | None = None
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -286,7 +283,7 @@ class _Run:
         """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
-        notes = self._facts.notes
+        dry_run = self._facts.dry_run
         for number in remaining:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
@@ -305,11 +302,11 @@ class _Run:
                     continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
-            if notes is None:
-                self._act(entry, view)
+            if dry_run:
+                traces.append(self._tried(entry, view))
             else:
-                self._act_noted(entry, view, notes)
-            traces.append(entry.matched)
+                self._act(entry, view)
+                traces.append(entry.matched)
             if is_scoped and entry.moves and _scope(self._task) != self._scope:
                 return self._moved(number)
             if reads_data and entry.keeps_data:
@@ -432,20 +429,17 @@ class _Run:
                 del failure  # it knows this frame, and they would keep the data in memory until cycles are collected
         return times, notes
 
-    def _act_noted(self, entry: Entry, view: View, notes: DryNotes) -> None:
-        """Run the actions of a rule in a dry run without traces."""
+    def _tried(self, entry: Entry, view: View) -> Trace:
+        """Run the actions of a rule in a dry run that is not explained; its trace has what they did not do."""
         rule = entry.rule
         is_sealed = rule.sensitive or self._is_secretive(entry, view)
         before = touched_state(self._data, self._task, rule) if is_sealed else {}
-        try:
-            times, withheld = self._act(entry, view)
-        except RuleFailed as failure:
-            notes.acted(rule.uuid, failure.traces[-1].actions)  # type: ignore[attr-defined]
-            raise
+        times, notes = self._act(entry, view)
         if is_sealed:
             seal_changes(self._conceal, difference_of_states(before, touched_state(self._data, self._task, rule)))
-        if any(withheld) and not rule.sensitive:
-            notes.acted(rule.uuid, _action_traces(entry.actions, times, withheld))
+        if rule.sensitive or not any(notes):
+            return entry.matched
+        return replace(entry.matched, actions=_action_traces(entry.actions, times, notes))
 
     def _watched(self, rule: CompiledRule, action: CompiledAction | NotedAction, active: ActiveRule, view: View,
                  data_before: dict[str, Any] | None) -> int:

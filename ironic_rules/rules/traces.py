@@ -86,6 +86,8 @@ class ActionTrace:
 class Trace:
     """The result of a rule. Conditions, actions and changes are set if explained, and never for a sensitive rule.
 
+    A dry run that is not explained sets the actions of rules with an action that did not do what it does otherwise.
+
     :ivar changes: the changes by the rule, secrets masked: a patch (RFC 6902) of ``node``, of ``plugin_data``, and of
         ``ports``, by address; a port that was removed or added is one operation with an empty path
     :ivar limited: whether the rule runs on a limited number of nodes
