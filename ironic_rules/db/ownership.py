@@ -19,6 +19,16 @@ from ironic_rules.text import enumeration, printable
 
 #: The table with the revision, of every program that uses alembic.
 VERSION_TABLE = "alembic_version"
+#: Revisions from before the first release, in their order, and the last commit that upgrades them: one migration makes
+#: now what they made.
+_FORMER = frozenset({
+    "b3f1c2a94d07", "8e816a9bd7c3", "c94e07b1d2a8", "5d2f8a61c3e4", "7e41c09ab5d6", "a46d20f7be91", "e17b3c96d504",
+    "c3d85a1f90b7", "d18c5e07a3f9", "f06b2d9c4e81", "2c90f7d4a1be", "2b7c9e50d4a1", "3c8e5b10d7f2", "9d41f7b2c6a8",
+    "6a4d83b0c2f5", "b7e25c90a4d3", "b7e2d04c91fa", "e58c1b9047d3", "3f6ad92c71e5", "9d4a61f8b3e7", "91c7e5d20ba6",
+    "c4e82f16a9d3", "e2c86f90b1d7", "4b9e61c7d2a0", "8d20f5b1a7c3", "a5d90c37e1f4", "a7d20e9f5c84", "c7d4e19b52a6",
+    "c71e94a0d5b6", "d5a83b6f0e92", "f3b1c8d2a790", "c5e72a91f08d", "7a3e90c1d5f4", "4e1f8c26b0d9",
+})
+_LAST_OF_FORMER = "718239a1"
 #: A table that every version of this service has, and no other program.
 OUR_MARK = node_bmc_addresses.name
 #: Tables that only one of the programs has whose databases are likely to be configured by mistake.
@@ -71,18 +81,14 @@ def check(connection: sa.Connection, revision: str | None, known: Collection[str
 
     :param revision: that of ``alembic_version``
     :param known: the revisions of this version, of which ``newest`` is the last
-    :raises ConfigurationError: it belongs to another program, to a newer version, or to the server itself, or its
-        tables are missing
+    :raises ConfigurationError: it belongs to another program, to a newer version, to one before the first release, or
+        to the server itself, or its tables are missing
     """
     if revision not in known and connection.dialect.name == "postgresql":
         _check_schema(connection)
     found = names(connection)
-    if revision in known:
-        if OUR_MARK not in found:
-            raise ConfigurationError(
-                f"[database]connection: {place(connection.engine.url)} is at revision {revision} of ironic-rules, but "
-                "lacks the tables. Nothing in it was changed. Restore a backup, or drop the database, create it again, "
-                "and run 'ironic-rules-dbsync upgrade'.")
+    if revision in known or revision in _FORMER:
+        _check_own(connection, str(revision), found)
         return
     others = found - {VERSION_TABLE}
     if revision is None and (not others or is_unfinished(found)):
@@ -96,6 +102,18 @@ def check(connection: sa.Connection, revision: str | None, known: Collection[str
     raise ConfigurationError(
         f"[database]connection is the database of {program}: {place(connection.engine.url)} has tables that this "
         f"service did not create ({enumeration(sorted(others or found))}). Nothing in it was changed. {_ADVICE}")
+
+
+def _check_own(connection: sa.Connection, revision: str, found: Collection[str]) -> None:
+    if OUR_MARK not in found:
+        raise ConfigurationError(
+            f"[database]connection: {place(connection.engine.url)} is at revision {revision} of ironic-rules, but "
+            "lacks the tables. Nothing in it was changed. Restore a backup, or drop the database, create it again, "
+            "and run 'ironic-rules-dbsync upgrade'.")
+    if revision in _FORMER:
+        raise ConfigurationError(
+            f"The database is at revision {revision}, from before the first release of ironic-rules: to upgrade it, "
+            f"run 'ironic-rules-dbsync upgrade' of commit {_LAST_OF_FORMER} first. Nothing in it was changed.")
 
 
 def _check_schema(connection: sa.Connection) -> None:

@@ -77,7 +77,7 @@ def dump(engine: sa.Engine) -> list[Any]:
 def migrated_database(kind: str) -> Iterator[str]:
     """Yield the URL of a new database of ``kind`` that has the schema.
 
-    It is a copy of one that was migrated, once in this process: the migrations take five to twenty times as long.
+    It is a copy of one that was migrated, once in this process: migrations take longer.
     """
     with temporary_database(kind, _migrated_postgresql() if kind == "postgresql" else "") as url:
         if kind == "sqlite":
@@ -184,7 +184,7 @@ def engine(url: str) -> Iterator[sa.Engine]:
 
 
 def insert_node(conn: sa.Connection, **values: Any) -> int:
-    """Insert a node whatever the schema's version, and return its id: columns of later versions are not named."""
+    """Insert a node past the repository, with whatever values, and return its id."""
     row = {"uuid": str(uuid.uuid4()), "driver": "d", "provision_state": "enroll", "created_at": clock.now(), **values}
     return int(conn.execute(sa.insert(nodes).values(row)).inserted_primary_key[0])
 

@@ -33,7 +33,6 @@ REASONS = {
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/controllers/v1/rule_conflicts.py", "rule"): "by what a rule is recognised, and what tells what it writes",
     ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
-    ("db/migrations/versions/7a3e90c1d5f4_order_of_nodes.py", "node"): "the columns that have got an index",
     ("db/tables.py", "node"): "the columns that have an index of this kind",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "

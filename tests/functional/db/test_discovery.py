@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
-from ironic_rules.db import bmc_addresses, conductors, discovery, migration, nodes, ports
+from ironic_rules.db import bmc_addresses, conductors, discovery, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LookupFailed
@@ -140,22 +140,3 @@ def test_what_nobody_accepted_can_be_withdrawn_and_the_rest_not(
 
     assert withdrawn == [True, False, False, False]
     assert {node.id for node in stored(db)} == {taken, changed}
-
-
-@pytest.mark.parametrize("kind", [
-    "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-def test_the_migration_fills_the_addresses_of_nodes_that_are_there(kind: str) -> None:
-    with databases.temporary_database(kind) as url:
-        migration.upgrade(url, "b3f1c2a94d07")
-        database = databases.open_database(url)
-        with database.writer() as conn:
-            ids = [databases.insert_node(conn, driver_info=info) for info in (
-                {"ipmi_address": "192.0.2.1"}, {"redfish_address": "https://[2001:DB8::1]/x"}, {"a_address": "name"})]
-            bmc_addresses.set_for(conn, ids[0], ["192.0.2.1"])
-
-        migration.upgrade(database.engine)
-
-        with database.reader() as conn:
-            found = [bmc_addresses.list_for(conn, node_id) for node_id in ids]
-        database.dispose()
-    assert found == [["192.0.2.1"], ["2001:db8::1"], []]

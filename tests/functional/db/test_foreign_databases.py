@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ OTHERS = {
                          "b55109d5063a"),
     "another program": (["instances", "quotas"], "960aac0e09ea"),
 }
+
+#: The first and the last revision from before the first release.
+FORMER = ("b3f1c2a94d07", "4e1f8c26b0d9")
 
 #: Commands that read or change a schema.
 WORK = (migration.is_current, migration.upgrade, migration.stamp, lambda engine: migration.revision(engine, "x"))
@@ -57,6 +61,19 @@ def engine(request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
         made = sa.create_engine(url)
         yield made
         made.dispose()
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Give this version one more migration, which adds a column; return the revision before it and its own."""
+    first, newest = migration.HEAD, "0d5e1c9f7a26"
+    folder = shutil.copytree(migration._SCRIPTS, tmp_path / "migrations")
+    (folder / "versions" / f"{newest}_colours.py").write_text(
+        f"import sqlalchemy as sa\nfrom alembic import op\n\nrevision = {newest!r}\ndown_revision = {first!r}\n\n\n"
+        "def upgrade():\n    op.add_column('conductors', sa.Column('colour', sa.String(32)))\n")
+    monkeypatch.setattr(migration, "_SCRIPTS", folder)
+    monkeypatch.setattr(migration, "HEAD", newest)
+    return first, newest
 
 
 def create(engine: sa.Engine, tables: list[str], revision: str | None) -> None:
@@ -115,14 +132,30 @@ def test_what_is_neither_empty_nor_ours_is_not_changed(
     assert databases.dump(engine) == before
 
 
-@pytest.mark.parametrize("tables", [[], ["wp_posts"]])
-def test_our_revision_without_our_tables_is_not_changed(engine: sa.Engine, tables: list[str]) -> None:
-    create(engine, tables, "4e1f8c26b0d9")
+@pytest.mark.parametrize(("tables", "revision"), [
+    ([], migration.HEAD), (["wp_posts"], migration.HEAD), (["wp_posts"], FORMER[-1])])
+def test_our_revision_without_our_tables_is_not_changed(
+        engine: sa.Engine, tables: list[str], revision: str) -> None:
+    create(engine, tables, revision)
     before = databases.dump(engine)
 
     for work in WORK:
-        with pytest.raises(ConfigurationError, match="revision 4e1f8c26b0d9 of ironic-rules, but lacks the tables"):
+        with pytest.raises(ConfigurationError, match=f"revision {revision} of ironic-rules, but lacks the tables"):
             work(engine)
+    assert databases.dump(engine) == before
+
+
+@pytest.mark.parametrize("revision", FORMER)
+def test_a_database_from_before_the_first_release_is_not_changed(engine: sa.Engine, revision: str) -> None:
+    create(engine, ["nodes", "node_bmc_addresses", "inspection_rules", "ports"], revision)
+    before = databases.dump(engine)
+
+    for work in WORK:
+        with pytest.raises(ConfigurationError) as caught:
+            work(engine)
+        assert str(caught.value) == (
+            f"The database is at revision {revision}, from before the first release of ironic-rules: to upgrade it, "
+            "run 'ironic-rules-dbsync upgrade' of commit 718239a1 first. Nothing in it was changed.")
     assert databases.dump(engine) == before
 
 
@@ -226,7 +259,7 @@ def test_an_upgrade_that_was_interrupted_tells_how_to_go_on(rows: int, told: str
     """MariaDB commits each statement: the tables remain, and alembic has not recorded the revision."""
     with databases.temporary_database("mysql") as url:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
-        migration.upgrade(engine, "b3f1c2a94d07")
+        migration.upgrade(engine)
         with engine.begin() as conn:
             conn.exec_driver_sql("DELETE FROM alembic_version")
             conn.exec_driver_sql("DROP TABLE ports")
@@ -240,21 +273,22 @@ def test_an_upgrade_that_was_interrupted_tells_how_to_go_on(rows: int, told: str
         assert databases.dump(engine) == before
 
         if rows:
-            migration.stamp(engine, "b3f1c2a94d07")
-            assert migration.version(engine) == "b3f1c2a94d07"
+            migration.stamp(engine, migration.HEAD)
+            assert migration.version(engine) == migration.HEAD
 
 
 @pytest.mark.servers
-def test_a_later_upgrade_that_was_interrupted_tells_what_to_do() -> None:
+def test_a_later_upgrade_that_was_interrupted_tells_what_to_do(next_version: tuple[str, str]) -> None:
+    first, _ = next_version
     with databases.temporary_database("mysql") as url:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
-        migration.upgrade(engine, "4e1f8c26b0d9")
+        migration.upgrade(engine, first)
         with engine.begin() as conn:
-            conn.exec_driver_sql("ALTER TABLE conductors ADD COLUMN pinned_release VARCHAR(32)")
-        told = r"interrupted after revision 4e1f8c26b0d9 \(Duplicate column name 'pinned_release'\). Restore the backup"
+            conn.exec_driver_sql("ALTER TABLE conductors ADD COLUMN colour VARCHAR(32)")
+        told = rf"interrupted after revision {first} \(Duplicate column name 'colour'\). Restore the backup"
         with pytest.raises(ConfigurationError, match=told):
             migration.upgrade(engine)
-        assert migration.version(engine) == "4e1f8c26b0d9"
+        assert migration.version(engine) == first
 
 
 @pytest.mark.parametrize("is_database", [True, False])
@@ -278,12 +312,15 @@ def test_a_file_of_another_program_stays_byte_for_byte(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.db", "service.conf"]
 
 
-def test_neither_an_upgrade_goes_back_nor_a_newer_schema_is_touched(engine: sa.Engine) -> None:
-    migration.upgrade(engine)
-    for revision in ("f06b2d9c4e81", "b3f1c2a94d07", "base", "b3f1"):
-        with pytest.raises(ConfigurationError, match=rf"revision {migration.HEAD}, which is newer than {revision}: "):
+def test_neither_an_upgrade_goes_back_nor_a_newer_schema_is_touched(
+        engine: sa.Engine, next_version: tuple[str, str]) -> None:
+    first, newest = next_version
+    for revision in (first, newest):
+        migration.upgrade(engine, revision)
+    for revision in (first, first[:4], "base"):
+        with pytest.raises(ConfigurationError, match=rf"revision {newest}, which is newer than {revision}: "):
             migration.upgrade(engine, revision)
-    assert migration.version(engine) == migration.HEAD
+    assert migration.version(engine) == newest
 
     with engine.begin() as conn:
         conn.execute(sa.text("update alembic_version set version_num = 'd00dfeed1234'"))
@@ -292,9 +329,10 @@ def test_neither_an_upgrade_goes_back_nor_a_newer_schema_is_touched(engine: sa.E
             work(engine)
 
 
-def test_an_upgrade_goes_forward_by_names_and_numbers_of_revisions(engine: sa.Engine) -> None:
-    for revision, reached in [("b3f1c2a94d07", "b3f1c2a94d07"), ("b3f1c2a94d07", "b3f1c2a94d07"),
-                              ("+1", "8e816a9bd7c3"), ("heads", migration.HEAD), ("head", migration.HEAD)]:
+def test_an_upgrade_goes_forward_by_names_and_numbers_of_revisions(
+        engine: sa.Engine, next_version: tuple[str, str]) -> None:
+    first, newest = next_version
+    for revision, reached in [(first, first), (first, first), ("+1", newest), ("heads", newest), ("head", newest)]:
         migration.upgrade(engine, revision)
         assert migration.version(engine) == reached
         # A table of another program that was created later is no obstacle.
@@ -306,18 +344,19 @@ def test_an_upgrade_goes_forward_by_names_and_numbers_of_revisions(engine: sa.En
     ("Ironic", "has tables that this service did not create (bios_settings, chassis, conductors, deploy_templates, "
                "node_traits, nodes, ports). Nothing in it was changed. Create an empty database for this service, and "
                "set the option to it."),
-    ("newer", "of a newer version of ironic-rules; the newest that this version knows is "),
+    ("d00dfeed1234", "of a newer version of ironic-rules; the newest that this version knows is "),
+    (FORMER[-1], "to upgrade it, run 'ironic-rules-dbsync upgrade' of commit 718239a1 first."),
 ])
 def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str) -> None:
     url = f"sqlite:///{tmp_path}/database"
-    if name == "newer":
+    if name not in OTHERS:
         migration.upgrade(url)
     engine = sa.create_engine(url, poolclass=sa.NullPool)
-    if name == "newer":
-        with engine.begin() as conn:
-            conn.execute(sa.text("update alembic_version set version_num = 'd00dfeed1234'"))
-    else:
+    if name in OTHERS:
         create(engine, *OTHERS[name])
+    else:
+        with engine.begin() as conn:
+            conn.execute(sa.text("update alembic_version set version_num = :revision"), {"revision": name})
     file = tmp_path / "service.conf"
     file.write_text(f"[DEFAULT]\ntransport_url = ironic-rules-memory://\nstate_path = {tmp_path}/state\n"
                     f"[database]\nconnection = {url}\n[pxe_filter]\ndhcp_hostsdir = {tmp_path}\n")
@@ -333,4 +372,4 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str
     assert {command: len(found) for command, found in lines.items()} == dict.fromkeys(lines, 1)
     assert [command for command, (line,) in lines.items() if told not in line] == []
     assert nodes.name in sa.inspect(engine).get_table_names()
-    assert sa.inspect(engine).has_table(revisions.name) is (name == "newer")
+    assert sa.inspect(engine).has_table(revisions.name) is (name not in OTHERS)

@@ -74,8 +74,8 @@ def contains(found: Row, row: Row) -> bool:
 
 
 @pytest.mark.parametrize("kind", [
-    "sqlite", pytest.param("mysql", marks=[pytest.mark.servers, pytest.mark.slow]),
-    pytest.param("postgresql", marks=[pytest.mark.servers, pytest.mark.slow])])
+    "sqlite", pytest.param("mysql", marks=pytest.mark.servers),
+    pytest.param("postgresql", marks=pytest.mark.servers)])
 def test_rows_of_every_revision_survive_every_upgrade(kind: str) -> None:
     with databases.temporary_database(kind) as url:
         database = databases.open_database(url)
