@@ -1,10 +1,16 @@
-"""``python -m tests.structure``: a report on the shape of the code. It judges nothing, and nothing fails by it."""
+"""``python -m tests.structure``: a report on the shape of the code; exit status 1 if a number has risen.
+
+``structure.csv`` has the numbers that must not rise, with the day of each measurement. Who makes one smaller writes the
+smaller one there.
+"""
 
 from __future__ import annotations
 
 import ast
+import csv
 import re
 import statistics
+import sys
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
@@ -19,6 +25,10 @@ Edge = tuple[str, str, str]
 TESTS = ("unit", "functional")
 LONGEST = 10
 ANY = re.compile(r"\bAny\b")
+LIMITS = Path(__file__).parent / "structure.csv"
+JOURNEYS = PACKAGE.parent / "doc" / "source" / "contributor" / "journeys"
+#: Lines up to which a module with one importer is a part of that.
+SMALL = 50
 
 
 def report(sources: Sources, tests: Iterable[str]) -> str:
@@ -39,6 +49,100 @@ def report(sources: Sources, tests: Iterable[str]) -> str:
         f"test functions: {sum(map(count_tests, tests))}",
     ]
     return "\n".join(lines)
+
+
+def measures(sources: Sources, journeys: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers that must not rise.
+
+    :param journeys: the name of each journey -> the number of modules that its table names
+    """
+    graph = _graph(sources)
+    inside = {package: _within(graph, package) for package in _packages(sources)}
+    return {
+        "modules": len(sources),
+        "lines": sum(len(text.splitlines()) for text in sources.values()),
+        "small modules with one importer": len(small_parts(sources)),
+        "modules in circles": sum(name in _reached(graph, name) for name in graph),
+        **{f"import levels in {package}": levels(found) for package, found in inside.items() if found},
+        "Any in annotations": sum(map(_count_any, sources.values())),
+        "pecan.request outside api/app.py": sum(
+            _count_requests(text) for path, text in sources.items() if module_name(path) != "api.app"),
+        **{f"modules of the journey of {name}": count for name, count in journeys.items()},
+    }
+
+
+def risen(found: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
+    """Return a line for each number above its limit, or without one."""
+    return [f"{name}: {number}, and at most {limits[name]} is allowed" if name in limits else f"{name}: has no limit"
+            for name, number in found.items() if number > limits.get(name, -1)]
+
+
+def small_parts(sources: Sources) -> list[str]:
+    """Return the modules of few lines that only one other module imports, packages left out."""
+    importers: dict[str, set[str]] = {}
+    for importer, imported in _graph(sources).items():
+        for name in imported:
+            importers.setdefault(name, set()).add(importer)
+    return [module_name(path) for path, text in sources.items()
+            if path.name != "__init__.py" and len(text.splitlines()) <= SMALL
+            and len(importers.get(module_name(path), ())) == 1]
+
+
+def levels(graph: Mapping[str, Set[str]]) -> int:
+    """Return how many modules the longest chain of imports has; a circle is followed once."""
+    def depth(name: str, above: tuple[str, ...] = ()) -> int:
+        if name not in known:
+            below = [depth(other, (*above, name)) for other in sorted(graph[name]) if other not in above]
+            known[name] = 1 + max(below, default=0)
+        return known[name]
+
+    known: dict[str, int] = {}
+    return max(map(depth, graph), default=0)
+
+
+def journeys_of(folder: Path) -> dict[str, int]:
+    """Return how many modules each journey of the page on the architecture enters."""
+    counts = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) - 1
+              for path in sorted(folder.glob("*.csv"))}
+    common = counts.pop("request", 0) + counts.pop("shared", 0)
+    return {name: count + common for name, count in counts.items()}
+
+
+def read_limits() -> dict[str, int]:
+    """Return the numbers that must not be exceeded, by the names that :func:`measures` gives them."""
+    with LIMITS.open(encoding="utf-8", newline="") as file:
+        return {row["Measure"]: int(row["Most"]) for row in csv.DictReader(file, strict=True)}
+
+
+def _graph(sources: Sources) -> dict[str, set[str]]:
+    """Return the modules that each module imports when it is imported."""
+    modules = {module_name(path) for path in sources} - {""}
+    graph = {module_name(path): {_module(name, modules) for _, name in first_imports_in(path, text)}
+             for path, text in sources.items()}
+    return {name: imported - {"", name} for name, imported in graph.items()}
+
+
+def _packages(sources: Sources) -> list[str]:
+    return sorted({module_name(path).partition(".")[0] for path in sources if path.parent != PACKAGE})
+
+
+def _within(graph: Mapping[str, Set[str]], package: str) -> dict[str, set[str]]:
+    """Return the part of the graph that a package has, without the packages themselves."""
+    inside = sorted(name for name in graph if name.startswith(f"{package}."))
+    return {name: graph[name].intersection(inside) for name in inside}
+
+
+def _count_any(source: str) -> int:
+    """Return how often annotations say ``Any``."""
+    annotations = [found for node in ast.walk(ast.parse(source)) for found in (
+        getattr(node, "annotation", None), getattr(node, "returns", None)) if found is not None]
+    return sum(isinstance(part, ast.Name) and part.id == "Any" for found in annotations for part in ast.walk(found))
+
+
+def _count_requests(source: str) -> int:
+    """Return how often a module uses pecan's request of the thread."""
+    return sum(isinstance(node, ast.Attribute) and ast.unparse(node) == "pecan.request"
+               for node in ast.walk(ast.parse(source)))
 
 
 def percentile(values: Iterable[int], percent: int) -> float:
@@ -100,14 +204,24 @@ def _reached(graph: Mapping[str, Set[str]], start: str) -> Set[str]:
     return reached
 
 
-def main() -> None:
-    """Print the report on this tree."""
+def sources_of_this_tree() -> Sources:
+    """Return the modules of the package without the migrations."""
     migrations = PACKAGE / "db" / "migrations" / "versions"
-    modules = [path for path in MODULES if migrations not in path.parents]
+    return {path: path.read_text(encoding="utf-8") for path in MODULES if migrations not in path.parents}
+
+
+def main() -> int:
+    """Print the report on this tree, and what must not rise; return 1 if something has risen."""
+    sources = sources_of_this_tree()
     tests = [path for folder in TESTS for path in (Path(__file__).parent / folder).rglob("test_*.py")]
-    print(report({path: path.read_text(encoding="utf-8") for path in modules},
-                 (path.read_text(encoding="utf-8") for path in tests)))
+    print(report(sources, (path.read_text(encoding="utf-8") for path in tests)))
+    found = measures(sources, journeys_of(JOURNEYS))
+    limits = read_limits()
+    above = risen(found, limits)
+    print("must not rise:", *(f"  {name}: {number} of {limits.get(name)}" for name, number in found.items()), sep="\n")
+    print(f"risen: {len(above)}", *(f"  {line}" for line in above), sep="\n")
+    return bool(above)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -99,14 +99,3 @@ OPTS: list[cfg.Opt] = [
                 help="Serve /metrics in the API as well, to users whom the policy baremetal:metrics:get permits it: of "
                      "several processes, the metrics of the one that replies. Requires the extra 'metrics'."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[api]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -30,14 +30,3 @@ OPTS: list[cfg.Opt] = [
                     "its discovery, and nothing of it was changed for as long. Nodes that are in maintenance, "
                     "protected, or have an instance are kept. Conductors need this option. 0: none is deleted."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[auto_discovery]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -97,14 +97,3 @@ OPTS: list[cfg.Opt] = [
                 help="TCP port for the metrics of ironic-rules-conductor. No authentication. The second of "
                      "[conductor]workers has the next port, and so on. 0: none. Requires the extra 'metrics'."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[conductor]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

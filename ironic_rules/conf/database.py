@@ -41,8 +41,3 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     set_defaults()
     conf.register_opts(LIBRARY_OPTS, group=GROUP)
     conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group, without those of oslo.db."""
-    return {GROUP: OPTS}

@@ -65,14 +65,3 @@ for _kind in INTERFACES:
         f"default_{_kind}_interface",
         help=f"{_kind.capitalize()} interface of a node that does not set one. Default: the first one that the "
              "hardware type supports and that is enabled."))
-
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[DEFAULT]``."""
-    conf.register_opts(OPTS)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {"DEFAULT": OPTS}

@@ -76,14 +76,3 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("disk_erasure_concurrency", default=4, min=1,
                help="How many disks of a machine a ramdisk erases at the same time."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[deploy]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -10,14 +10,3 @@ OPTS: list[cfg.Opt] = [
                help="Number of inspections that are kept per node: when, how long, which rules matched, what they "
                     "changed. 0: none."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[inspection_history]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

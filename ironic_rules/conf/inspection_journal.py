@@ -14,14 +14,3 @@ OPTS: list[cfg.Opt] = [
                 help="Whether the last report of the machine is kept, too, without secrets, if it has at most 1 MiB. "
                      "Anyone can send reports: there may be max_entries of them."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[inspection_journal]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -58,14 +58,3 @@ OPTS: list[cfg.Opt] = [
                help="Approximate maximum number of characters that the actions of all rules of a phase may write for "
                     "one node. An action that exceeds it fails its rule."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[inspection_rules]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -86,17 +86,6 @@ OPTS: list[cfg.Opt] = [
 ]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[inspector]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}
-
-
 def hook_names(text: str) -> list[str]:
     """Return the names in a comma-separated list; empty ones are left out."""
     return [name for part in text.split(",") if (name := part.strip())]

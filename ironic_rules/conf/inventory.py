@@ -11,14 +11,3 @@ OPTS: list[cfg.Opt] = [
                help="Where inventories are stored."),
     cfg.IntOpt("max_versions", default=3, min=1, help="Number of inspections whose data is stored per node."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[inventory]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

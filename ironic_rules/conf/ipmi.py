@@ -17,14 +17,3 @@ OPTS: list[cfg.Opt] = [
                help="Minimum seconds between two commands to one BMC; some old BMCs stop responding if they get too "
                     "many commands."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[ipmi]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

@@ -13,14 +13,3 @@ OPTS: list[cfg.Opt] = [
                         ("off", "nothing is taken back, as in ironic-inspector 12")],
                help="What an inspection does about legacy rules that do not match."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[legacy_rules]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

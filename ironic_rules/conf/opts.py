@@ -6,12 +6,12 @@ from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.conf import MODULES, database
+from ironic_rules.conf import GROUPS, database
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return ``(group name, options)`` of the service's own options."""
-    return [entry for module in MODULES for entry in module.list_opts().items()]
+    return [(str(getattr(group, "name", group) or "DEFAULT"), options) for group, options in GROUPS]
 
 
 def list_library_opts() -> list[tuple[Any, list[cfg.Opt]]]:

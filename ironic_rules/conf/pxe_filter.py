@@ -82,12 +82,6 @@ OPTS: list[cfg.Opt] = [
 ]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[pxe_filter]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
 def group_of(name: str) -> str:
     """Return the group of one of ``[pxe_filter]targets``; ``[pxe_filter]`` itself for an empty name."""
     return f"{GROUP.name}:{name}" if name else GROUP.name
@@ -120,8 +114,3 @@ def _register(conf: cfg.ConfigOpts, name: str, opts: Iterable[cfg.Opt]) -> None:
         with contextlib.suppress(cfg.Error, ValueError):
             own.default = conf.pxe_filter[option.dest]
         conf.register_opt(own, group=cfg.OptGroup(group_of(name)))
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

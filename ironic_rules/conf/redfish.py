@@ -51,14 +51,3 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("connection_cache_size", default=1000, min=0,
                help="Maximum number of BMCs whose sessions are cached. 0: log in for every request."),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[redfish]``."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
-
-
-def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group."""
-    return {GROUP.name: OPTS}

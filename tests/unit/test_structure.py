@@ -61,6 +61,36 @@ def test_the_report_on_a_made_up_tree():
     assert structure.report(SOURCES, TESTS) == REPORT
 
 
+def test_the_numbers_of_a_made_up_tree():
+    found = structure.measures(SOURCES, {"a MAC": 3})
+
+    assert found == {
+        "modules": 11, "lines": 20, "small modules with one importer": 6, "modules in circles": 3,
+        "import levels in api": 1, "import levels in db": 2, "import levels in models": 4, "Any in annotations": 0,
+        "pecan.request outside api/app.py": 0, "modules of the journey of a MAC": 3}
+
+
+def test_only_annotations_and_requests_of_the_thread_are_counted():
+    source = ("def read(x: list[Any], *, y: Any = 1) -> dict[str, Any]:\n"
+              "    z: Any = pecan.request.db\n    return {x: Any}\n")
+    found = structure.measures({PACKAGE / "api" / "nodes.py": source, PACKAGE / "api" / "app.py": source}, {})
+
+    assert (found["Any in annotations"], found["pecan.request outside api/app.py"]) == (8, 1)
+
+
+def test_a_number_that_rises_or_has_no_limit_is_told():
+    assert structure.risen({"lines": 5, "modules": 2, "circles": 0}, {"lines": 4, "modules": 2}) == [
+        "lines: 5, and at most 4 is allowed", "circles: has no limit"]
+
+
+def test_no_number_of_this_tree_has_risen():
+    found = structure.measures(structure.sources_of_this_tree(), structure.journeys_of(structure.JOURNEYS))
+    limits = structure.read_limits()
+
+    assert structure.risen(found, limits) == []
+    assert limits.keys() == found.keys()
+
+
 @pytest.mark.parametrize(("edges", "circles"), [
     ("", []), ("ab bc", []), ("ab ba", ["ab"]), ("ab bc ca cd de", ["abc"]), ("ab ba cd dc bc", ["ab", "cd"]),
     ("ab ba bc cb", ["abc"]),

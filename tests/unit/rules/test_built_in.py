@@ -238,7 +238,7 @@ def test_deep_yaml_is_refused(tmp_path: Path, depth: int, reason: str) -> None:
 @pytest.fixture
 def conf() -> Iterator[cfg.ConfigOpts]:
     made = cfg.ConfigOpts()
-    options.register_opts(made)
+    made.register_opts(options.OPTS, group=options.GROUP)
     made([], default_config_files=[])
     yield made
     # oslo.config keeps overrides in the module-level groups: they would outlive this instance.
@@ -255,7 +255,7 @@ def test_r80_the_option_names_the_file(tmp_path: Path, name: str) -> None:
     rules_file = write(tmp_path / "a.yaml", RULE % "x")
     config = write(tmp_path / "c.conf", f"[inspection_rules]\n{name} = {rules_file}\ndefault_scope = lab\n")
     conf = cfg.ConfigOpts()
-    options.register_opts(conf)
+    conf.register_opts(options.OPTS, group=options.GROUP)
     conf([], default_config_files=[str(config)])
     settings = rule_settings.prepare(conf)
     assert [rule.actions[0]["args"] for rule in settings.built_in] == [{"msg": "x"}]
