@@ -19,11 +19,11 @@ from ironic_rules.api.middleware.inspector_clients import InspectorClients
 from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
 from ironic_rules.api.middleware.other_sites import OtherSites
-from ironic_rules.api.middleware.page import Page
+from ironic_rules.api.middleware.page import WebPage
 from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.request_metrics import RequestMetrics
-from ironic_rules.api.middleware.route import Route
+from ironic_rules.api.middleware.route import Routing
 from ironic_rules.api.middleware.session import Session
 from ironic_rules.api.own_names import OwnNames
 from ironic_rules.api.request import Request
@@ -57,11 +57,11 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
     app = auth.middleware(app, conf)
-    app = Route(app, root)
+    app = Routing(app, root)
     app = LastResort(app)
     app = Microversion(app)
     if conf.api.enable_ui:
-        app = Session(Page(app), conf)
+        app = Session(WebPage(app), conf)
     # Nothing outside of it has an effect, or replies with more than an error.
     app = OtherSites(app, OwnNames(conf, address))
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)

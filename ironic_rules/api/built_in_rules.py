@@ -12,7 +12,7 @@ from ironic_rules.api import etags
 from ironic_rules.api.request import Request
 from ironic_rules.db import rule_filters
 from ironic_rules.db.paging import Page
-from ironic_rules.db.rule_filters import Place
+from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.inspection_rules import Rule
 
@@ -60,7 +60,7 @@ def page(request: Request, filters: Mapping[str, Any], asked: Page, taken: int) 
     return found[places[0] + 1 if places else 0:][:asked.limit - taken]
 
 
-def after(request: Request, filters: Mapping[str, Any], place: Place | None, *, ascending: bool) -> list[Rule]:
+def after(request: Request, filters: Mapping[str, Any], place: RulePlace | None, *, ascending: bool) -> list[Rule]:
     """Return the built-in rules beyond ``place`` in the order in which rules run.
 
     :param filters: as for ``rule_filters.conditions``

@@ -31,7 +31,7 @@ BODY = schema.List(schema.Object({
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PatchOperation:
     """One operation; ``path`` and ``source`` are unescaped tokens, the first of which is the field."""
 
     op: str
@@ -40,7 +40,7 @@ class Operation:
     source: tuple[str, ...] = ()
 
 
-def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] | None = None) -> list[Operation]:
+def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] | None = None) -> list[PatchOperation]:
     """Return the operations of a patch that passed ``BODY``.
 
     :param aliases: other names of fields, e.g. ``{"action": "actions"}``
@@ -61,13 +61,13 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
             except pointer.PointerError as error:
                 problems.append(Problem(f"/{index}/path", error.reason))
             else:
-                parsed.append(Operation(op, path, item.get("value"), source))
+                parsed.append(PatchOperation(op, path, item.get("value"), source))
     if problems:
         raise InvalidPatch(problems=problems)
     return parsed
 
 
-def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: Mapping[str, Any],
+def apply(document: Mapping[str, Any], patch: Iterable[PatchOperation], *, defaults: Mapping[str, Any],
           read_only: Collection[str] = (), required: Collection[str] = ()) -> dict[str, Any]:
     """Return ``document`` with ``patch`` applied, all of it or nothing.
 
@@ -87,7 +87,7 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
     return patching.document
 
 
-def touched(patch: Iterable[Operation]) -> set[str]:
+def touched(patch: Iterable[PatchOperation]) -> set[str]:
     """Return the fields that the operations write."""
     written = {operation.path[0] for operation in patch if operation.op != "test"}
     return written | {operation.source[0] for operation in patch if operation.op == "move"}
@@ -110,7 +110,7 @@ class _Patching:
     required: Collection[str]
     copied: int = 0
 
-    def apply(self, operation: Operation) -> None:
+    def apply(self, operation: PatchOperation) -> None:
         """Apply one operation.
 
         :raises PointerError: it cannot be applied; the document may be half changed
@@ -169,7 +169,7 @@ class _Patching:
             self.document[path[0]] = copy.deepcopy(self.defaults.get(path[0]))
 
 
-def _written(operation: Operation) -> list[tuple[str, ...]]:
+def _written(operation: PatchOperation) -> list[tuple[str, ...]]:
     if operation.op == "test":
         return []
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]

@@ -48,7 +48,7 @@ def accept_report(conductor: Conductor, context: RequestContext, node_id: str | 
 
 def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
            plugin_data: dict[str, Any],
-           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.Record | None]:
+           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.NodeRecord | None]:
     """Write what :func:`accept_report` promises, and read what the work begins with: two transactions less.
 
     :returns: whether discovery has just created the node; what is stored; what :func:`accept_report` returns; the node
@@ -79,7 +79,7 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
     return is_new, report, claimed, _record(conn, lock)
 
 
-def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.Record | None:
+def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.NodeRecord | None:
     """Return the node as its work begins with it; None if a value in it cannot be read."""
     try:
         return task_store.read_locked(conn, lock)

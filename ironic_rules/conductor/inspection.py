@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import hardware_cache, inspection_history, legacy_rules, state_machine, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inventory, nodes, ports, rule_nodes
@@ -43,7 +43,7 @@ _OURS = "ironic_rules.hardware."
 _NAMED_RULES = 50
 
 
-def inspect(conductor: Conductor, task: Task) -> Result:
+def inspect(conductor: Conductor, task: Task) -> StateResult:
     """INSPECTING: process data that a ramdisk has sent, else start the inspection."""
     pending: Report | StoredInventory | None = task.report
     if pending is None:
@@ -52,7 +52,7 @@ def inspect(conductor: Conductor, task: Task) -> Result:
     return start(conductor, task) if pending is None else process(conductor, task, pending)
 
 
-def start(conductor: Conductor, task: Task) -> Result:
+def start(conductor: Conductor, task: Task) -> StateResult:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
@@ -65,7 +65,8 @@ def start(conductor: Conductor, task: Task) -> Result:
         return _booted(task)
     if data == states.MANAGEABLE:
         task.node.inspection_finished_at = clock.now()
-        return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
+        text = "The inspect interface has no data of the machine: no hook and no rule has run."
+        return StateResult("done", history=text)
     drafts = task.copy()
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
@@ -73,14 +74,14 @@ def start(conductor: Conductor, task: Task) -> Result:
     return result
 
 
-def _booted(task: Task) -> Result:
+def _booted(task: Task) -> StateResult:
     """Return the result of a start after which the node waits for its ramdisk."""
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
     found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-    result = Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    result = StateResult("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
     if created := {values["address"] for values in task.port_changes().created}:
 
-        def without_those_of_others(conductor: Conductor, task: Task) -> Result:
+        def without_those_of_others(conductor: Conductor, task: Task) -> StateResult:
             others = _of_others(conductor, node_id, created)
             for port in [port for port in task.ports if port.address in others]:
                 LOG.warning("No port of node %s is created for %s, which belongs to another node by now",
@@ -93,7 +94,7 @@ def _booted(task: Task) -> Result:
     return result
 
 
-def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Result:
+def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> StateResult:
     """Run hooks and rules over data that the inspect interface has read itself."""
     node_id = task.node.id
     driver_info = dict(task.node.driver_info)
@@ -104,9 +105,9 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry, runs=processing.runs,
-                      also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
+        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                           inspection=entry, runs=processing.runs,
+                           also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -128,8 +129,8 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         count(conn, task, outcome)
 
     describe(entry, conductor, task, processing)
-    return Result("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+    return StateResult("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
@@ -154,9 +155,9 @@ def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing:
     return frozenset(authors).intersection(processing.runs.matched)
 
 
-def _withheld(error: BaseException) -> Result:
+def _withheld(error: BaseException) -> StateResult:
     """Return the failure by an error that was raised after a sensitive rule: its text may quote what that wrote."""
-    return Result("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
+    return StateResult("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
 
 
 @dataclass(slots=True)
@@ -272,13 +273,13 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
         rule_nodes.count(conn, task.node.uuid, applied)
 
 
-def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
+def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     task.stages = Stages("receive")
     entry = inspection_history.begun(task.node, pending.id)
     if pending.refusal is not None:
         task.stages.begin("rules")
-        return Result("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
+        return StateResult("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = Processing()
@@ -298,8 +299,8 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
                                      foreign=_known_foreign(interface, answer, pending))
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry, runs=processing.runs)
+        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                           inspection=entry, runs=processing.runs)
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -307,7 +308,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             return _withheld(exc)
         if not isinstance(exc, Invalid):
             raise
-        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
+        return StateResult("fail", error=f"Inspection failed: {exc}", inspection=entry)
     finally:
         log_messages(task)
     task.node.inspection_finished_at = clock.now()
@@ -327,8 +328,8 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
         describe(entry, conductor, task, processing)
-    return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+    return StateResult(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def _known_foreign(interface: InspectInterface, answer: Any,
@@ -340,7 +341,7 @@ def _known_foreign(interface: InspectInterface, answer: Any,
     return pending.foreign_addresses if is_as_sent and isinstance(pending, Report) else None
 
 
-def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
+def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Return the result of data after which the inspect interface waits for more."""
     task.node.driver_internal_info[WAITS] = True
 
@@ -350,7 +351,7 @@ def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -
         else:
             inventory.finish(conn, pending.id, pending.received_plugin_data, inventory.WAITING)
 
-    return Result("wait", history="The inspect interface waits for more data.", also=store)
+    return StateResult("wait", history="The inspect interface waits for more data.", also=store)
 
 
 def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:

@@ -138,7 +138,7 @@ def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> T
     return _read(conductor, node_id).task(context)
 
 
-def _read(conductor: Conductor, node_id: str | int) -> task_store.Record:
+def _read(conductor: Conductor, node_id: str | int) -> task_store.NodeRecord:
     with conductor.db.reader() as conn:
         return task_store.read(conn, nodes.get_with_parts(conn, node_id))
 

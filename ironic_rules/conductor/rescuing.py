@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from ironic_rules.conductor import wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.models.task import Task
@@ -16,16 +16,16 @@ BOOTED = "rescue_ramdisk_booted"
 PASSWORD = "rescue_password"
 
 
-def rescue(conductor: Conductor, task: Task) -> Result:
+def rescue(conductor: Conductor, task: Task) -> StateResult:
     """RESCUING: boot the rescue system; after its heartbeat, let it set the password."""
     interface = conductor.hardware.interface(task.node, "rescue")
     internal = task.node.driver_internal_info
     is_booted = BOOTED in internal
     if (interface.continue_rescue(task) if is_booted else interface.rescue(task)) is None:
         internal.pop(BOOTED, None)
-        return Result("done", history="The machine runs the rescue system.")
+        return StateResult("done", history="The machine runs the rescue system.")
     internal[BOOTED] = True
-    return Result("wait", history=None if is_booted else "The rescue system is booted.")
+    return StateResult("wait", history=None if is_booted else "The rescue system is booted.")
 
 
 def clean_up(conductor: Conductor, task: Task) -> None:
@@ -34,11 +34,11 @@ def clean_up(conductor: Conductor, task: Task) -> None:
     conductor.hardware.interface(task.node, "rescue").clean_up(task)
 
 
-def unrescue(conductor: Conductor, task: Task) -> Result:
+def unrescue(conductor: Conductor, task: Task) -> StateResult:
     """UNRESCUING: boot the instance again; the password of the rescue system is no longer needed."""
     conductor.hardware.interface(task.node, "rescue").unrescue(task)
     task.node.instance_info.pop(PASSWORD, None)
-    return Result("done")
+    return StateResult("done")
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.journal import MISSING, Checkpoint, FieldChange, Journal, KeyChange, Signature
+from ironic_rules.models.journal import MISSING, Checkpoint, DraftJournal, FieldChange, KeyChange, Signature
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -65,7 +65,7 @@ class _Draft:
     _owned: set[str]
     #: fields whose dict is referenced only by this draft
     _private: set[str]
-    _journal: Journal
+    _journal: DraftJournal
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -73,7 +73,7 @@ class _Draft:
         put(self, "_values", dict(values))
         put(self, "_owned", set())
         put(self, "_private", set())
-        put(self, "_journal", Journal())
+        put(self, "_journal", DraftJournal())
 
     # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
@@ -158,7 +158,7 @@ class _Draft:
         return len(self._journal.entries)
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> DraftJournal:
         """What was done to the draft. Not to be changed by the caller."""
         return self._journal
 

@@ -16,7 +16,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, polls, reserved
 from ironic_rules.steps.arguments import wrong_arguments
-from ironic_rules.steps.declaration import Interface, StepInfo, declaration
+from ironic_rules.steps.declaration import StepInfo, SteppedInterface, declaration
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
 from ironic_rules.steps.procedures import DEPLOYMENT, WAIT_STATES, Procedure
@@ -83,7 +83,8 @@ def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: 
     return None
 
 
-def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], procedure: Procedure) -> str | None:
+def call(interface: SteppedInterface, task: Task, step: str, args: Mapping[str, Any],
+         procedure: Procedure) -> str | None:
     """Call the method that is a step of ``interface``.
 
     :returns: None when it is done, the procedure's wait state when the machine continues it

@@ -17,7 +17,7 @@ import bcrypt
 from oslo_log import log as logging
 
 from ironic_rules.api import faults
-from ironic_rules.api.middleware.attempts import Checks, Sources
+from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class BasicAuth:
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._sources = Sources(clock)
-        self._checks = Checks(self._sources, checks, threads // 2)
+        self._checks = PasswordChecks(self._sources, checks, threads // 2)
         self._path = Path(path)
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None

@@ -37,7 +37,7 @@ _ALWAYS: faults.Headers = [
 _WORTH_COMPRESSING = 512
 
 
-class Page:
+class WebPage:
     """Replies to ``GET`` and ``HEAD`` below ``/ui``; everything else goes to ``app``.
 
     The files are read once, when the process starts; a path is a key of a dictionary, so that none leads out of the

@@ -11,7 +11,7 @@ from ironic_rules.api import compute_versions, faults, resource, versions
 _OF_STATES = re.compile(r"/nodes/states/([^/]+)/([^/]+)\Z")
 
 
-class Route:
+class Routing:
     """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.resource.Found`); a path that is not UTF-8 is 400."""
 
     def __init__(self, app: Any, root: resource.Resource) -> None:

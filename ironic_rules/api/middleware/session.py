@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.api import faults, json_body
-from ironic_rules.api.middleware.attempts import Checks, Sources
+from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
 from ironic_rules.exceptions import (
     ConfigurationError,
     Invalid,
@@ -60,7 +60,7 @@ class Session:
         self._url = f"{base if base.endswith('/v3') else base + '/v3'}/auth/tokens"
         self._verify = not conf.keystone_authtoken.insecure and (conf.keystone_authtoken.cafile or True)
         self._sources = Sources(clock)
-        self._checks = Checks(self._sources, _AT_ONCE, _AT_ONCE + _WAITING)
+        self._checks = PasswordChecks(self._sources, _AT_ONCE, _AT_ONCE + _WAITING)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         if environ.get("PATH_INFO") != PATH:

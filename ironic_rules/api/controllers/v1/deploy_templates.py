@@ -190,7 +190,7 @@ def _are_written(old: Sequence[Step], new: Sequence[Step]) -> bool:
     return patch.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
 
 
-def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:
+def _patched(old: DeployTemplate, operations: list[patch.PatchOperation]) -> JSONObject:
     """Return the fields of a template after a patch, valid against the schema."""
     document = {name: getattr(old, name) for name in DEPLOY_TEMPLATE.columns}
     document["steps"] = [step.to_wire() for step in old.steps]
@@ -201,7 +201,7 @@ def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObje
     return {name: defaults.get(name) if value is None else value for name, value in values.items()}
 
 
-def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
+def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Refuse operations that read values masked in replies: that compare them, or copy them to where they are shown.
 
     :raises InvalidPatch: 400, with a text that does not depend on the stored values

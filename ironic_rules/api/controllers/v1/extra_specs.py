@@ -15,7 +15,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.exceptions import ExtraSpecUnknown
 from ironic_rules.extra_specs import check, installed, views
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
@@ -112,13 +112,13 @@ class ImagePropertiesController(Resource):
 
 
 @functools.cache
-def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
+def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
     return {item.validator.name: _Known(item.validator.name, item.validator.namespace, shown["value"]["type"],
                                         item.validator.status, shown)
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(request: Request, name: str, registry: Callable[[], Registry], query: dict[str, Any],
+def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: dict[str, Any],
           conditions: etags.Preconditions,
           more: dict[str, Any]) -> bytes | None:
     known = _known(registry)

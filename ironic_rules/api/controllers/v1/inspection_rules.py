@@ -258,7 +258,7 @@ def _check(request: Request, rule: dict[str, Any]) -> list[RuleWarning]:
 
 
 def _patched(request: Request, conn: sa.Connection, old: Rule,
-             operations: list[patch.Operation]) -> tuple[JSONObject, list[RuleWarning]]:
+             operations: list[patch.PatchOperation]) -> tuple[JSONObject, list[RuleWarning]]:
     """Return the columns of a rule after a patch, and the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
@@ -285,7 +285,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     return new, checked.warnings
 
 
-def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
+def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Allow conditions and actions of a sensitive rule to be replaced as a whole only: all else reveals them.
 
     :raises InvalidPatch: 400, with a text that does not depend on the stored values

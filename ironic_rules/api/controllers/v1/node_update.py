@@ -59,10 +59,10 @@ def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dic
     return values
 
 
-class Update:
+class NodeUpdate:
     """A PATCH: checked once, then applied to the node, again after each conflict."""
 
-    def __init__(self, request: Request, operations: Sequence[patch.Operation], *, reset_interfaces: bool) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.PatchOperation], *, reset_interfaces: bool) -> None:
         """Check what does not depend on the node.
 
         :raises InvalidPatch: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
@@ -165,7 +165,7 @@ def _check_parent(conn: sa.Connection, row: Node, parent: str) -> None:
         above = nodes.parent_of(conn, above)
 
 
-def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
+def _policies(operations: Sequence[patch.PatchOperation]) -> tuple[str, ...]:
     """Return the policies of what is to change."""
     found = {name for operation in operations if operation.op != "test"
              # What moves away changes, too.
@@ -174,7 +174,7 @@ def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
     return tuple(sorted(found or {policies.UPDATE}))
 
 
-def _policies_of(operation: patch.Operation, path: tuple[str, ...]) -> set[str]:
+def _policies_of(operation: patch.PatchOperation, path: tuple[str, ...]) -> set[str]:
     """Return the policies of what an operation does to the field at ``path``."""
     name = path[0]
     if name not in _BY_VALUE:
@@ -183,7 +183,7 @@ def _policies_of(operation: patch.Operation, path: tuple[str, ...]) -> set[str]:
     return {of_false if value is False else of_true for value in _possible(operation, name)}
 
 
-def _possible(operation: patch.Operation, name: str) -> tuple[bool | None, ...]:
+def _possible(operation: patch.PatchOperation, name: str) -> tuple[bool | None, ...]:
     """Return what a flag may be after an operation."""
     if operation.op in ("copy", "move"):
         return True, False
@@ -196,7 +196,7 @@ def _possible(operation: patch.Operation, name: str) -> tuple[bool | None, ...]:
         return (True,)  # refused later
 
 
-def _check_patchable(operations: Sequence[patch.Operation]) -> None:
+def _check_patchable(operations: Sequence[patch.PatchOperation]) -> None:
     problems = []
     for index, operation in enumerate(operations):
         for path in filter(None, (operation.path, operation.source)):

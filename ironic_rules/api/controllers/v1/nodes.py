@@ -196,7 +196,7 @@ class NodesController(Resource):
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
             raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
-        update = node_update.Update(request, patch.operations(body), reset_interfaces=bool(reset))
+        update = node_update.NodeUpdate(request, patch.operations(body), reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:
             row = node_access.hold(request, conn, node, update.policies)

@@ -96,10 +96,10 @@ def new_port(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dic
     return values
 
 
-class Update:
+class PortUpdate:
     """A PATCH: checked once, then applied to the port."""
 
-    def __init__(self, request: Request, operations: Sequence[patch.Operation]) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.PatchOperation]) -> None:
         """Check what does not depend on the port.
 
         :raises InvalidPatch: 400;  NotAcceptable: 406

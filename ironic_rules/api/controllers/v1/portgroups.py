@@ -160,7 +160,7 @@ def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tu
 
 
 def _changes(request: Request, conn: sa.Connection, row: PortGroup,
-             operations: list[patch.Operation]) -> dict[str, Any]:
+             operations: list[patch.PatchOperation]) -> dict[str, Any]:
     document = {name: getattr(row, name) for name in schemas.FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     masks.refuse(result, document)

@@ -116,7 +116,7 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
-        update = port_update.Update(request, operations)
+        update = port_update.PortUpdate(request, operations)
         node_id = _node_id(request, port)
 
         def change(conn: sa.Connection) -> Port:

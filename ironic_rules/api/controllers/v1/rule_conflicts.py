@@ -51,7 +51,7 @@ class RuleConflictsController(Resource):
         writes = {rule.uuid: [] if rule.sensitive else rule_writes.written(_actions(rule)) for rule in rules}
         found = rule_writes.conflicts(
             # The scope of an early rule is ignored.
-            rule_writes.Writer(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
+            rule_writes.RuleWriter(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
             for rule in rules if rule.enabled)
 
         def view(shown: Sequence[Row | Rule]) -> list[JSONObject]:

@@ -12,7 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
 from ironic_rules.db import rule_statistics
 from ironic_rules.exceptions import InspectionRuleNotFound, Invalid
-from ironic_rules.models.rule_statistics import RuleStatistics
+from ironic_rules.models.rule_statistics import CountedRule
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.text import is_uuid
 
@@ -70,5 +70,5 @@ class RuleStatisticsController(Resource):
         return views.statistics(request.base, found[0], views.FIELDS)
 
 
-def _matched_since(row: RuleStatistics, since: datetime.datetime) -> bool:
+def _matched_since(row: CountedRule, since: datetime.datetime) -> bool:
     return row.last_matched_at is not None and row.last_matched_at >= since

@@ -93,7 +93,7 @@ class Served:
         masks.refuse(values)
         return values
 
-    def operations(self, request: Request, body: list[dict[str, Any]]) -> list[patch.Operation]:
+    def operations(self, request: Request, body: list[dict[str, Any]]) -> list[patch.PatchOperation]:
         """Return the operations of a PATCH.
 
         :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
@@ -109,7 +109,7 @@ class Served:
             raise InvalidPatch(problems=problems)
         return operations
 
-    def changes(self, row: Any, operations: list[patch.Operation], patched: schema.Object) -> dict[str, Any]:
+    def changes(self, row: Any, operations: list[patch.PatchOperation], patched: schema.Object) -> dict[str, Any]:
         """Return the fields that a PATCH changes, with their new values.
 
         :param patched: the schema of every field that may be patched
