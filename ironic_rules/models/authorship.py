@@ -10,7 +10,7 @@ from ironic_rules.models import json_patch, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.joint_writes import MISSING as _MISSING
 from ironic_rules.models.joint_writes import Written
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 
 
 def changes(draft: NodeDraft | PortDraft, *, joint: bool = True) -> list[tuple[Any, list[JSONObject]]]:
@@ -66,7 +66,7 @@ class _Undone:
             for key, old in zip(keys, before or itertools.repeat(_MISSING), strict=False):
                 self._undo(name, key, old)
 
-    def one(self, name: str | None, key: str, old: Any) -> list[JSONObject]:
+    def one(self, name: str | None, key: str, old: JSON) -> list[JSONObject]:
         """Undo the only change of an author, as that of most rules; return its patch."""
         if name is None:
             new = self._values[key]
@@ -79,7 +79,7 @@ class _Undone:
         #: what the author has changed, as it was when it had ended: fields, and of other fields only the keys, because
         #: many authors may each change little of a large field
         fields: dict[str, Any] = {}
-        keys: dict[str, dict[str, Any]] = {}
+        keys: dict[str, JSONObject] = {}
         for name, key, old in changed:
             if name is None:
                 if key not in fields:
@@ -97,7 +97,7 @@ class _Undone:
                 patch += _of_key(field, key, self._values[field].get(key, _MISSING), new)
         return patch
 
-    def _undo(self, name: str | None, key: str, old: Any) -> Any:
+    def _undo(self, name: str | None, key: str, old: JSON) -> Any:
         """Undo a change; return what it has left, if it is one of a key."""
         if name is None:
             self._values[key] = old
@@ -114,14 +114,14 @@ class _Undone:
         return new
 
 
-def _of_field(field: str, old: Any, new: Any) -> list[JSONObject]:
+def _of_field(field: str, old: JSON, new: JSON) -> list[JSONObject]:
     """Return the patch of a field as a whole."""
     if isinstance(new, set):
         return json_patch.difference_of_sets(old, new, (field,))
     return json_patch.difference(old, new, (field,))
 
 
-def _of_key(field: str, key: str, old: Any, new: Any) -> list[JSONObject]:
+def _of_key(field: str, key: str, old: JSON, new: JSON) -> list[JSONObject]:
     """Return the patch of a key of a field; either value may be missing."""
     if old is _MISSING:
         return [] if new is _MISSING else [{"op": "add", "path": pointer.format((field, key)), "value": new}]
@@ -148,5 +148,5 @@ def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
             yield key, _plain(old)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: JSON) -> Any:
     return sorted(value) if isinstance(value, set) else value

@@ -14,7 +14,7 @@ import orjson
 
 from ironic_rules.models import pointer, secrets
 from ironic_rules.models.joint_writes import Written
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.secrets import MASK
 
 #: Keys from the name of the data (``node``, ``plugin_data``, ``ports`` with an address, …) on.
@@ -46,7 +46,7 @@ class Concealment:
         """Whether there is any place of which rules must not show what they read."""
         return bool(self._places or self._traits or self._sources)
 
-    def seal(self, place: Place, value: Any = None) -> None:
+    def seal(self, place: Place, value: JSON = None) -> None:
         """Note a place that must not be shown.
 
         The items of a list move: a place within one is that of the list. A trait, which has no place, is its value:
@@ -114,7 +114,7 @@ class Concealment:
             texts += [value for value in written.values if value.__class__ is str]
         return "://" not in "\n".join(texts)
 
-    def hide(self, value: Any, place: Place = ()) -> Any:
+    def hide(self, value: JSON, place: Place = ()) -> Any:
         """Return JSON-like data with ``******`` for what must not be shown.
 
         :param place: where the data are; without it, only secrets are hidden, by their keys
@@ -133,7 +133,7 @@ class Concealment:
             return [self.hide(item, (*place, str(index)) if place else ()) for index, item in enumerate(value)]
         return value
 
-    def _is_sealed(self, place: Place, value: Any) -> bool:
+    def _is_sealed(self, place: Place, value: JSON) -> bool:
         return any(place[:length] in self._places for length in range(1, len(place) + 1)) or (
             place[:2] == _TRAITS and isinstance(value, str) and value in self._traits)
 

@@ -28,6 +28,7 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.hardware import selection
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
@@ -157,7 +158,7 @@ def _unlocked(node: Node) -> Node:
     return node
 
 
-def differs(old: Any, new: Any) -> bool:
+def differs(old: JSON, new: JSON) -> bool:
     """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
     if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
         return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
@@ -182,7 +183,7 @@ def turns_of(request: Request, conn: sa.Connection, host: str) -> dict[str, tupl
 
 
 def choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
-                      requested: dict[str, Any]) -> dict[str, str]:
+                      requested: JSONObject) -> dict[str, str]:
     """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
 
     :raises NoValidHost: 503, no conductor is alive
@@ -195,7 +196,7 @@ def choose_interfaces(request: Request, conn: sa.Connection, group: str, driver:
 
 
 def show(request: Request, conn: sa.Connection, rows: Sequence[Any],
-         fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
+         fields: tuple[str, ...] | None) -> list[JSONObject]:
     """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(request.version, fields)
     shown = view.render(
@@ -216,7 +217,7 @@ def show_page(request: Request, conn: sa.Connection, page: JsonPage, fields: tup
         hosts_by_group(request, conn) if view.conductor else {})
 
 
-def show_states(request: Request, row: Node) -> dict[str, Any]:
+def show_states(request: Request, row: Node) -> JSONObject:
     """Return the states of a node as JSON."""
     shown = views.states(row, request.version)
     if request.confinement is not None:

@@ -12,6 +12,7 @@ from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
 from ironic_rules.exceptions import InvalidParameterValue, PortgroupNotFound
 from ironic_rules.models.fields import Fields
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
 #: Filters that do not apply below a node or a port group.
@@ -40,7 +41,7 @@ def check_fields(request: Request, query: dict[str, Any], table: Fields) -> tupl
 
 
 def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
-               portgroup: str | None = None) -> dict[str, Any]:
+               portgroup: str | None = None) -> JSONObject:
     """Return a page of ports.
 
     :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
@@ -67,7 +68,7 @@ def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None =
 
 
 def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | None = None,
-                    node: str | None = None) -> dict[str, Any]:
+                    node: str | None = None) -> JSONObject:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = request.version
     fields = shown_fields(request, query, detail, check_fields(request, query, PORT_GROUP), PORT_GROUP.summary)
