@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
 from oslo_config import cfg
@@ -37,7 +38,8 @@ from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
-             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]), address: str | None = None) -> Any:
+             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]),
+             address: str | None = None) -> WSGIApplication:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
@@ -51,7 +53,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     numbers = numbers or Numbers()
     dependencies = hooks.DependenciesHook(
         conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
+    app: WSGIApplication = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
@@ -105,7 +107,7 @@ class PecanResponse(webob.Response):
         self._headerlist = [*headers] if status in (204, 304) else [*headers, length]
         self._app_iter = pieces if pieces != [b""] else []
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         start_response(self._status, self._headerlist)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else self._app_iter
 
@@ -113,7 +115,7 @@ class PecanResponse(webob.Response):
 class Application(core.ExplicitPecan):  # type: ignore[misc]
     """pecan with the routes of :mod:`ironic_rules.api.resource`, and without requests that threads know."""
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return super().__call__(environ, start_response)
         finally:

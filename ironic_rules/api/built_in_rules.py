@@ -15,6 +15,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.json_values import JSON
 
 #: Makes the tags of rules unpredictable whose conditions and actions the client does not see.
 _KEY = secrets.token_bytes(32)
@@ -71,5 +72,5 @@ def after(request: Request, filters: Mapping[str, Any], place: RulePlace | None,
     return sorted(found, key=rule_filters.place_of, reverse=not ascending)
 
 
-def _order(value: Any) -> tuple[bool, Any]:
+def _order(value: JSON) -> tuple[bool, Any]:
     return value is not None, value if isinstance(value, (int, str)) else 0

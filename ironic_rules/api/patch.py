@@ -16,6 +16,7 @@ import orjson
 from ironic_rules.api import json_body, schema
 from ironic_rules.exceptions import InvalidPatch, Problem
 from ironic_rules.models import json_values, pointer
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.text import printable
 
 _MAX_PATH = 1024
@@ -36,7 +37,7 @@ class PatchOperation:
 
     op: str
     path: tuple[str, ...]
-    value: Any = None
+    value: JSON = None
     source: tuple[str, ...] = ()
 
 
@@ -67,8 +68,8 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
     return parsed
 
 
-def apply(document: Mapping[str, Any], patch: Iterable[PatchOperation], *, defaults: Mapping[str, Any],
-          read_only: Collection[str] = (), required: Collection[str] = ()) -> dict[str, Any]:
+def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defaults: Mapping[str, Any],
+          read_only: Collection[str] = (), required: Collection[str] = ()) -> JSONObject:
     """Return ``document`` with ``patch`` applied, all of it or nothing.
 
     :param document: field -> value; operations may touch only these fields
@@ -104,7 +105,7 @@ def _tokens(path: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 class _Patching:
     """A document while a patch is applied; the arguments are those of :func:`apply`."""
 
-    document: dict[str, Any]
+    document: JSONObject
     defaults: Mapping[str, Any]
     read_only: Collection[str]
     required: Collection[str]
@@ -146,7 +147,7 @@ class _Patching:
             raise pointer.PointerError(pointer.format(source), f"the patch copies more than {MAX_COPIED} bytes")
         return copy.deepcopy(value)
 
-    def _write(self, op: str, path: tuple[str, ...], value: Any) -> None:
+    def _write(self, op: str, path: tuple[str, ...], value: JSON) -> None:
         if len(path) + json_body.depth(value, MAX_DEPTH) > MAX_DEPTH:
             raise pointer.PointerError(pointer.format(path), f"is nested deeper than {MAX_DEPTH} levels")
         if len(path) == 1:
@@ -175,7 +176,7 @@ def _written(operation: PatchOperation) -> list[tuple[str, ...]]:
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]
 
 
-def differs(old: Any, new: Any) -> bool:
+def differs(old: JSON, new: JSON) -> bool:
     """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
     if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
         return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)

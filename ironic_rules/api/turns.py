@@ -6,6 +6,8 @@ import collections
 import queue
 from typing import Any
 
+from ironic_rules.models.json_values import JSON
+
 
 class Turns(queue.Queue[Any]):
     """A queue of connections, of which each has one request that is complete.
@@ -23,7 +25,7 @@ class Turns(queue.Queue[Any]):
     def _qsize(self) -> int:
         return self._connections + len(self._ends)
 
-    def _put(self, item: Any) -> None:
+    def _put(self, item: JSON) -> None:
         source = getattr(item, "remote_addr", None)
         if source is None:
             self._ends.append(item)

@@ -24,6 +24,7 @@ from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
+from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE
 from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
@@ -35,8 +36,6 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: key of ``driver_internal_info`` while the inspect interface waits for more data than it has received
-WAITS = "inspection_waits_for_more"
 ABORTED = "Inspection was aborted by request."
 _OURS = "ironic_rules.hardware."
 #: Maximum number of matching rules that the node's history names.
@@ -77,7 +76,7 @@ def start(conductor: Conductor, task: Task) -> StateResult:
 def _booted(task: Task) -> StateResult:
     """Return the result of a start after which the node waits for its ramdisk."""
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
-    found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
+    found = list(task.node.driver_internal_info.get(BMC_ADDRESSES, ()))
     result = StateResult("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
     if created := {values["address"] for values in task.port_changes().created}:
 
@@ -283,7 +282,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = Processing()
-    waited = task.node.driver_internal_info.pop(WAITS, False)
+    waited = task.node.driver_internal_info.pop(WAITS_FOR_MORE, False)
     if waited:
         task.accepted = functools.partial(_accepted, conductor, node_id)
     try:
@@ -312,7 +311,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     finally:
         log_messages(task)
     task.node.inspection_finished_at = clock.now()
-    task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
+    task.node.driver_internal_info.pop(BMC_ADDRESSES, None)
 
     def store(conn: sa.Connection) -> None:
         if conductor.conf.inventory.data_backend == "none":
@@ -343,7 +342,7 @@ def _known_foreign(interface: InspectInterface, answer: Any,
 
 def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Return the result of data after which the inspect interface waits for more."""
-    task.node.driver_internal_info[WAITS] = True
+    task.node.driver_internal_info[WAITS_FOR_MORE] = True
 
     def store(conn: sa.Connection) -> None:
         if conductor.conf.inventory.data_backend == "none":
@@ -415,8 +414,8 @@ def log_messages(task: Task) -> None:
 
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Clean up after a failed inspection as the inspect interface does after an aborted one: power the node off."""
-    task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
-    task.node.driver_internal_info.pop(WAITS, None)
+    task.node.driver_internal_info.pop(BMC_ADDRESSES, None)
+    task.node.driver_internal_info.pop(WAITS_FOR_MORE, None)
     conductor.hardware.interface(task.node, "inspect").abort(task)
 
 

@@ -27,9 +27,10 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, SERVICE
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE
 from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
 

@@ -16,6 +16,7 @@ from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import resolver
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import mac, secrets
+from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
 from ironic_rules.steps.progress import Progress
@@ -66,7 +67,7 @@ def tear_down(conductor: Conductor, task: Task) -> StateResult:
         Progress(procedure, task.node).forget()
     task.node.instance_info = {}
     task.node.instance_uuid = None
-    task.node.driver_internal_info.pop(vifs.WITHOUT_PORT, None)
+    task.node.driver_internal_info.pop(VIFS_WITHOUT_PORT, None)
     return StateResult("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
 
 

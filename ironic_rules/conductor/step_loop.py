@@ -22,6 +22,7 @@ from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
 from ironic_rules.hardware.attempts import noting
 from ironic_rules.models import secrets, states
+from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -29,7 +30,7 @@ from ironic_rules.models.watch import STEP
 from ironic_rules.steps import execution
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, Procedure
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
 from ironic_rules.steps.progress import CurrentStep, Progress
 from ironic_rules.text import MAX_MESSAGE, printable
 

@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
 from ironic_rules.models import pointer
+from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, polls, reserved
@@ -79,7 +80,7 @@ def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: 
     # A heartbeat of the machine comes earlier.
     if poll is not None and not poll.ended:
         return progress.procedure.wait_state
-    task.node.driver_internal_info.pop(polls.KEY, None)
+    task.node.driver_internal_info.pop(STEP_POLL, None)
     return None
 
 

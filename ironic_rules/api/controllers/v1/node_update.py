@@ -17,6 +17,7 @@ from ironic_rules.db import chassis, nodes
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
 from ironic_rules.hardware import selection
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
 from ironic_rules.text import pointer_token
@@ -40,7 +41,7 @@ _BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANC
              "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
 
 
-def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dict[str, Any]:
+def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> dict[str, Any]:
     """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
@@ -254,7 +255,7 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
 
 
 def _choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
-                       requested: dict[str, Any]) -> dict[str, str]:
+                       requested: JSONObject) -> dict[str, str]:
     """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
 
     :raises NoValidHost: 503, no conductor is alive
