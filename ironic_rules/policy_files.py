@@ -26,7 +26,7 @@ _NEVER = "!"
 _REFERENCE = re.compile(r"(?:^|(?<=[\s(]))rule:([^\s()]+)")
 
 
-class Overrides(NamedTuple):
+class PolicyOverrides(NamedTuple):
     """Rules of files: ``{name: check}`` as they are written there, and ``{name: file}``."""
 
     checks: dict[str, Any]
@@ -52,7 +52,7 @@ def stamp(conf: cfg.ConfigOpts) -> tuple[object, ...]:
     return tuple(stamps)
 
 
-def read(conf: cfg.ConfigOpts, *, required: bool = False) -> Overrides:
+def read(conf: cfg.ConfigOpts, *, required: bool = False) -> PolicyOverrides:
     """Return what the files say; a later one overrides an earlier one, as with oslo.policy.
 
     :param required: there must be a ``policy_file`` although it is not configured
@@ -64,7 +64,7 @@ def read(conf: cfg.ConfigOpts, *, required: bool = False) -> Overrides:
     if main_file(conf) is None and (required or is_configured):
         raise ConfigurationError(
             f"[oslo_policy]policy_file: {printable(conf.oslo_policy.policy_file)} does not exist.")
-    overrides = Overrides({}, {})
+    overrides = PolicyOverrides({}, {})
     for option, path in _found(conf):
         checks = _parsed(option, path)
         overrides.checks.update(checks)
@@ -121,7 +121,7 @@ def _is_check(value: object) -> bool:
         for each in value))
 
 
-def refuse(overrides: Overrides, rules: Mapping[str, Any]) -> None:
+def refuse(overrides: PolicyOverrides, rules: Mapping[str, Any]) -> None:
     """Refuse checks that oslo.policy did not understand, and those that would never come to an end.
 
     :param rules: all rules, ``{name: oslo_policy.policy.Check}``
@@ -139,7 +139,7 @@ def refuse(overrides: Overrides, rules: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"{place}: rules refer to each other in a circle: {enumeration(circle)}.") from exc
 
 
-def warnings(overrides: Overrides, rules: Mapping[str, Any], known: Collection[str], default: str) -> list[str]:
+def warnings(overrides: PolicyOverrides, rules: Mapping[str, Any], known: Collection[str], default: str) -> list[str]:
     """Return a line for each rule that has no effect, and each that refers to one which does not exist.
 
     A file of Ironic has rules of methods that this service does not offer, so they are no errors.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
 from oslo_config import cfg
@@ -19,11 +20,11 @@ from ironic_rules.api.middleware.inspector_clients import InspectorClients
 from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
 from ironic_rules.api.middleware.other_sites import OtherSites
-from ironic_rules.api.middleware.page import Page
+from ironic_rules.api.middleware.page import WebPage
 from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.request_metrics import RequestMetrics
-from ironic_rules.api.middleware.route import Route
+from ironic_rules.api.middleware.route import Routing
 from ironic_rules.api.middleware.session import Session
 from ironic_rules.api.own_names import OwnNames
 from ironic_rules.api.request import Request
@@ -37,7 +38,8 @@ from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
-             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]), address: str | None = None) -> Any:
+             make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]),
+             address: str | None = None) -> WSGIApplication:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
@@ -51,17 +53,17 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | N
     numbers = numbers or Numbers()
     dependencies = hooks.DependenciesHook(
         conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
+    app: WSGIApplication = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
     app = auth.middleware(app, conf)
-    app = Route(app, root)
+    app = Routing(app, root)
     app = LastResort(app)
     app = Microversion(app)
     if conf.api.enable_ui:
-        app = Session(Page(app), conf)
+        app = Session(WebPage(app), conf)
     # Nothing outside of it has an effect, or replies with more than an error.
     app = OtherSites(app, OwnNames(conf, address))
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
@@ -105,7 +107,7 @@ class PecanResponse(webob.Response):
         self._headerlist = [*headers] if status in (204, 304) else [*headers, length]
         self._app_iter = pieces if pieces != [b""] else []
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         start_response(self._status, self._headerlist)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else self._app_iter
 
@@ -113,7 +115,7 @@ class PecanResponse(webob.Response):
 class Application(core.ExplicitPecan):  # type: ignore[misc]
     """pecan with the routes of :mod:`ironic_rules.api.resource`, and without requests that threads know."""
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return super().__call__(environ, start_response)
         finally:

@@ -12,7 +12,9 @@ Routes that are declared public need no credentials; an unknown path needs them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -30,7 +32,7 @@ _ANY_NAME = ("By DNS rebinding, so is every web page in a browser of such a clie
              "names and addresses that clients use.")
 
 
-def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
+def middleware(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
     """Return ``app`` behind the authentication middleware that ``[DEFAULT]auth_strategy`` selects.
 
     The libraries are imported here because most installations need none of them.
@@ -47,7 +49,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
         policy.enforcer(conf)
         checked = _keystone(app, conf)
 
-    def authenticate(environ: dict[str, Any], start_response: Any) -> Any:
+    def authenticate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         controller = environ["ironic_rules.found"].controller
         public = controller is not None and controller.route.public
         environ["ironic_rules.public"] = public
@@ -56,7 +58,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
     return authenticate
 
 
-def _keystone(app: Any, conf: cfg.ConfigOpts) -> Any:
+def _keystone(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
     """Return ``app`` behind keystonemiddleware.
 
     :raises ConfigurationError: ``[keystone_authtoken]`` does not have what the identity service needs
@@ -111,7 +113,7 @@ def warn_if_open_to_pages(conf: cfg.ConfigOpts) -> None:
                     _ANY_NAME)
 
 
-def context(environ: dict[str, Any], strategy: str) -> RequestContext:
+def context(environ: WSGIEnvironment, strategy: str) -> RequestContext:
     """Return the context of a request whose credentials were checked."""
     request_id = environ.get("openstack.request_id")
     if strategy in ADMIN_STRATEGIES:

@@ -21,7 +21,7 @@ STALE_S = 15.0
 FIRST_S = 0.03
 
 
-class State(NamedTuple):
+class BrokerState(NamedTuple):
     """The result of the last check; both are None before the first, ``age_s`` is the number of seconds since."""
 
     is_ok: bool | None
@@ -43,7 +43,7 @@ class BrokerCheck:
         self._result = (True, 0.0)
         self._begun = 0.0
 
-    def state(self) -> State:
+    def state(self) -> BrokerState:
         """Return the result of the last check; at most the first caller waits, for less than 0.1 s."""
         with self._lock:
             if self._thread is None:
@@ -51,10 +51,10 @@ class BrokerCheck:
                 self._thread = threading.Thread(target=self._run, name="broker-check", daemon=True)
                 self._thread.start()
         if not self._known.wait(FIRST_S):
-            return State(None if time.monotonic() - self._begun <= STALE_S else False, None)
+            return BrokerState(None if time.monotonic() - self._begun <= STALE_S else False, None)
         is_ok, at = self._result
         age = time.monotonic() - at
-        return State(is_ok and age <= STALE_S, age)
+        return BrokerState(is_ok and age <= STALE_S, age)
 
     def _run(self) -> None:
         while True:

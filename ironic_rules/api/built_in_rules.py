@@ -12,9 +12,10 @@ from ironic_rules.api import etags
 from ironic_rules.api.request import Request
 from ironic_rules.db import rule_filters
 from ironic_rules.db.paging import Page
-from ironic_rules.db.rule_filters import Place
+from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.json_values import JSON
 
 #: Makes the tags of rules unpredictable whose conditions and actions the client does not see.
 _KEY = secrets.token_bytes(32)
@@ -60,7 +61,7 @@ def page(request: Request, filters: Mapping[str, Any], asked: Page, taken: int) 
     return found[places[0] + 1 if places else 0:][:asked.limit - taken]
 
 
-def after(request: Request, filters: Mapping[str, Any], place: Place | None, *, ascending: bool) -> list[Rule]:
+def after(request: Request, filters: Mapping[str, Any], place: RulePlace | None, *, ascending: bool) -> list[Rule]:
     """Return the built-in rules beyond ``place`` in the order in which rules run.
 
     :param filters: as for ``rule_filters.conditions``
@@ -71,5 +72,5 @@ def after(request: Request, filters: Mapping[str, Any], place: Place | None, *, 
     return sorted(found, key=rule_filters.place_of, reverse=not ascending)
 
 
-def _order(value: Any) -> tuple[bool, Any]:
+def _order(value: JSON) -> tuple[bool, Any]:
     return value is not None, value if isinstance(value, (int, str)) else 0

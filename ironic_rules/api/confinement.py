@@ -15,6 +15,7 @@ from oslo_config import cfg
 from ironic_rules import policies, policy
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import Forbidden, NotFound
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes, runbooks
 
 #: What replies have in the place of what the caller may not see.
@@ -102,7 +103,7 @@ class Confinement:
             raise Forbidden(policy=_POLICIES[self._policy].everywhere or nodes.CREATE)
         return self.project
 
-    def hide(self, row: Any, shown: dict[str, Any]) -> None:
+    def hide(self, row: Any, shown: JSONObject) -> None:
         """Hide the fields of a node that the caller may not see."""
         if not _MAY_BE_HIDDEN & shown.keys():
             return

@@ -24,21 +24,21 @@ FRESH_S = 0.5
 STALE_S = 15.0
 
 
-class Found(NamedTuple):
+class DatabaseCounts(NamedTuple):
     """The numbers of live conductors and of invalid rules."""
 
     conductors: int
     invalid_rules: int
 
 
-class State(NamedTuple):
+class DatabaseState(NamedTuple):
     """``is_ok`` is None if nothing is known, ``found`` None if the database cannot be reached, or is not known to.
 
     ``age_s`` is that of the last result, even if it no longer counts.
     """
 
     is_ok: bool | None
-    found: Found | None
+    found: DatabaseCounts | None
     age_s: float | None
 
 
@@ -51,7 +51,7 @@ class DatabaseCheck:
     :param read: reads the database; it may hang
     """
 
-    def __init__(self, read: Callable[[], Found]) -> None:
+    def __init__(self, read: Callable[[], DatabaseCounts]) -> None:
         self._read = read
         self._changed = threading.Condition()
         self._has_thread = False
@@ -59,10 +59,10 @@ class DatabaseCheck:
         self._count = 0
         #: since when the result of a reading is waited for
         self._begun: float | None = None
-        self._found: Found | None = None
+        self._found: DatabaseCounts | None = None
         self._at: float | None = None
 
-    def state(self) -> State:
+    def state(self) -> DatabaseState:
         """Return the state as it is now or, if that takes too long, as it was last."""
         with self._changed:
             age = self._age()
@@ -71,8 +71,8 @@ class DatabaseCheck:
                 age = self._age()
             if age is None or age > STALE_S:
                 is_silent = self._begun is not None and time.monotonic() - self._begun > STALE_S
-                return State(False if is_silent else None, None, age)
-            return State(self._found is not None, self._found, age)
+                return DatabaseState(False if is_silent else None, None, age)
+            return DatabaseState(self._found is not None, self._found, age)
 
     def _age(self) -> float | None:
         return None if self._at is None else time.monotonic() - self._at
@@ -94,7 +94,7 @@ class DatabaseCheck:
 
     def _run(self) -> None:
         while self._is_wanted_soon():
-            found: Found | None = None
+            found: DatabaseCounts | None = None
             try:
                 found = self._read()
             except db_exc.DBError as exc:

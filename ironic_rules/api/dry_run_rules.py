@@ -21,6 +21,7 @@ from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.models.inventory_paths import Catalogue
+from ironic_rules.models.json_values import JSON
 from ironic_rules.rules import RuleSet, RuleWarning
 from ironic_rules.text import is_uuid
 
@@ -127,7 +128,7 @@ class _Making:
         return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.as_if(self._left_out),
                     self._uuids, changes, frozenset(self._left_out), self._warnings)
 
-    def _as_if(self, where: str, item: Any) -> None:
+    def _as_if(self, where: str, item: JSON) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
             self._add(where, item)
             return
@@ -155,7 +156,7 @@ class _Making:
         """The UUIDs of the built-in and of the legacy rules."""
         return frozenset(self._stored.legacy.uuids()).union(rule.uuid for rule in self._settings.built_in)
 
-    def _patch(self, where: str, stored: Rule, operations: Any) -> None:
+    def _patch(self, where: str, stored: Rule, operations: JSON) -> None:
         try:
             result = rule_set.patched(
                 stored, patch.operations(patch.BODY.load(operations)), self._settings.default_scope)
@@ -165,7 +166,7 @@ class _Making:
             return
         self._add(where, {"uuid": stored.uuid, **{name: result[name] for name in _PATCHABLE}})
 
-    def _add(self, where: str, given: Any) -> None:
+    def _add(self, where: str, given: JSON) -> None:
         self._tick()
         if not isinstance(given, Mapping):
             self._complain(where, "a rule is an object")

@@ -31,6 +31,7 @@ from ironic_rules.exceptions import (
     NotFound,
     VersionTooLow,
 )
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.tracebacks import forget_locals
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
@@ -107,7 +108,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     if request.confinement is not None and route.path_arguments[:1] == ("node",):
                         _check_node(request, request.confinement, arguments[0])
                     raise
-                given: dict[str, Any] = {}
+                given: JSONObject = {}
                 if takes_query:
                     given["query"] = query_values
                 if takes_body:
@@ -136,7 +137,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     return decorate
 
 
-def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | None, ...], given: dict[str, Any],
+def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | None, ...], given: JSONObject,
           request: Request) -> Any:
     """Return what a method returns. Below 1.91, as in Ironic, the URL of a resource may have ``.json`` at its end.
 

@@ -84,14 +84,14 @@ def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
                                                  "([api]max_flavor_extra_specs)")])
 
 
-def problems(specs: Mapping[str, Any], mode: str, pointer: str) -> list[problems_.Problem]:
+def problems(specs: Mapping[str, Any], mode: str, pointer: str) -> list[problems_.SpecProblem]:
     """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
     found = check.check(specs, mode, pointer=pointer)
     named = {problem.pointer for problem in found}
     return found + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
 
 
-def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[problems_.Problem]:
+def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[problems_.SpecProblem]:
     """Yield what no mode lets pass: keys and values that cannot be stored, or that Nova's clients cannot address."""
     for key, value in specs.items():
         text = wrong_key(key) or wrong_value(value)

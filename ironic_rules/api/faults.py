@@ -12,12 +12,14 @@ import http
 import logging
 import traceback
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import orjson
 from oslo_db import exception as db_exc
 
 from ironic_rules.exceptions import Invalid, IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
+from ironic_rules.models.json_values import JSONObject
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
     if isinstance(error, Unauthorized):
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None
-    detail: dict[str, Any] = {
+    detail: JSONObject = {
         "faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}
     if isinstance(error, Invalid) and error.problems:
         detail["problems"] = _placed(error)
@@ -81,7 +83,7 @@ def status_line(code: int) -> str:
     return _STATUS_LINES[code]
 
 
-def send(fault: Fault, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+def send(fault: Fault, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
     """Reply to a WSGI request with ``fault``, to HEAD without its body: a client would take that for the next reply."""
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
@@ -103,7 +105,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}… ({len(text)} characters)"
 
 
-def _body(detail: dict[str, Any]) -> bytes:
+def _body(detail: JSONObject) -> bytes:
     return orjson.dumps({"error_message": orjson.dumps(detail).decode()})
 
 

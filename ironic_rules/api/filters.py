@@ -18,6 +18,7 @@ from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import mac as mac_addresses
 from ironic_rules.models import pointer
 from ironic_rules.models.fields import Fields, Filter, Text, Type
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.text import is_uuid, pointer_token
 
 #: Turns the text of a parameter into its value; the text of a ValueError says what is valid.
@@ -113,7 +114,7 @@ class Query:
         """
         if not query_string:
             return self.complete({})
-        given: dict[str, Any] = {}
+        given: JSONObject = {}
         problems: list[Problem] = []
         unknown: list[str] = []
         for name, value in parse_qsl(query_string, keep_blank_values=True, errors="surrogateescape"):
@@ -140,7 +141,7 @@ class Query:
             raise InvalidParameterValue(problems=problems)
         return self.complete(given)
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, given: JSONObject) -> JSONObject:
         """Check what concerns several parameters."""
         return given
 
@@ -172,7 +173,7 @@ class Listing(Query):
         kinds = of(table, without)
         return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None, **kinds)
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, given: JSONObject) -> JSONObject:
         if given.get("detail") and "fields" in given:
             raise InvalidParameterValue("detail and fields cannot be used in one request.")
         if self.fields is not None and "fields" in given:

@@ -11,7 +11,7 @@ from pecan import hooks
 
 from ironic_rules.api import auth
 from ironic_rules.api.broker_check import BrokerCheck
-from ironic_rules.api.database_check import DatabaseCheck, Found
+from ironic_rules.api.database_check import DatabaseCheck, DatabaseCounts
 from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.api.lock_patience import LockPatience
 from ironic_rules.api.marks import ReportDigests
@@ -69,9 +69,9 @@ class DependenciesHook(hooks.PecanHook):
         state.request.typed = self._make(environ=environ, version=environ["ironic_rules.version"],
                                          context=auth.context(environ, self._conf.auth_strategy))
 
-    def _read_health(self) -> Found:
+    def _read_health(self) -> DatabaseCounts:
         with self._db.reader() as conn:
             alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
             revision, of_legacy = inspection_rules.revision(conn), legacy_rules.revision(conn)
         invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.broken(of_legacy))
-        return Found(alive, invalid)
+        return DatabaseCounts(alive, invalid)

@@ -15,6 +15,7 @@ import orjson
 from ironic_rules.api import long_calls
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import json_text
+from ironic_rules.models.json_values import JSON
 
 #: Maximum number of commas and brackets in a body; a list of as many empty lists takes 100 times its size in memory.
 MAX_VALUES = 500_000
@@ -112,7 +113,7 @@ def _check_integers(raw: bytes) -> None:
         _int64(digits.decode())
 
 
-def depth(value: Any, most: int) -> int:
+def depth(value: JSON, most: int) -> int:
     """Return how many levels of lists and objects ``value`` has; ``most + 1`` if there are more."""
     return _measure(value, most)[1]
 
@@ -121,7 +122,7 @@ def _too_deep(max_depth: int) -> str:
     return f"The body is nested deeper than {max_depth} levels."
 
 
-def _measure(value: Any, max_depth: int) -> tuple[int, int, bool]:
+def _measure(value: JSON, max_depth: int) -> tuple[int, int, bool]:
     """Return the number of object keys in ``value``, its depth, and whether a float in it may be a large integer.
 
     Stops one level below ``max_depth``.
@@ -152,7 +153,7 @@ def _int64(digits: str) -> None:
         raise Invalid("The body has an integer beyond 64 bits.")
 
 
-def _has_nul(value: Any) -> bool:
+def _has_nul(value: JSON) -> bool:
     pending = [value]
     while pending:
         item = pending.pop()

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
+from wsgiref.types import WSGIEnvironment
 
 import orjson
 
@@ -15,7 +15,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _IDENT = "\0"
 
 
-def from_environ(environ: dict[str, Any]) -> str:
+def from_environ(environ: WSGIEnvironment) -> str:
     """Return the URL under which the request of ``environ`` reached the service (PEP 3333, "URL Reconstruction")."""
     host = environ.get("HTTP_HOST")
     if not host:

@@ -18,6 +18,7 @@ from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Conflict, Invalid
+from ironic_rules.models.json_values import JSONObject
 
 HEADER = "Idempotency-Key"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"
@@ -25,7 +26,7 @@ _FORM = re.compile(r"[!-~]{1,255}")
 _REPORTS = "reports"
 
 
-def of_request(request: Request, what: str, body: dict[str, Any]) -> Mark:
+def of_request(request: Request, what: str, body: JSONObject) -> Mark:
     """Return the mark of a request that changes a node. Without the header, only this very message has it.
 
     :param what: names what ``body`` is about

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import secrets
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import printable
 
 HIDDEN = "is a secret that a reply has hidden; send the secret itself"
 
 
-def refuse(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
+def refuse(new: Mapping[str, JSON], old: Mapping[str, JSON] | None = None) -> None:
     """Check what a request would store.
 
     :param new: field -> value

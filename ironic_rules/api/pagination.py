@@ -15,6 +15,7 @@ from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound
 from ironic_rules.models.fields import Fields
+from ironic_rules.models.json_values import JSONObject
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
@@ -72,7 +73,7 @@ def shown_fields(request: Request, query: Mapping[str, Any], detail: bool | None
 
 def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
                view: Callable[[Sequence[Any]], list[Any]], *,
-               marker: str = "uuid") -> dict[str, Any]:
+               marker: str = "uuid") -> JSONObject:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
     :param rows: what the repository returned for ``asked``
@@ -81,7 +82,7 @@ def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
     """
     limit = asked.limit - 1
     shown = rows[:limit]
-    reply: dict[str, Any] = {name: view(shown)}
+    reply: JSONObject = {name: view(shown)}
     if len(rows) > limit:
         reply["next"] = next_url(request, limit, str(getattr(shown[-1], marker)))
     return reply

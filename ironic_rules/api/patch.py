@@ -16,6 +16,7 @@ import orjson
 from ironic_rules.api import json_body, schema
 from ironic_rules.exceptions import InvalidPatch, Problem
 from ironic_rules.models import json_values, pointer
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.text import printable
 
 _MAX_PATH = 1024
@@ -31,16 +32,16 @@ BODY = schema.List(schema.Object({
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PatchOperation:
     """One operation; ``path`` and ``source`` are unescaped tokens, the first of which is the field."""
 
     op: str
     path: tuple[str, ...]
-    value: Any = None
+    value: JSON = None
     source: tuple[str, ...] = ()
 
 
-def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] | None = None) -> list[Operation]:
+def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] | None = None) -> list[PatchOperation]:
     """Return the operations of a patch that passed ``BODY``.
 
     :param aliases: other names of fields, e.g. ``{"action": "actions"}``
@@ -61,14 +62,14 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
             except pointer.PointerError as error:
                 problems.append(Problem(f"/{index}/path", error.reason))
             else:
-                parsed.append(Operation(op, path, item.get("value"), source))
+                parsed.append(PatchOperation(op, path, item.get("value"), source))
     if problems:
         raise InvalidPatch(problems=problems)
     return parsed
 
 
-def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: Mapping[str, Any],
-          read_only: Collection[str] = (), required: Collection[str] = ()) -> dict[str, Any]:
+def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defaults: Mapping[str, Any],
+          read_only: Collection[str] = (), required: Collection[str] = ()) -> JSONObject:
     """Return ``document`` with ``patch`` applied, all of it or nothing.
 
     :param document: field -> value; operations may touch only these fields
@@ -87,7 +88,7 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
     return patching.document
 
 
-def touched(patch: Iterable[Operation]) -> set[str]:
+def touched(patch: Iterable[PatchOperation]) -> set[str]:
     """Return the fields that the operations write."""
     written = {operation.path[0] for operation in patch if operation.op != "test"}
     return written | {operation.source[0] for operation in patch if operation.op == "move"}
@@ -104,13 +105,13 @@ def _tokens(path: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 class _Patching:
     """A document while a patch is applied; the arguments are those of :func:`apply`."""
 
-    document: dict[str, Any]
+    document: JSONObject
     defaults: Mapping[str, Any]
     read_only: Collection[str]
     required: Collection[str]
     copied: int = 0
 
-    def apply(self, operation: Operation) -> None:
+    def apply(self, operation: PatchOperation) -> None:
         """Apply one operation.
 
         :raises PointerError: it cannot be applied; the document may be half changed
@@ -146,7 +147,7 @@ class _Patching:
             raise pointer.PointerError(pointer.format(source), f"the patch copies more than {MAX_COPIED} bytes")
         return copy.deepcopy(value)
 
-    def _write(self, op: str, path: tuple[str, ...], value: Any) -> None:
+    def _write(self, op: str, path: tuple[str, ...], value: JSON) -> None:
         if len(path) + json_body.depth(value, MAX_DEPTH) > MAX_DEPTH:
             raise pointer.PointerError(pointer.format(path), f"is nested deeper than {MAX_DEPTH} levels")
         if len(path) == 1:
@@ -169,13 +170,13 @@ class _Patching:
             self.document[path[0]] = copy.deepcopy(self.defaults.get(path[0]))
 
 
-def _written(operation: Operation) -> list[tuple[str, ...]]:
+def _written(operation: PatchOperation) -> list[tuple[str, ...]]:
     if operation.op == "test":
         return []
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]
 
 
-def differs(old: Any, new: Any) -> bool:
+def differs(old: JSON, new: JSON) -> bool:
     """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
     if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
         return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)

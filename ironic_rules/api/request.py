@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from wsgiref.types import WSGIEnvironment
 
 from ironic_rules.api import links
 
@@ -66,7 +67,7 @@ class Request:
     :ivar confinement: what the caller is confined to; None: nothing, or the policy was not checked yet
     """
 
-    environ: dict[str, Any]
+    environ: WSGIEnvironment
     version: int
     context: RequestContext
     conf: cfg.ConfigOpts

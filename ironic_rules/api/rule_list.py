@@ -90,7 +90,7 @@ def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mappin
     found: list[Row | Rule] = []
     if kind is not True:
         columns = views.columns(fields)
-        columns += tuple(name for name in rule_filters.Place._fields if name not in columns)
+        columns += tuple(name for name in rule_filters.RulePlace._fields if name not in columns)
         found += inspection_rules.list_in_order(conn, wanted, asked, columns, after)
     if kind is not False:
         found += built_in_rules.after(request, wanted, after, ascending=asked.sort_dir == "asc")

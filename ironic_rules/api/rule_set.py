@@ -17,7 +17,7 @@ from ironic_rules import rules
 from ironic_rules.api import built_in_rules, etags, patch
 from ironic_rules.api.request import Request
 from ironic_rules.db import clock, inspection_rules, inventory_paths, rule_revisions
-from ironic_rules.db.inspection_rules import RULE_SET, Changes
+from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.exceptions import InvalidRule, Problem
@@ -63,7 +63,7 @@ def tag(revision: int) -> str:
     return etags.tag(RULE_SET, revision)
 
 
-def patched(stored: Rule, operations: Sequence[patch.Operation], default_scope: str | None) -> JSONObject:
+def patched(stored: Rule, operations: Sequence[patch.PatchOperation], default_scope: str | None) -> JSONObject:
     """Return the columns of a stored rule after a patch.
 
     :param default_scope: what a scope that is removed becomes, unless the rule is one of phase early afterwards
@@ -254,8 +254,8 @@ def _problems_of_version(request: Request, entry: Entry) -> list[Problem]:
     return [Problem(where + problem.where, problem.text) for problem in problems]
 
 
-def _changes(found: Comparison) -> Changes:
-    return Changes(
+def _changes(found: Comparison) -> RevisionChanges:
+    return RevisionChanges(
         created=[_row(entry) for entry in found.created],
         changed={entry.old.uuid: _row(entry) for entry in (*found.changed, *found.replaced) if entry.old is not None},
         removed=[entry.old.uuid for entry in found.removed if entry.old is not None])

@@ -17,6 +17,7 @@ from oslo_utils import uuidutils
 
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import fields, mac, urls
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
@@ -47,7 +48,7 @@ class Schema:
     def __init__(self, *, nullable: bool = False) -> None:
         self.nullable = nullable
 
-    def load(self, value: Any) -> Any:
+    def load(self, value: JSON) -> Any:
         """Return ``value`` converted.
 
         :raises Invalid: 400 with every problem
@@ -58,7 +59,7 @@ class Schema:
             raise Invalid(problems=problems)
         return loaded
 
-    def check(self, value: Any, where: str, problems: Problems) -> Any:
+    def check(self, value: JSON, where: str, problems: Problems) -> Any:
         """Return ``value`` converted, or add its problems to ``problems``; ``where`` is its JSON pointer."""
         if value is None and self.nullable:
             return None

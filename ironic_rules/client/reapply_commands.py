@@ -21,7 +21,7 @@ from ironic_rules.client.rule_requests import Requests
 _SHOWN = ("operation", "node", "status", "error", "result")
 
 
-class Groups(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
+class ResultGroups(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
     """The results of a dry run, each with its number of nodes; in a table one in each line."""
 
     def human_readable(self) -> str:
@@ -80,7 +80,7 @@ class ReapplyRules(command.ShowOne):
         shown = operation_commands.row(ended, names)
         if not parsed_args.dry_run:
             return names, shown
-        return (*names, "groups"), (*shown, Groups(requests.operation_groups(begun["uuid"])))
+        return (*names, "groups"), (*shown, ResultGroups(requests.operation_groups(begun["uuid"])))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)

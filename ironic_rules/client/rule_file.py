@@ -21,7 +21,7 @@ _STATUS = re.compile(r" \(HTTP \d+\)(?: \(Request-ID: [^()]*\))?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a rule is: a file, and the JSON pointer to the rule in it, empty if the file is that rule."""
 
     file: str
@@ -39,9 +39,9 @@ class GivenRules:
 
     rules: list[Any] = field(default_factory=list)
     #: The place of each rule.
-    places: list[Place] = field(default_factory=list)
+    places: list[FilePlace] = field(default_factory=list)
 
-    def add(self, rule: Any, place: Place) -> None:
+    def add(self, rule: Any, place: FilePlace) -> None:
         """Append a rule."""
         self.rules.append(rule)
         self.places.append(place)
@@ -52,7 +52,7 @@ class GivenRules:
         for rule, place in zip(self.rules, self.places, strict=True):
             if isinstance(rule, dict) and isinstance(rule.get(key), list):
                 for index, each in enumerate(rule[key]):
-                    found.add(each, Place(place.file, f"{place.pointer}/{key}/{index}"))
+                    found.add(each, FilePlace(place.file, f"{place.pointer}/{key}/{index}"))
             else:
                 found.add(rule, place)
         return found
@@ -145,8 +145,8 @@ def _read(source: str, given: GivenRules) -> None:
         file = name if len(documents) == 1 else f"{name} (document {number})"
         if isinstance(document, list):
             for index, rule in enumerate(document):
-                given.add(rule, Place(file, f"/{index}"))
+                given.add(rule, FilePlace(file, f"/{index}"))
         elif isinstance(document, dict):
-            given.add(document, Place(file, ""))
+            given.add(document, FilePlace(file, ""))
         else:
             raise exceptions.CommandError(f"{file} contains neither a rule nor a list of rules")

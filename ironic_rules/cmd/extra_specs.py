@@ -17,8 +17,8 @@ from typing import Any
 
 from ironic_rules.cmd import output
 from ironic_rules.extra_specs import check, flavor_files, installed, metadefs, rst, validators, views
-from ironic_rules.extra_specs.problems import DUPLICATE, MAX_LENGTH, UNKNOWN, Problem, problem_of
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.problems import DUPLICATE, MAX_LENGTH, UNKNOWN, SpecProblem, problem_of
+from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.text import printable
 
 PROG = "ironic-rules-extra-specs"
@@ -39,7 +39,7 @@ class Finding:
     what: str
     name: str
     line: int
-    problem: Problem
+    problem: SpecProblem
     is_warning: bool
 
     def to_wire(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _registry(images: bool) -> Registry:
+def _registry(images: bool) -> SpecRegistry:
     registry = installed.image_properties() if images else installed.extra_specs()
     for warning in registry.warnings:
         print(f"{PROG}: warning: {warning.entry_point}: {warning.text}", file=sys.stderr)
@@ -147,11 +147,11 @@ def _check(arguments: argparse.Namespace) -> int:
     return PROBLEMS if problems else CLEAN
 
 
-def _inputs(given: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.Flavor]]]:
+def _inputs(given: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.FlavorSpecs]]]:
     """Yield the name, the text, and the flavors or images of each file; first of all ``key=value`` arguments."""
     pairs = [argument for argument in given if argument != "-" and "=" in argument and not os.path.isfile(argument)]
     if pairs:
-        yield _ARGUMENTS, "", [flavor_files.Flavor("", "", tuple(map(flavor_files.pair, pairs)))]
+        yield _ARGUMENTS, "", [flavor_files.FlavorSpecs("", "", tuple(map(flavor_files.pair, pairs)))]
     for argument in [argument for argument in given if argument not in pairs] or ([] if pairs else ["-"]):
         name = _STDIN if argument == "-" else argument
         try:
@@ -162,8 +162,8 @@ def _inputs(given: Sequence[str], images: bool) -> Iterator[tuple[str, str, list
         yield name, text, found
 
 
-def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.Flavor], mode: str,
-              registry: Registry) -> Iterator[Finding]:
+def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.FlavorSpecs], mode: str,
+              registry: SpecRegistry) -> Iterator[Finding]:
     lines = _Lines(text)
     for flavor in flavors:
         known: set[str] = set()

@@ -16,10 +16,11 @@ from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound, 
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import states
 from ironic_rules.models.inventories import Report
+from ironic_rules.models.json_values import JSONObject
 
 
-def accept_report(conductor: Conductor, context: RequestContext, node_id: str | int, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None = None) -> bool | None:
+def accept_report(conductor: Conductor, context: RequestContext, node_id: str | int, data: JSONObject,
+                  plugin_data: JSONObject, refusal: str | None = None) -> bool | None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
     When this returns, one transaction has committed the data, the state and the lock: even if this conductor dies now,
@@ -46,9 +47,9 @@ def accept_report(conductor: Conductor, context: RequestContext, node_id: str | 
     return claimed
 
 
-def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
-           plugin_data: dict[str, Any],
-           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.Record | None]:
+def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: JSONObject,
+           plugin_data: JSONObject,
+           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.NodeRecord | None]:
     """Write what :func:`accept_report` promises, and read what the work begins with: two transactions less.
 
     :returns: whether discovery has just created the node; what is stored; what :func:`accept_report` returns; the node
@@ -79,7 +80,7 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
     return is_new, report, claimed, _record(conn, lock)
 
 
-def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.Record | None:
+def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.NodeRecord | None:
     """Return the node as its work begins with it; None if a value in it cannot be read."""
     try:
         return task_store.read_locked(conn, lock)

@@ -8,8 +8,8 @@ from typing import Any
 from oslo_log import log as logging
 
 from ironic_rules.conductor import requested_steps, step_loop
-from ironic_rules.conductor.conductor import Conductor, Result
-from ironic_rules.conductor.step_loop import Plan
+from ironic_rules.conductor.conductor import Conductor, StateResult
+from ironic_rules.conductor.step_loop import StepPlan
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
@@ -29,13 +29,13 @@ def validate(conductor: Conductor, task: Task, steps: Sequence[Mapping[str, Any]
     requested_steps.validate(conductor, task, CLEANING, steps, disable_ramdisk=disable_ramdisk)
 
 
-def clean(conductor: Conductor, task: Task) -> Result:
+def clean(conductor: Conductor, task: Task) -> StateResult:
     """CLEANING: take the next step. The node stays in this state until no step is left, or is not cleaned at all."""
     node = task.node
     progress = Progress(CLEANING, node)
     if _is_automated(node) and not progress.is_started and (reason := _why_not(conductor, node)):
         node.clean_step = {}
-        return Result(_end(node), history=f"The node was not cleaned: {reason}.")
+        return StateResult(_end(node), history=f"The node was not cleaned: {reason}.")
     result = step_loop.advance(conductor, task, CLEANING, _plan_automated if _is_automated(node)
                                else requested_steps.planner(CLEANING))
     if result.event == "done":
@@ -66,8 +66,8 @@ def _end(node: Node) -> str:
     return "done" if _is_automated(node) and not node.retired else "manage-done"
 
 
-def _plan_automated(conductor: Conductor, task: Task, progress: Progress) -> Plan:
+def _plan_automated(conductor: Conductor, task: Task, progress: Progress) -> StepPlan:
     offer = conductor.hardware.offer(task.node, CLEANING)
     if problems := checks.cleaning_problems(offer):
         raise Invalid("; ".join(problems))
-    return Plan(merge.in_order(offer, CLEANING))
+    return StepPlan(merge.in_order(offer, CLEANING))

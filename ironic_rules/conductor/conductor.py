@@ -31,7 +31,7 @@ from ironic_rules.rules import RuleRuns
 
 
 @dataclass(slots=True)
-class Result:
+class StateResult:
     """How a state ends.
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
@@ -49,7 +49,7 @@ class Result:
     sealed: bool = False
     maintenance: str | None = None
     fault: str | None = None
-    again: Callable[[Conductor, Task], Result] | None = None
+    again: Callable[[Conductor, Task], StateResult] | None = None
     drafts: Task | None = None
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
@@ -65,7 +65,7 @@ class StateWork:
 
     #: what is done in a transient state; None for a state in which the node waits. It may be called again from the
     #: start for the same node after a conductor's death, so it must not assume that it is the first.
-    handle: Callable[[Conductor, Task], Result] | None = None
+    handle: Callable[[Conductor, Task], StateResult] | None = None
     #: what is undone when the state fails, on fresh drafts
     clean_up: Callable[[Conductor, Task], None] | None = None
     #: what the transaction that makes the node failed writes besides: ``(connection, conductor, node id)``

@@ -8,8 +8,8 @@ from typing import Any
 from oslo_log import log as logging
 
 from ironic_rules.conductor import step_loop
-from ironic_rules.conductor.conductor import Conductor, Result
-from ironic_rules.conductor.step_loop import Plan
+from ironic_rules.conductor.conductor import Conductor, StateResult
+from ironic_rules.conductor.step_loop import StepPlan
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.deploy_templates import DeployTemplate
@@ -62,12 +62,12 @@ def _is_pinned(conductor: Conductor) -> bool:
     return bool(conductor.conf.conductor.pin_release_version)
 
 
-def deploy(conductor: Conductor, task: Task) -> Result:
+def deploy(conductor: Conductor, task: Task) -> StateResult:
     """DEPLOYING: take the next step of the deployment. The node stays in this state until no step is left."""
     return step_loop.advance(conductor, task, DEPLOYMENT, _plan)
 
 
-def _plan(conductor: Conductor, task: Task, progress: Progress) -> Plan:
+def _plan(conductor: Conductor, task: Task, progress: Progress) -> StepPlan:
     node = task.node
     with conductor.db.reader() as conn:
         asked = deploy_templates.for_traits(conn, templates.requested_traits(node.instance_info))
@@ -81,7 +81,7 @@ def _plan(conductor: Conductor, task: Task, progress: Progress) -> Plan:
     for warning in warnings.of_deployment(offer, steps):
         LOG.warning("Node %s: %s", node.uuid, warning)
         notice += f" Warning: {warning}."
-    return Plan(steps, templates.left_out(applied, requested), notice)
+    return StepPlan(steps, templates.left_out(applied, requested), notice)
 
 
 def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:

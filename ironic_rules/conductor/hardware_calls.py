@@ -57,7 +57,7 @@ class Mode(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class HardwareOperation:
     """What a call may request.
 
     :ivar method: the method of the interface; the call's arguments are its arguments
@@ -120,7 +120,7 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
             return result.result()
 
 
-def _begin(conductor: Conductor, context: RequestContext, task: Task, operation: Operation, name: str,
+def _begin(conductor: Conductor, context: RequestContext, task: Task, operation: HardwareOperation, name: str,
            args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
     """Take the lock and start the work, which sets ``result``."""
     if task.node.reservation is not None:
@@ -136,7 +136,7 @@ def _begin(conductor: Conductor, context: RequestContext, task: Task, operation:
         slot.run(_work, conductor, context, lock, operation, name, args, result)
 
 
-def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: Operation, name: str,
+def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: HardwareOperation, name: str,
           args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
     try:
         _do(conductor, context, lock, operation, name, args, result)
@@ -146,7 +146,7 @@ def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, opera
             result.set_exception(OutcomeUnknown())
 
 
-def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: Operation, name: str,
+def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: HardwareOperation, name: str,
         args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
@@ -228,22 +228,22 @@ def _keep_secure_boot(management: Any, task: Task, args: Mapping[str, Any]) -> N
     task.node.secure_boot = args["is_on"]
 
 
-OPERATIONS: Mapping[str, Operation] = {
-    "get_boot_device": Operation("management", "get_boot_device"),
-    "get_supported_boot_devices": Operation("management", "get_supported_boot_devices"),
-    "set_boot_device": Operation("management", "set_boot_device", Mode.CHANGE, _boot_device),
-    "inject_nmi": Operation("management", "inject_nmi", Mode.CHANGE),
-    "get_supported_indicators": Operation("management", "get_supported_indicators"),
-    "get_indicator_state": Operation("management", "get_indicator_state"),
-    "set_indicator_state": Operation("management", "set_indicator_state", Mode.CHANGE),
-    "set_boot_mode": Operation("management", "set_boot_mode", Mode.BEGIN, _boot_mode, _keep_boot_mode),
-    "set_target_raid_config": Operation("raid", "set_target_raid_config", Mode.CHANGE),
-    "get_virtual_media": Operation("management", "get_virtual_media"),
-    "attach_virtual_media": Operation("management", "attach_virtual_media", Mode.BEGIN, _image),
-    "detach_virtual_media": Operation("management", "detach_virtual_media", Mode.BEGIN, _media),
-    "vendor_methods": Operation("vendor", "vendor_methods", overridden=""),
-    "call_vendor_method": Operation("vendor", "call_vendor_method", Mode.CHANGE, overridden=""),
-    "get_console": Operation("console", "get_console"),
-    "set_console": Operation("console", "set_console", Mode.BEGIN, overridden="start_console"),
-    "set_secure_boot": Operation("management", "set_secure_boot", Mode.BEGIN, then=_keep_secure_boot),
+OPERATIONS: Mapping[str, HardwareOperation] = {
+    "get_boot_device": HardwareOperation("management", "get_boot_device"),
+    "get_supported_boot_devices": HardwareOperation("management", "get_supported_boot_devices"),
+    "set_boot_device": HardwareOperation("management", "set_boot_device", Mode.CHANGE, _boot_device),
+    "inject_nmi": HardwareOperation("management", "inject_nmi", Mode.CHANGE),
+    "get_supported_indicators": HardwareOperation("management", "get_supported_indicators"),
+    "get_indicator_state": HardwareOperation("management", "get_indicator_state"),
+    "set_indicator_state": HardwareOperation("management", "set_indicator_state", Mode.CHANGE),
+    "set_boot_mode": HardwareOperation("management", "set_boot_mode", Mode.BEGIN, _boot_mode, _keep_boot_mode),
+    "set_target_raid_config": HardwareOperation("raid", "set_target_raid_config", Mode.CHANGE),
+    "get_virtual_media": HardwareOperation("management", "get_virtual_media"),
+    "attach_virtual_media": HardwareOperation("management", "attach_virtual_media", Mode.BEGIN, _image),
+    "detach_virtual_media": HardwareOperation("management", "detach_virtual_media", Mode.BEGIN, _media),
+    "vendor_methods": HardwareOperation("vendor", "vendor_methods", overridden=""),
+    "call_vendor_method": HardwareOperation("vendor", "call_vendor_method", Mode.CHANGE, overridden=""),
+    "get_console": HardwareOperation("console", "get_console"),
+    "set_console": HardwareOperation("console", "set_console", Mode.BEGIN, overridden="start_console"),
+    "set_secure_boot": HardwareOperation("management", "set_secure_boot", Mode.BEGIN, then=_keep_secure_boot),
 }

@@ -16,17 +16,24 @@ from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import states, transitions
+from ironic_rules.models.internal_keys import (
+    AGENT_LAST_HEARTBEAT,
+    AGENT_STATUS,
+    AGENT_STATUS_MESSAGE,
+    AGENT_URL,
+    AGENT_VERIFY_CA,
+    AGENT_VERSION,
+)
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps import procedures
-from ironic_rules.steps.procedures import AGENT_URL
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
 #: Field of a heartbeat -> its name in driver_internal_info.
-_DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status",
-            "agent_status_message": "agent_status_message"}
+_DETAILS = {"agent_verify_ca": AGENT_VERIFY_CA, "agent_status": AGENT_STATUS,
+            "agent_status_message": AGENT_STATUS_MESSAGE}
 
 
 def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int, callback_url: str,
@@ -52,8 +59,8 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             admission.admit(conn, context, lock.node_id)
             _check_agent(conductor, locked, callback_url)
             internal = {
-                **locked.driver_internal_info, AGENT_URL: callback_url, "agent_version": agent_version,
-                "agent_last_heartbeat": clock.now().isoformat(),
+                **locked.driver_internal_info, AGENT_URL: callback_url, AGENT_VERSION: agent_version,
+                AGENT_LAST_HEARTBEAT: clock.now().isoformat(),
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: dict[str, Any] = {"driver_internal_info": internal}

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import hardware_cache, inspection_history, legacy_rules, state_machine, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inventory, nodes, ports, rule_nodes
@@ -24,6 +24,7 @@ from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
+from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE
 from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
@@ -35,14 +36,12 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: key of ``driver_internal_info`` while the inspect interface waits for more data than it has received
-WAITS = "inspection_waits_for_more"
 ABORTED = "Inspection was aborted by request."
 #: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
 
 
-def inspect(conductor: Conductor, task: Task) -> Result:
+def inspect(conductor: Conductor, task: Task) -> StateResult:
     """INSPECTING: process data that a ramdisk has sent, else start the inspection."""
     pending: Report | StoredInventory | None = task.report
     if pending is None:
@@ -51,7 +50,7 @@ def inspect(conductor: Conductor, task: Task) -> Result:
     return start(conductor, task) if pending is None else process(conductor, task, pending)
 
 
-def start(conductor: Conductor, task: Task) -> Result:
+def start(conductor: Conductor, task: Task) -> StateResult:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
@@ -64,7 +63,8 @@ def start(conductor: Conductor, task: Task) -> Result:
         return _booted(task)
     if data == states.MANAGEABLE:
         task.node.inspection_finished_at = clock.now()
-        return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
+        text = "The inspect interface has no data of the machine: no hook and no rule has run."
+        return StateResult("done", history=text)
     drafts = task.copy()
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
@@ -72,14 +72,14 @@ def start(conductor: Conductor, task: Task) -> Result:
     return result
 
 
-def _booted(task: Task) -> Result:
+def _booted(task: Task) -> StateResult:
     """Return the result of a start after which the node waits for its ramdisk."""
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
-    found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-    result = Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    found = list(task.node.driver_internal_info.get(BMC_ADDRESSES, ()))
+    result = StateResult("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
     if created := {values["address"] for values in task.port_changes().created}:
 
-        def without_those_of_others(conductor: Conductor, task: Task) -> Result:
+        def without_those_of_others(conductor: Conductor, task: Task) -> StateResult:
             others = _of_others(conductor, node_id, created)
             for port in [port for port in task.ports if port.address in others]:
                 LOG.warning("No port of node %s is created for %s, which belongs to another node by now",
@@ -92,7 +92,7 @@ def _booted(task: Task) -> Result:
     return result
 
 
-def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Result:
+def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> StateResult:
     """Run hooks and rules over data that the inspect interface has read itself."""
     node_id = task.node.id
     driver_info = dict(task.node.driver_info)
@@ -103,9 +103,9 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry, runs=processing.runs,
-                      also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
+        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                           inspection=entry, runs=processing.runs,
+                           also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -127,8 +127,8 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         count(conn, task, outcome)
 
     describe(entry, conductor, task, processing)
-    return Result("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+    return StateResult("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
@@ -153,9 +153,9 @@ def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing:
     return frozenset(authors).intersection(processing.runs.matched)
 
 
-def _withheld(error: BaseException) -> Result:
+def _withheld(error: BaseException) -> StateResult:
     """Return the failure by an error that was raised after a sensitive rule: its text may quote what that wrote."""
-    return Result("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
+    return StateResult("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
 
 
 @dataclass(slots=True)
@@ -271,17 +271,17 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
         rule_nodes.count(conn, task.node.uuid, applied)
 
 
-def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
+def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     task.stages = Stages("receive")
     entry = inspection_history.begun(task.node, pending.id)
     if pending.refusal is not None:
         task.stages.begin("rules")
-        return Result("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
+        return StateResult("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = Processing()
-    waited = task.node.driver_internal_info.pop(WAITS, False)
+    waited = task.node.driver_internal_info.pop(WAITS_FOR_MORE, False)
     if waited:
         task.accepted = functools.partial(_accepted, conductor, node_id)
     try:
@@ -297,8 +297,8 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
                                      foreign=_known_foreign(interface, answer, pending))
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry, runs=processing.runs)
+        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                           inspection=entry, runs=processing.runs)
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -306,11 +306,11 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             return _withheld(exc)
         if not isinstance(exc, Invalid):
             raise
-        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
+        return StateResult("fail", error=f"Inspection failed: {exc}", inspection=entry)
     finally:
         log_messages(task)
     task.node.inspection_finished_at = clock.now()
-    task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
+    task.node.driver_internal_info.pop(BMC_ADDRESSES, None)
 
     def store(conn: sa.Connection) -> None:
         if conductor.conf.inventory.data_backend == "none":
@@ -326,8 +326,8 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
         describe(entry, conductor, task, processing)
-    return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+    return StateResult(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def _known_foreign(interface: InspectInterface, answer: Any,
@@ -339,9 +339,9 @@ def _known_foreign(interface: InspectInterface, answer: Any,
     return pending.foreign_addresses if is_as_sent and isinstance(pending, Report) else None
 
 
-def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
+def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Return the result of data after which the inspect interface waits for more."""
-    task.node.driver_internal_info[WAITS] = True
+    task.node.driver_internal_info[WAITS_FOR_MORE] = True
 
     def store(conn: sa.Connection) -> None:
         if conductor.conf.inventory.data_backend == "none":
@@ -349,7 +349,7 @@ def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -
         else:
             inventory.finish(conn, pending.id, pending.received_plugin_data, inventory.WAITING)
 
-    return Result("wait", history="The inspect interface waits for more data.", also=store)
+    return StateResult("wait", history="The inspect interface waits for more data.", also=store)
 
 
 def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:
@@ -412,8 +412,8 @@ def log_messages(task: Task) -> None:
 
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Clean up after a failed inspection as the inspect interface does after an aborted one: power the node off."""
-    task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
-    task.node.driver_internal_info.pop(WAITS, None)
+    task.node.driver_internal_info.pop(BMC_ADDRESSES, None)
+    task.node.driver_internal_info.pop(WAITS_FOR_MORE, None)
     conductor.hardware.interface(task.node, "inspect").abort(task)
 
 

@@ -27,9 +27,10 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, SERVICE
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE
 from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -138,7 +139,7 @@ def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> T
     return _read(conductor, node_id).task(context)
 
 
-def _read(conductor: Conductor, node_id: str | int) -> task_store.Record:
+def _read(conductor: Conductor, node_id: str | int) -> task_store.NodeRecord:
     with conductor.db.reader() as conn:
         return task_store.read(conn, nodes.get_with_parts(conn, node_id))
 

@@ -65,7 +65,7 @@ class _Work:
     context: RequestContext = field(init=False)
     row: Node | None = None
     #: what is read when the lock is taken
-    record: task_store.Record | None = None
+    record: task_store.NodeRecord | None = None
     report: StoredInventory | None = None
     foreign: Collection[str] | None = None
     is_locked: bool = False
@@ -117,7 +117,7 @@ class _Work:
             self.foreign = inspection.foreign_addresses(conn, self.row.id, self.report.inventory_data)
         return True
 
-    def _apply(self, record: task_store.Record, report: StoredInventory) -> None:
+    def _apply(self, record: task_store.NodeRecord, report: StoredInventory) -> None:
         self.entry.inventory = report.id
         attempt = state_machine.Attempt(self.conductor, self.lock, self.context, record)
         while True:

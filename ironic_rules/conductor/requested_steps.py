@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.conductor.step_loop import Plan, Planner
+from ironic_rules.conductor.step_loop import Planner, StepPlan
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, merge
@@ -32,7 +32,7 @@ def validate(conductor: Conductor, task: Task, procedure: Procedure, steps: Sequ
 def planner(procedure: Procedure) -> Planner:
     """Return what plans the requested steps of a node, with the ramdisk around them unless the request excludes it."""
 
-    def plan(conductor: Conductor, task: Task, progress: Progress) -> Plan:
+    def plan(conductor: Conductor, task: Task, progress: Progress) -> StepPlan:
         requested = progress.requested()
         without = progress.without_ramdisk
         offer = conductor.hardware.offer_to(task, procedure)
@@ -40,6 +40,6 @@ def planner(procedure: Procedure) -> Planner:
         if problems := checks.request_problems(offer, procedure, requested, ramdisk=not without,
                                                disallowed=conductor.conf.api.disallow_deploy_steps):
             raise Invalid("; ".join(problems))
-        return Plan(merge.in_order(offer.only_out_of_band if without else offer, procedure, requested))
+        return StepPlan(merge.in_order(offer.only_out_of_band if without else offer, procedure, requested))
 
     return plan

@@ -5,40 +5,38 @@ from __future__ import annotations
 import datetime
 
 from ironic_rules.conductor import wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
+from ironic_rules.models.internal_keys import AGENT_URL, RESCUE_BOOTED
 from ironic_rules.models.task import Task
-from ironic_rules.steps import procedures
 
-#: Key of ``driver_internal_info``: the rescue system was booted, and its heartbeat is awaited.
-BOOTED = "rescue_ramdisk_booted"
 PASSWORD = "rescue_password"
 
 
-def rescue(conductor: Conductor, task: Task) -> Result:
+def rescue(conductor: Conductor, task: Task) -> StateResult:
     """RESCUING: boot the rescue system; after its heartbeat, let it set the password."""
     interface = conductor.hardware.interface(task.node, "rescue")
     internal = task.node.driver_internal_info
-    is_booted = BOOTED in internal
+    is_booted = RESCUE_BOOTED in internal
     if (interface.continue_rescue(task) if is_booted else interface.rescue(task)) is None:
-        internal.pop(BOOTED, None)
-        return Result("done", history="The machine runs the rescue system.")
-    internal[BOOTED] = True
-    return Result("wait", history=None if is_booted else "The rescue system is booted.")
+        internal.pop(RESCUE_BOOTED, None)
+        return StateResult("done", history="The machine runs the rescue system.")
+    internal[RESCUE_BOOTED] = True
+    return StateResult("wait", history=None if is_booted else "The rescue system is booted.")
 
 
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Stop the rescue system after a failure."""
-    task.node.driver_internal_info.pop(BOOTED, None)
+    task.node.driver_internal_info.pop(RESCUE_BOOTED, None)
     conductor.hardware.interface(task.node, "rescue").clean_up(task)
 
 
-def unrescue(conductor: Conductor, task: Task) -> Result:
+def unrescue(conductor: Conductor, task: Task) -> StateResult:
     """UNRESCUING: boot the instance again; the password of the rescue system is no longer needed."""
     conductor.hardware.interface(task.node, "rescue").unrescue(task)
     task.node.instance_info.pop(PASSWORD, None)
-    return Result("done")
+    return StateResult("done")
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:
@@ -51,4 +49,4 @@ def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, 
 def columns(internal: dict[str, object]) -> dict[str, object]:
     """Return the columns of a node for which a rescue is requested."""
     return {"driver_internal_info": {
-        key: value for key, value in internal.items() if key not in (BOOTED, procedures.AGENT_URL)}}
+        key: value for key, value in internal.items() if key not in (RESCUE_BOOTED, AGENT_URL)}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironic_rules.conductor import requested_steps, step_loop
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import SERVICE
 from ironic_rules.steps.progress import Progress
@@ -20,7 +20,7 @@ def validate(conductor: Conductor, task: Task, steps: Sequence[Mapping[str, Any]
     requested_steps.validate(conductor, task, SERVICE, steps, disable_ramdisk=disable_ramdisk)
 
 
-def service(conductor: Conductor, task: Task) -> Result:
+def service(conductor: Conductor, task: Task) -> StateResult:
     """SERVICING: take the next step. The node stays in this state until no step is left."""
     progress = Progress(SERVICE, task.node)
     result = step_loop.advance(conductor, task, SERVICE, requested_steps.planner(SERVICE))

@@ -10,12 +10,13 @@ import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.conductor import hardware_cache, state_machine
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import resolver
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import mac, secrets
+from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
 from ironic_rules.steps.progress import Progress
@@ -23,7 +24,7 @@ from ironic_rules.steps.progress import Progress
 LOG = log.getLogger(__name__)
 
 
-def verify(conductor: Conductor, task: Task) -> Result:
+def verify(conductor: Conductor, task: Task) -> StateResult:
     """VERIFYING: check that the BMC answers, read the power state, and store what the machine is known by.
 
     From then on, discovery knows the machine by its BMC, its serial number and UUID, even if it is never inspected.
@@ -41,7 +42,7 @@ def verify(conductor: Conductor, task: Task) -> Result:
         if ids:
             machine_ids.set_for(conn, node_id, ids)
 
-    return Result("done", also=store)
+    return StateResult("done", also=store)
 
 
 def _machine_ids(conductor: Conductor, task: Task) -> set[str]:
@@ -53,7 +54,7 @@ def _machine_ids(conductor: Conductor, task: Task) -> set[str]:
         return set()
 
 
-def tear_down(conductor: Conductor, task: Task) -> Result:
+def tear_down(conductor: Conductor, task: Task) -> StateResult:
     """DELETING: the deploy interface removes the instance, and so do the node and its ports; cleaning follows.
 
     The console of the instance ends with it. Unlike in Ironic, one that cannot be stopped does not keep the instance,
@@ -66,8 +67,8 @@ def tear_down(conductor: Conductor, task: Task) -> Result:
         Progress(procedure, task.node).forget()
     task.node.instance_info = {}
     task.node.instance_uuid = None
-    task.node.driver_internal_info.pop(vifs.WITHOUT_PORT, None)
-    return Result("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
+    task.node.driver_internal_info.pop(VIFS_WITHOUT_PORT, None)
+    return StateResult("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
 
 
 def _stop_console(conductor: Conductor, task: Task) -> str | None:
@@ -81,12 +82,12 @@ def _stop_console(conductor: Conductor, task: Task) -> str | None:
     return text
 
 
-def adopt(conductor: Conductor, task: Task) -> Result:
+def adopt(conductor: Conductor, task: Task) -> StateResult:
     """ADOPTING: take over a running instance without changing it, if the BMC answers and is that of this machine."""
     task.node.power_state = conductor.hardware.interface(task.node, "power").get_power_state(task)
     _check_machine(conductor, task)
     hardware_cache.refresh(conductor, task)
-    return Result("done")
+    return StateResult("done")
 
 
 def _check_machine(conductor: Conductor, task: Task) -> None:

@@ -14,7 +14,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import inspection_history, pxe_filter, task_store
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, inventory, node_records, nodes
 from ironic_rules.exceptions import (
@@ -71,10 +71,10 @@ class Attempt:
     conductor: Conductor
     lock: nodes.Lock
     context: RequestContext
-    record: task_store.Record
+    record: task_store.NodeRecord
     report: Report | None = None
     drafts: Task | None = None
-    again: Callable[[Conductor, Task], Result] | None = None
+    again: Callable[[Conductor, Task], StateResult] | None = None
     repetitions: int = 0
     taken: set[object] = field(default_factory=set)
 
@@ -87,7 +87,7 @@ class Attempt:
         task.begin_work(lambda: task_store.forget_token(self.conductor.db, self.lock))
         return task
 
-    def repeats(self, error: Exception, result: Result | None = None) -> bool:
+    def repeats(self, error: Exception, result: StateResult | None = None) -> bool:
         """Return whether the work is repeated, because a save failed as others were faster; it begins then.
 
         :param result: what was to be saved, with what it keeps for the repetition
@@ -150,7 +150,7 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
 
 
 def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None = None,
-        record: task_store.Record | None = None) -> None:
+        record: task_store.NodeRecord | None = None) -> None:
     """Work on a node whose lock is held, until it is in a stable state, or the lock is lost.
 
     :param report: what the ramdisk has sent, if it was stored just now: it is not read again
@@ -176,7 +176,7 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
             stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
             runs = RuleRuns(failure=error.facts["rule"]) if isinstance(error, RuleFailed) else None
             _save_failure(Attempt(conductor, lock, context, record),
-                          Result("fail", error=text, stage=stage, runs=runs))
+                          StateResult("fail", error=text, stage=stage, runs=runs))
 
 
 def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
@@ -222,13 +222,13 @@ def _replaced(conductor: Conductor, lock: nodes.Lock) -> nodes.Lock:
     return new
 
 
-def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.Record:
+def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.NodeRecord:
     with conductor.db.reader() as conn:
         return task_store.read_locked(conn, lock)
 
 
 def _begun(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None,
-           record: task_store.Record | None) -> Attempt:
+           record: task_store.NodeRecord | None) -> Attempt:
     if record is None or not record.is_recent:
         record = _read(conductor, lock)
         report = None if report is None else report._replace(foreign_addresses=None)
@@ -272,7 +272,7 @@ def _step(attempt: Attempt) -> bool:
     return _save_failure(attempt, result)
 
 
-def _save_failure(attempt: Attempt, result: Result) -> bool:
+def _save_failure(attempt: Attempt, result: StateResult) -> bool:
     """Clean up after the failure of a state and write it, as :func:`_save` does."""
     node, task = attempt.record.node, attempt.record.task(attempt.context)
     if reason := clean_up(attempt.conductor, task):
@@ -302,7 +302,7 @@ def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> No
     conductor.db.write(lambda conn: nodes.release(conn, lock, values))
 
 
-def _save(attempt: Attempt, task: Task, result: Result) -> bool:
+def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     """Write the task, its result and the new state in one transaction; return whether there is more to do."""
     conductor, context, row = attempt.conductor, attempt.context, attempt.record.node
     transition = transitions.of_event(row, result.event)
@@ -354,8 +354,8 @@ def _save(attempt: Attempt, task: Task, result: Result) -> bool:
     return goes_on
 
 
-def _handle(handle: Callable[[Conductor, Task], Result], conductor: Conductor, task: Task) -> Result:
-    results: list[Result] = []
+def _handle(handle: Callable[[Conductor, Task], StateResult], conductor: Conductor, task: Task) -> StateResult:
+    results: list[StateResult] = []
     reason = failure_of(lambda: results.append(handle(conductor, task)), task)
     return results[0] if reason is None else _failure(task.node, reason)
 
@@ -366,14 +366,14 @@ def observe(conductor: Conductor, stages: Stages) -> None:
         conductor.numbers.observe("inspection_stage_duration_seconds", seconds, stage)
 
 
-def _failure(node: Node, reason: str, stage: str = "save") -> Result:
+def _failure(node: Node, reason: str, stage: str = "save") -> StateResult:
     procedure = procedures.of_state(node.provision_state)
     step = getattr(node, procedure.step_field) if procedure is not None else None
     where = f", {procedure.name} step {step['interface']}.{step['step']}" if procedure and step else ""
-    return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}", stage=stage)
+    return StateResult("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}", stage=stage)
 
 
-def _unsaved(error: Exception, record: task_store.Record, task: Task, sealed: bool) -> Result:
+def _unsaved(error: Exception, record: task_store.NodeRecord, task: Task, sealed: bool) -> StateResult:
     """Return the failure of work whose result the database did not accept.
 
     :param sealed: the drafts of the task contain what a sensitive rule wrote
@@ -382,7 +382,7 @@ def _unsaved(error: Exception, record: task_store.Record, task: Task, sealed: bo
         LOG.error("The result of the work on node %s cannot be saved", record.node.uuid,
                   exc_info=None if sealed else error)
     if failure := authors.rule_failure(error, authors.refused_by_save(error, task), sealed=sealed):
-        return Result("fail", error=f"Inspection failed: {failure}")
+        return StateResult("fail", error=f"Inspection failed: {failure}")
     reason = str(error) if isinstance(error, IronicRulesError) else UNEXPECTED
     if sealed:
         reason = f"{type(error).__name__}; {WITHHELD}"

@@ -16,12 +16,13 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import hardware_cache, state_machine, task_store, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
 from ironic_rules.hardware.attempts import noting
 from ironic_rules.models import secrets, states
+from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -29,15 +30,15 @@ from ironic_rules.models.watch import STEP
 from ironic_rules.steps import execution
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, Procedure
-from ironic_rules.steps.progress import Progress, Run
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
+from ironic_rules.steps.progress import CurrentStep, Progress
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StepPlan:
     """What a procedure runs: its steps in order, the names of those that are left out, and a text for the history."""
 
     steps: Sequence[ScheduledStep]
@@ -46,35 +47,35 @@ class Plan:
 
 
 #: Decides what a procedure runs when it begins; raises Invalid if that is not possible.
-Planner = Callable[[Conductor, Task, Progress], Plan]
+Planner = Callable[[Conductor, Task, Progress], StepPlan]
 
 
-def advance(conductor: Conductor, task: Task, procedure: Procedure, plan: Planner) -> Result:
+def advance(conductor: Conductor, task: Task, procedure: Procedure, plan: Planner) -> StateResult:
     """Take the next pass of a procedure. The node stays in its state until no step is left: the event is ``done``."""
     progress = Progress(procedure, task.node)
     if not progress.is_started:
         planned = plan(conductor, task, progress)
         progress.start(planned.steps, planned.left_out)
-        return Result("next", history=f"The {procedure.noun} begins; steps: "
-                                      f"{step_progress.names_of(planned.steps)}.{planned.notice}")
+        return StateResult("next", history=f"The {procedure.noun} begins; steps: "
+                                           f"{step_progress.names_of(planned.steps)}.{planned.notice}")
     run = progress.current()
     if run is None:
         progress.forget()
-        return Result("done", history=f"The {procedure.noun} is finished.")
+        return StateResult("done", history=f"The {procedure.noun} is finished.")
     if not progress.is_begun:
         if progress.must_abort:
-            return Result("fail", error=f"The {procedure.noun} was aborted by request, after the end of a step that "
-                                        "cannot be aborted.")
+            return StateResult("fail", error=f"The {procedure.noun} was aborted by request, after the end of a step "
+                                             "that cannot be aborted.")
         progress.begin(run, _lock(task.node), clock.now())
-        return Result("next")
+        return StateResult("next")
     return _execute(conductor, task, progress, run, plan)
 
 
-def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, plan: Planner) -> Result:
+def _execute(conductor: Conductor, task: Task, progress: Progress, run: CurrentStep, plan: Planner) -> StateResult:
     """Execute a step that has begun, or check one that continues on the machine."""
     procedure = progress.procedure
     ends: list[str | None] = []
-    restarts: list[Plan] = []
+    restarts: list[StepPlan] = []
 
     def execute() -> None:
         kept = Kept(task, "steps")
@@ -93,20 +94,20 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, pla
     reason = state_machine.failure_of(execute, task)
     task.watch.end()
     if reason:
-        return Result("fail", error=f"{name} failed: {reason}")
+        return StateResult("fail", error=f"{name} failed: {reason}")
     if restarts:
         progress.restart(restarts[0].steps)
-        return Result("next", history=f"{name}: the agent's hardware managers have changed; the {procedure.noun} "
-                                      "begins again.")
+        return StateResult("next", history=f"{name}: the agent's hardware managers have changed; the {procedure.noun} "
+                                           "begins again.")
     notices = secrets.mask_text("".join(f" Warning: {notice}" for notice in task.notices))
     if ends == [procedure.wait_state]:
         progress.wait()
-        return Result("wait", history=f"{name}:{notices}" if notices else None)
+        return StateResult("wait", history=f"{name}:{notices}" if notices else None)
     hardware_cache.after_step(conductor, task, run.step.as_dict())
     took_s = progress.finish(clock.now())
     if ends == [procedure.hold_state]:
-        return Result("hold", history=f"{name}: the {procedure.noun} is held until unhold is requested.{notices}")
-    return Result("next", history=f"{name} finished after {took_s:.1f} s.{notices}")
+        return StateResult("hold", history=f"{name}: the {procedure.noun} is held until unhold is requested.{notices}")
+    return StateResult("next", history=f"{name} finished after {took_s:.1f} s.{notices}")
 
 
 def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_off: bool) -> None:

@@ -27,6 +27,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
 from ironic_rules.models import secrets, transitions
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.steps import polls
@@ -70,7 +71,7 @@ class StepPolls:
     def poll_all(self) -> int:
         """Begin to poll the hardware of every waiting node of the group; return how many."""
         found = 0
-        for page in polled_nodes.pages(self._conductor.db, self._conductor.group, polls.KEY):
+        for page in polled_nodes.pages(self._conductor.db, self._conductor.group, STEP_POLL):
             for row in page:
                 found += self._begin(row.id, functools.partial(self._poll, row))
         return found

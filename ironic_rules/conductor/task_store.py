@@ -27,7 +27,7 @@ _RECENT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class NodeRecord:
     """A node as the database has it, with all that a task needs.
 
     :ivar read_at: when it was read (``time.monotonic()``)
@@ -55,17 +55,17 @@ class Record:
             [values_of(PORT_GROUP, group) for group in self.port_groups], context, self.revisions)
 
 
-def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None) -> Record:
+def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None) -> NodeRecord:
     """Return the record of ``row``, a row of the nodes table.
 
     :param revisions: those of the sets of rules, if they were read with the row
     """
     names = traits.list_for(conn, [row.id])[row.id] if nodes.has_part(row, node_traits) else []
     groups = portgroups.for_node(conn, row.id) if nodes.has_part(row, portgroups_table) else []
-    return Record(row, names, ports.for_node(conn, row.id), groups, revisions)
+    return NodeRecord(row, names, ports.for_node(conn, row.id), groups, revisions)
 
 
-def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
+def read_locked(conn: sa.Connection, lock: nodes.Lock) -> NodeRecord:
     """Return the record of a node of which ``lock`` is held.
 
     :raises NodeNotFound: the node was deleted;  LockLost: the lock was taken over

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HostPattern, HttpUrl, StepName
+from ironic_rules.conf.value_types import HostPattern, HttpUrlType, StepName
 
 GROUP = cfg.OptGroup("api", title="API", help="The REST API.")
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host_ip", default="127.0.0.1", help="Address that the API listens on."),
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
-    cfg.Opt("public_endpoint", type=HttpUrl(),
+    cfg.Opt("public_endpoint", type=HttpUrlType(),
             help="URL under which clients reach the API, used in links. Default: the URL of the request."),
     cfg.ListOpt("allowed_hosts", default=[], item_type=HostPattern(),
                 help="Names and addresses, without ports, under which clients reach the API. If the header Host of a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HttpUrl, ImageUrl, IpNetwork
+from ironic_rules.conf.value_types import HttpUrlType, ImageUrl, IpNetwork
 from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks, and the web server from which machines load them.")
@@ -13,7 +13,7 @@ OPTS: list[cfg.Opt] = [
                help="URL of the web server that serves http_root to machines and their BMCs."),
     cfg.StrOpt("http_root", default="$state_path/httpboot",
                help="Folder for boot scripts and images for machines."),
-    cfg.Opt("external_callback_url", type=HttpUrl(),
+    cfg.Opt("external_callback_url", type=HttpUrlType(),
             help="Root URL of the API that is passed to ramdisks booted from virtual media, for machines that reach "
                  "the API by another address than those that boot over the network. Used where "
                  "[inspector]callback_endpoint_override is not set. Default: [api]public_endpoint."),

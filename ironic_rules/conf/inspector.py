@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HttpUrl
+from ironic_rules.conf.value_types import HttpUrlType
 
 
 class Spacing(types.Integer):
@@ -75,7 +75,7 @@ OPTS: list[cfg.Opt] = [
                     "part of this package."),
     cfg.BoolOpt("power_off", default=True,
                 help="Power off a node after its inspection, unless it has disable_power_off."),
-    cfg.Opt("callback_endpoint_override", type=HttpUrl(),
+    cfg.Opt("callback_endpoint_override", type=HttpUrlType(),
             help="Root URL of the API that is passed to the ramdisk in a managed boot. Default: [api]public_endpoint."),
     cfg.StrOpt("extra_kernel_params", default="",
                help="Additional kernel parameters of a ramdisk that this service boots, separated by spaces."),

@@ -20,28 +20,28 @@ _VARIABLE = re.compile(r"OS_([^_].*?)__(\w+)")
 _Sections = dict[str, dict[str, list[str]]]
 
 
-class Given(NamedTuple):
+class GivenValue(NamedTuple):
     """A value as it is written, and its place: a file or a variable."""
 
     value: str
     place: str
 
 
-def given(conf: cfg.ConfigOpts) -> dict[str, dict[str, Given]]:
+def given(conf: cfg.ConfigOpts) -> dict[str, dict[str, GivenValue]]:
     """Return all values that count, by section and name: those of files in their order, then those of variables.
 
     Includes options that are not registered. If an option occurs more than once, its last value counts.
     """
-    found: dict[str, dict[str, Given]] = {}
+    found: dict[str, dict[str, GivenValue]] = {}
     for place, sections in reversed(_read(conf)):
         for section, options in sections.items():
             found.setdefault(section, {}).update(
-                {name: Given(values[-1] if values else "", place) for name, values in options.items()})
+                {name: GivenValue(values[-1] if values else "", place) for name, values in options.items()})
     written = {_folded(section): section for section in found}
     for variable, value in os.environ.items():
         if named := _VARIABLE.fullmatch(variable):
             group = named[1] if named[1] == "DEFAULT" else named[1].lower()
-            found.setdefault(written.get(group, group), {})[named[2].lower()] = Given(value, variable)
+            found.setdefault(written.get(group, group), {})[named[2].lower()] = GivenValue(value, variable)
     return found
 
 

@@ -35,7 +35,7 @@ _DEFAULT = "default"
 _MAX_VALUE = 200
 
 
-class Problem(NamedTuple):
+class OptionProblem(NamedTuple):
     """An option that cannot be used. ``reason`` says what is allowed; ``words`` are the parts of the value at fault."""
 
     group: str
@@ -61,7 +61,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
     """Return one line for each problem. Parameters as of :func:`check`."""
     values = _Values()
     found = list(_unreadable(conf, groups, values))
-    found += [Problem("DEFAULT", *text) for text in log_options.problems(lambda name: values["DEFAULT", name])]
+    found += [OptionProblem("DEFAULT", *text) for text in log_options.problems(lambda name: values["DEFAULT", name])]
     if api:
         found += _discovery(values)
     if conductor:
@@ -72,7 +72,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
 
 def told(conf: cfg.ConfigOpts, group: str, name: str, reason: str) -> str:
     """Return the line about an option whose value has another problem than its type."""
-    return _line(conf, Problem(group, name, reason))
+    return _line(conf, OptionProblem(group, name, reason))
 
 
 def unresolved(conf: cfg.ConfigOpts, group: str, error: cfg.NoSuchOptError) -> str:
@@ -121,7 +121,7 @@ class _Values(dict[tuple[str, str], Any]):
         return None
 
 
-def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) -> Iterator[Problem]:
+def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) -> Iterator[OptionProblem]:
     """Read the options into ``values``; yield those that cannot be read."""
     for info, group in conf._all_opt_infos():
         option: cfg.Opt = info["opt"]
@@ -132,25 +132,25 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
             value = conf[option.dest] if group is None else conf[name][option.dest]
         except (ValueError, cfg.ConfigSourceValueError) as exc:
             # oslo.config's own text does not name the group, and says the place in its own way.
-            yield Problem(name, option.dest, allowed(option) or printable(exc.__context__ or exc).rstrip("."))
+            yield OptionProblem(name, option.dest, allowed(option) or printable(exc.__context__ or exc).rstrip("."))
         except cfg.NoSuchOptError as exc:
             missing = _innermost(exc)
             # A default that refers to another option fails with that one, which has a line of its own.
             if _given(conf, name, option.dest)[2] != _DEFAULT:
-                yield Problem(name, option.dest, _no_option(missing.opt_name))
+                yield OptionProblem(name, option.dest, _no_option(missing.opt_name))
         except cfg.Error as exc:
-            yield Problem(name, option.dest, printable(exc).rstrip("."))
+            yield OptionProblem(name, option.dest, printable(exc).rstrip("."))
         else:
             values[name, option.dest] = value
             # An empty text is no number, and oslo.config gives None for it. Libraries may mean something by that.
             is_own = name.partition(":")[0] in OWN_GROUPS
             is_empty = value is None and isinstance(option.default, int) and is_own
             if is_empty or (isinstance(value, float) and math.isnan(value)):  # no bound excludes NaN
-                yield Problem(name, option.dest, allowed(option))
+                yield OptionProblem(name, option.dest, allowed(option))
             elif isinstance(value, int | float) and value > _MAX_NUMBER and is_own:
-                yield Problem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
+                yield OptionProblem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
             elif isinstance(value, int) and value < (least := _LEAST.get((name, option.dest), value)):
-                yield Problem(name, option.dest, f"a whole number of at least {least} is required")
+                yield OptionProblem(name, option.dest, f"a whole number of at least {least} is required")
 
 
 def _innermost(error: cfg.NoSuchOptError) -> cfg.NoSuchOptError:
@@ -160,21 +160,21 @@ def _innermost(error: cfg.NoSuchOptError) -> cfg.NoSuchOptError:
     return error
 
 
-def _discovery(values: _Values) -> Iterator[Problem]:
+def _discovery(values: _Values) -> Iterator[OptionProblem]:
     driver, enabled = values["auto_discovery", "driver"], values["DEFAULT", "enabled_hardware_types"]
     if values["auto_discovery", "enabled"] and enabled is not None and driver not in enabled:
-        yield Problem("auto_discovery", "driver", "with [auto_discovery]enabled, one of "
-                      f"[DEFAULT]enabled_hardware_types is required: {enumeration(enabled)}")
+        yield OptionProblem("auto_discovery", "driver", "with [auto_discovery]enabled, one of "
+                            f"[DEFAULT]enabled_hardware_types is required: {enumeration(enabled)}")
 
 
-def _heartbeats(values: _Values) -> Iterator[Problem]:
+def _heartbeats(values: _Values) -> Iterator[OptionProblem]:
     interval, timeout = (values["conductor", f"heartbeat_{name}"] for name in ("interval", "timeout"))
     if interval and timeout and timeout <= interval:
-        yield Problem("conductor", "heartbeat_timeout", "more than [conductor]heartbeat_interval, "
-                      f"{interval}, is required, or every conductor would be considered dead")
+        yield OptionProblem("conductor", "heartbeat_timeout", "more than [conductor]heartbeat_interval, "
+                            f"{interval}, is required, or every conductor would be considered dead")
 
 
-def _not_installed(values: _Values) -> Iterator[Problem]:
+def _not_installed(values: _Values) -> Iterator[OptionProblem]:
     """Yield options that name plug-ins twice, or plug-ins that are not installed."""
     yield from _unknown("DEFAULT", "enabled_hardware_types", entry_points.HARDWARE_TYPES,
                         values["DEFAULT", "enabled_hardware_types"])
@@ -183,7 +183,7 @@ def _not_installed(values: _Values) -> Iterator[Problem]:
         enabled = values["DEFAULT", option]
         yield from _unknown("DEFAULT", option, f"{entry_points.INTERFACES}.{kind}", enabled)
         if enabled is not None and values["DEFAULT", default] not in (None, *enabled):
-            yield Problem("DEFAULT", default, f"one of [DEFAULT]{option} is required: {enumeration(enabled)}")
+            yield OptionProblem("DEFAULT", default, f"one of [DEFAULT]{option} is required: {enumeration(enabled)}")
     yield from _unknown("pxe_filter", "supported_inspect_interfaces", f"{entry_points.INTERFACES}.inspect",
                         values["pxe_filter", "supported_inspect_interfaces"])
     if values["inspector", "hooks"] is not None:
@@ -191,16 +191,16 @@ def _not_installed(values: _Values) -> Iterator[Problem]:
         yield from _unknown("inspector", "hooks", entry_points.HOOKS, [HOOK_ALIASES.get(name, name) for name in names])
 
 
-def _unknown(group: str, name: str, entry_point_group: str, names: list[str] | None) -> Iterator[Problem]:
+def _unknown(group: str, name: str, entry_point_group: str, names: list[str] | None) -> Iterator[OptionProblem]:
     names = names or []
     if repeated := sorted({item for item in names if names.count(item) > 1}):
-        yield Problem(group, name, f"each name may occur once only: {enumeration(repeated)}")
+        yield OptionProblem(group, name, f"each name may occur once only: {enumeration(repeated)}")
     if missing := entry_points.not_installed(entry_point_group, names):
-        yield Problem(group, name, f"not installed: {enumeration(missing)}; installed are "
-                      + enumeration(entry_points.installed(entry_point_group), limit=50), missing)
+        yield OptionProblem(group, name, f"not installed: {enumeration(missing)}; installed are "
+                            + enumeration(entry_points.installed(entry_point_group), limit=50), missing)
 
 
-def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
+def _line(conf: cfg.ConfigOpts, problem: OptionProblem) -> str:
     """Return the problem in one line, with the place of the value and the value as it is written there."""
     group, name = problem.group, problem.name
     option, raw, place = _given(conf, group, name)

@@ -45,7 +45,7 @@ class HostPattern(types.String):
         return text
 
 
-class HttpUrl(types.URI):
+class HttpUrlType(types.URI):
     """A URL with scheme http or https and a host, to which paths are added; error messages contain an example.
 
     Such URLs are public: in links, and in what ramdisks are booted with.

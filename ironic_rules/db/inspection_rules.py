@@ -19,7 +19,7 @@ from ironic_rules.db.errors import duplicates
 from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.rule_filters import Place
+from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
 from ironic_rules.exceptions import (
@@ -51,7 +51,7 @@ _UNSEARCHED = tuple(column.name for column in inspection_rules.c if column.name 
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RevisionChanges:
     """What one revision changes.
 
     :ivar created: all fields of new rules, in the order of their creation; ``uuid``, ``created_at`` and ``position``
@@ -116,7 +116,7 @@ def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, A
 
 
 def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],
-                  after: Place | None = None) -> list[Row]:
+                  after: RulePlace | None = None) -> list[Row]:
     """Return at most ``page.limit`` rules in the order in which they run; JSON columns are text.
 
     :param filters: as for ``rule_filters.conditions``
@@ -127,7 +127,7 @@ def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, c
     return list(conn.execute(query.limit(page.limit)).all())
 
 
-def place_of_marker(conn: sa.Connection, uuid: str) -> Place:
+def place_of_marker(conn: sa.Connection, uuid: str) -> RulePlace:
     """Return the place of a rule in the order in which rules run.
 
     :raises MarkerNotFound: 404
@@ -282,7 +282,8 @@ def destroy_all(conn: sa.Connection, *, author: Author = _SOMEONE) -> None:
     rule_revisions.record(conn, new, author, f"removed all rules ({removed})")
 
 
-def change(conn: sa.Connection, changes: Changes, summary: str, *, author: Author = _SOMEONE) -> tuple[int, list[str]]:
+def change(conn: sa.Connection, changes: RevisionChanges, summary: str, *,
+           author: Author = _SOMEONE) -> tuple[int, list[str]]:
     """Make all ``changes`` as one revision; return its number and the UUIDs of the created rules.
 
     The caller has the lock and has checked that names stay unique.

@@ -21,7 +21,7 @@ _PHASE = sa.case({name: number for number, name in enumerate(PHASES)}, value=ins
                  else_=PHASES.index("main"))
 
 
-class Place(NamedTuple):
+class RulePlace(NamedTuple):
     """The place of a rule in the order in which rules run."""
 
     phase: int
@@ -62,12 +62,12 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
             for name, value in filters.items()]
 
 
-def place_of(rule: Any) -> Place:
+def place_of(rule: Any) -> RulePlace:
     """Return the place of a rule or row, which has ``phase``, ``priority`` and ``position``."""
-    return Place(PHASES.index(rule.phase or "main"), -rule.priority, rule.position)
+    return RulePlace(PHASES.index(rule.phase or "main"), -rule.priority, rule.position)
 
 
-def in_order(query: sa.Select[Any], after: Place | None, *, ascending: bool) -> sa.Select[Any]:
+def in_order(query: sa.Select[Any], after: RulePlace | None, *, ascending: bool) -> sa.Select[Any]:
     """Return ``query`` in the order in which rules run: phase, priority descending, creation.
 
     :param after: continue after this place, which need not be that of a stored rule

@@ -15,7 +15,7 @@ from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import inspection_rule_changed_nodes as changed_nodes
 from ironic_rules.db.tables import inspection_rule_statistics as table
 from ironic_rules.db.tables import inspection_rules, nodes
-from ironic_rules.models.rule_statistics import Counts, RuleStatistics
+from ironic_rules.models.rule_statistics import CountedRule, Counts
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed")
 _AT = sa.bindparam("at", type_=table.c.last_matched_at.type)
@@ -90,7 +90,7 @@ def forget_built_in(conn: sa.Connection, existing: Collection[str]) -> None:
         conn.execute(sa.delete(table).where(table.c.rule_uuid.in_(part)))
 
 
-def of_stored(conn: sa.Connection, uuid: str | None = None) -> Sequence[RuleStatistics]:
+def of_stored(conn: sa.Connection, uuid: str | None = None) -> Sequence[CountedRule]:
     """Return all stored rules, or one of them, in the order of their creation, with their statistics."""
     rules = inspection_rules.c
     query = sa.select(

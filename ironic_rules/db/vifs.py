@@ -9,24 +9,23 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ironic_rules.db import nodes, portgroups, ports
+from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import VIF
 
 #: Key of ``internal_info``.
 KEY = VIF
-#: Key of ``driver_internal_info``: the VIFs without a port.
-WITHOUT_PORT = "vifs_without_port"
 
 
 def without_port(node: Node) -> list[str]:
     """Return the VIFs of a node for which it has no port."""
-    return list(node.driver_internal_info.get(WITHOUT_PORT, ()))
+    return list(node.driver_internal_info.get(VIFS_WITHOUT_PORT, ()))
 
 
 def set_without_port(conn: sa.Connection, node: Node, vifs: list[str]) -> None:
     """Write the VIFs for which the node has no port."""
-    kept = {name: value for name, value in node.driver_internal_info.items() if name != WITHOUT_PORT}
-    nodes.update(conn, node.id, {"driver_internal_info": {**kept, WITHOUT_PORT: vifs} if vifs else kept})
+    kept = {name: value for name, value in node.driver_internal_info.items() if name != VIFS_WITHOUT_PORT}
+    nodes.update(conn, node.id, {"driver_internal_info": {**kept, VIFS_WITHOUT_PORT: vifs} if vifs else kept})
 
 
 def detach_all(conn: sa.Connection, node_id: int) -> None:

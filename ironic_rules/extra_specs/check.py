@@ -15,11 +15,11 @@ from ironic_rules.extra_specs.problems import (
     RANGE,
     TYPE,
     UNKNOWN,
-    Problem,
+    SpecProblem,
     problem_of,
 )
-from ironic_rules.extra_specs.registry import Registered, Registry
-from ironic_rules.extra_specs.values import Fault
+from ironic_rules.extra_specs.registry import Registered, SpecRegistry
+from ironic_rules.extra_specs.values import ValueFault
 from ironic_rules.text import printable
 
 #: Keys that are not known and values that are not allowed are problems.
@@ -33,8 +33,8 @@ _SHOWN = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def validate(name: str, value: object, mode: str = STRICT, registry: Registry | None = None,
-             pointer: str = "") -> Problem | None:
+def validate(name: str, value: object, mode: str = STRICT, registry: SpecRegistry | None = None,
+             pointer: str = "") -> SpecProblem | None:
     """Return the first problem of one extra spec, None if it has none. Never raises, whatever the name and value are.
 
     :param mode: one of ``MODES``; any other text is as strict as ``STRICT``
@@ -58,7 +58,8 @@ def validate(name: str, value: object, mode: str = STRICT, registry: Registry | 
     return problem_of(name, pointer, TYPE, f"The name of an {registry.what} is a text.")
 
 
-def check(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
+def check(specs: object, mode: str = STRICT, registry: SpecRegistry | None = None,
+          pointer: str = "") -> list[SpecProblem]:
     """Return all problems of extra specs, in their order. Never raises, whatever they are.
 
     :param specs: values by key, normally texts
@@ -66,12 +67,13 @@ def check(specs: object, mode: str = STRICT, registry: Registry | None = None, p
     if mode == OFF:
         return []
     if not isinstance(specs, Mapping):
-        return [Problem("", pointer, TYPE, "Extra specs are an object of names and values.")]
+        return [SpecProblem("", pointer, TYPE, "Extra specs are an object of names and values.")]
     found = (validate(name, value, mode, registry, pointer) for name, value in specs.items())
     return [problem for problem in found if problem]
 
 
-def warnings(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
+def warnings(specs: object, mode: str = STRICT, registry: SpecRegistry | None = None,
+             pointer: str = "") -> list[SpecProblem]:
     """Return what to tell about extra specs that are not refused, in their order.
 
     Keys that are deprecated or removed, of kind ``deprecated``; where the mode is permissive also keys that are not
@@ -92,8 +94,8 @@ def warnings(specs: object, mode: str = STRICT, registry: Registry | None = None
     return found
 
 
-def _problem(name: str, value: object, strict: bool, registry: Registry, found: Registered | None,
-             pointer: str) -> Problem | None:
+def _problem(name: str, value: object, strict: bool, registry: SpecRegistry, found: Registered | None,
+             pointer: str) -> SpecProblem | None:
     """Return the problem of an extra spec that may have one."""
     if not name or len(name) > MAX_LENGTH:
         reason = f"The name of an {registry.what} has 1 to {MAX_LENGTH} characters; this one has {len(name)}."
@@ -114,26 +116,26 @@ def _problem(name: str, value: object, strict: bool, registry: Registry, found: 
     return problem_of(name, pointer, fault.kind, reason, fault.allowed, fault.find_nearest)
 
 
-def _fault_of_text(value: object) -> Fault | None:
+def _fault_of_text(value: object) -> ValueFault | None:
     """Return the problem of what can be the value of no extra spec."""
     if type(value) is not str:
-        return Fault(TYPE, f"is {_type_name(value)}; values are texts.")
+        return ValueFault(TYPE, f"is {_type_name(value)}; values are texts.")
     if len(value) > MAX_LENGTH:
-        return Fault(RANGE, f"has {len(value)} characters; at most {MAX_LENGTH} are allowed.")
+        return ValueFault(RANGE, f"has {len(value)} characters; at most {MAX_LENGTH} are allowed.")
     control = _CONTROL.search(value)
     if control:
-        return Fault(PATTERN, f"has a control character, U+{ord(control[0]):04X}, in place {control.start() + 1}.")
+        return ValueFault(PATTERN, f"has a control character, U+{ord(control[0]):04X}, in place {control.start() + 1}.")
     return None
 
 
-def _unknown(name: str, registry: Registry, pointer: str) -> Problem:
+def _unknown(name: str, registry: SpecRegistry, pointer: str) -> SpecProblem:
     reason = f"There is no {registry.what} '{printable(name, _SHOWN)}'."
     foreign = foreign_character(name)
     return problem_of(name, pointer, UNKNOWN, f"{reason} {foreign}" if foreign else reason,
                       find_nearest=lambda: registry.hints.nearest(name))
 
 
-def _outdated(found: Registered, registry: Registry) -> str:
+def _outdated(found: Registered, registry: SpecRegistry) -> str:
     validator = found.validator
     text = (f"The {registry.what} '{validator.name}' was removed in {validator.removed}." if validator.removed
             else f"The {registry.what} '{validator.name}' is deprecated.")

@@ -36,7 +36,7 @@ class UnreadableFile(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SpecEntry:
     """A key with its value, which is a text as a rule.
 
     :ivar line: 0 if it is not known
@@ -53,7 +53,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Flavor:
+class FlavorSpecs:
     """The extra specs of one flavor, or properties of one image.
 
     :ivar name: its name; empty if the file has none
@@ -63,10 +63,10 @@ class Flavor:
 
     name: str
     pointer: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SpecEntry, ...]
 
 
-def read(text: str, images: bool = False) -> list[Flavor]:
+def read(text: str, images: bool = False) -> list[FlavorSpecs]:
     """Return the flavors in a text: JSON, YAML, or lines of ``key=value``, of which those with ``#`` are comments.
 
     :param images: look for images instead
@@ -75,13 +75,13 @@ def read(text: str, images: bool = False) -> list[Flavor]:
     """
     pairs = _pairs(text)
     if pairs is not None:
-        return [Flavor("", "", pairs)]
+        return [FlavorSpecs("", "", pairs)]
     document = _parsed(text)
     found = list(_found(document, images))
     if document in ([], {"images" if images else "flavors": []}):
         return []  # what clients print where there are none
     if not found and isinstance(document, _Mapping) and document:
-        plain = _image("", document) if images else Flavor("", "", document.entries)
+        plain = _image("", document) if images else FlavorSpecs("", "", document.entries)
         found = [] if any(isinstance(entry.value, dict | list) for entry in plain.entries) else [plain]
     if not found:
         raise UnreadableFile(
@@ -92,7 +92,7 @@ def read(text: str, images: bool = False) -> list[Flavor]:
     return found
 
 
-def pair(text: str, line: int = 0) -> Entry:
+def pair(text: str, line: int = 0) -> SpecEntry:
     """Return the key and the value of ``key=value``.
 
     :raises UnreadableFile: there is no key or no ``=``
@@ -100,10 +100,10 @@ def pair(text: str, line: int = 0) -> Entry:
     found = _PAIR.fullmatch(text)
     if found is None:
         raise UnreadableFile(f"'{text[:64]}' is neither a file nor key=value.")
-    return Entry(found["key"], found["value"], line)
+    return SpecEntry(found["key"], found["value"], line)
 
 
-def _pairs(text: str) -> tuple[Entry, ...] | None:
+def _pairs(text: str) -> tuple[SpecEntry, ...] | None:
     """Return the pairs of a text that has one in each line; None if it is something else."""
     lines = {number: line.strip() for number, line in enumerate(text.split("\n"), 1)}
     lines = {number: line for number, line in lines.items() if line and not line.startswith("#")}
@@ -115,7 +115,7 @@ def _pairs(text: str) -> tuple[Entry, ...] | None:
 class _Mapping(dict[Any, Any]):
     """A mapping of a file, with its keys and values as they stand there: the last of the same ones counts."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[SpecEntry, ...] = ()
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Any, Any]]) -> _Mapping:
@@ -126,9 +126,9 @@ class _Mapping(dict[Any, Any]):
         return found
 
 
-def _entry(key: object, value: object, line: int = 0) -> Entry:
+def _entry(key: object, value: object, line: int = 0) -> SpecEntry:
     """Return a key and a value as tools send them: numbers and booleans of YAML as texts."""
-    return Entry(str(key), str(value) if isinstance(value, bool | int | float) else value, line)
+    return SpecEntry(str(key), str(value) if isinstance(value, bool | int | float) else value, line)
 
 
 def _integer(digits: str) -> int | str:
@@ -183,7 +183,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _read_mapping)
 _Loader.add_multi_constructor("!", _ignore_tag)
 
 
-def _found(document: Any, images: bool) -> Iterator[Flavor]:
+def _found(document: Any, images: bool) -> Iterator[FlavorSpecs]:
     """Yield the flavors anywhere in a document, in its order. Nothing is visited twice, however often it is aliased."""
     seen: set[int] = set()
     waiting = [("", document)]
@@ -201,49 +201,49 @@ def _found(document: Any, images: bool) -> Iterator[Flavor]:
         waiting += [(f"{pointer}/{_token(key)}", value) for key, value in reversed(list(children))]
 
 
-def _flavor(pointer: str, item: _Mapping) -> Flavor | None:
+def _flavor(pointer: str, item: _Mapping) -> FlavorSpecs | None:
     """Return the flavor that a mapping is, None if it is something else."""
     specs = item.get("extra_specs")
     if isinstance(specs, _Mapping):
-        return Flavor(_name(item), f"{pointer}/extra_specs", specs.entries)
+        return FlavorSpecs(_name(item), f"{pointer}/extra_specs", specs.entries)
     return _with_properties(pointer, item) if {str(key).lower() for key in item} >= _PRINTED else None
 
 
-def _printed_image(pointer: str, item: _Mapping) -> Flavor | None:
+def _printed_image(pointer: str, item: _Mapping) -> FlavorSpecs | None:
     """Return the image that a mapping is, None if it is something else."""
     # Schemas and the resources of templates have a type beside their properties.
     found = None if "type" in item else _with_properties(pointer, item)
     if found:
-        return Flavor(found.name, found.pointer, _properties(found.entries))
+        return FlavorSpecs(found.name, found.pointer, _properties(found.entries))
     return _image(pointer, item) if isinstance(item.get("tags"), list) and item.keys() >= _REPLIED else None
 
 
-def _image(pointer: str, item: _Mapping) -> Flavor:
-    return Flavor(_name(item), pointer, _properties(item.entries))
+def _image(pointer: str, item: _Mapping) -> FlavorSpecs:
+    return FlavorSpecs(_name(item), pointer, _properties(item.entries))
 
 
-def _properties(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def _properties(entries: Iterable[SpecEntry]) -> tuple[SpecEntry, ...]:
     """Return the properties among all that an image has."""
     return tuple(entry for entry in entries
                  if entry.key not in _IMAGE_FIELDS and not entry.key.startswith(_OWN_PREFIX))
 
 
-def _with_properties(pointer: str, item: _Mapping) -> Flavor | None:
+def _with_properties(pointer: str, item: _Mapping) -> FlavorSpecs | None:
     """Return what a client prints with properties, None if there are none."""
     key = next((key for key in item if str(key).lower() == "properties"), None)
     properties = None if key is None else item[key]
     if isinstance(properties, _Mapping):
-        return Flavor(_name(item), f"{pointer}/{key}", properties.entries)
+        return FlavorSpecs(_name(item), f"{pointer}/{key}", properties.entries)
     if not isinstance(properties, str) or _TEMPLATED.search(properties):
         return None
-    return Flavor(_name(item), f"{pointer}/{key}", _printed(properties))
+    return FlavorSpecs(_name(item), f"{pointer}/{key}", _printed(properties))
 
 
 def _name(item: Mapping[Any, Any]) -> str:
     return str(item.get("name") or item.get("Name") or item.get("flavor_name") or "")
 
 
-def _printed(text: str) -> tuple[Entry, ...]:
+def _printed(text: str) -> tuple[SpecEntry, ...]:
     """Return the properties that a client has printed as text.
 
     :raises UnreadableFile: it is no such text
@@ -255,7 +255,7 @@ def _printed(text: str) -> tuple[Entry, ...]:
         if match is None:
             rest = text[position:position + 32]
             raise UnreadableFile(f"Its properties are not as a client prints them, from '{rest}' on.")
-        found.append(Entry(match["key"], match["value"]))
+        found.append(SpecEntry(match["key"], match["value"]))
         position = match.end()
     return tuple(found)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ironic_rules.extra_specs.names import Template
-    from ironic_rules.extra_specs.registry import Registry
+    from ironic_rules.extra_specs.registry import SpecRegistry
 
 #: Longer keys are not compared with others.
 _MAX_LENGTH = 128
@@ -72,7 +72,7 @@ class Similar:
 class Hints:
     """Finds the nearest key of a registry. What it needs is made when it is first asked."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: SpecRegistry) -> None:
         self._registry = registry
         self._size = 0
         self._names = Similar(())

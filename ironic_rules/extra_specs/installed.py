@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.registry import SpecRegistry
 
 
 @functools.cache
-def extra_specs() -> Registry:
+def extra_specs() -> SpecRegistry:
     """Return all extra specs of flavors, built once; ``warnings`` has the problems of plug-ins."""
     # Reading entry points takes as long as everything else here together, and many programs never get here.
     from ironic_rules.extra_specs import plugins
@@ -19,15 +19,15 @@ def extra_specs() -> Registry:
 
 
 @functools.cache
-def image_properties() -> Registry:
+def image_properties() -> SpecRegistry:
     """Return all properties of images, built once."""
     from ironic_rules.extra_specs import definitions
 
-    return Registry("image property", definitions.image_properties())
+    return SpecRegistry("image property", definitions.image_properties())
 
 
-def built_in() -> Registry:
+def built_in() -> SpecRegistry:
     """Return a new registry of the extra specs that this package defines."""
     from ironic_rules.extra_specs import definitions
 
-    return Registry("extra spec", definitions.extra_specs())
+    return SpecRegistry("extra spec", definitions.extra_specs())

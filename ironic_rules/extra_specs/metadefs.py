@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ironic_rules.extra_specs.registry import Registered, Registry
+from ironic_rules.extra_specs.registry import Registered, SpecRegistry
 from ironic_rules.extra_specs.validators import DEPRECATED, REMOVED
 from ironic_rules.extra_specs.views import text_of
 
@@ -23,7 +23,7 @@ _PREFIXES = ("hw_", "img_", "os_", "trait:")
 _MAX_NAME = 80
 
 
-def namespaces(extra_specs: Registry, image_properties: Registry) -> dict[str, dict[str, Any]]:
+def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dict[str, dict[str, Any]]:
     """Return the catalog's namespaces by the names of their files: for flavors, and for images.
 
     Keys that were removed are left out, and names with parameters whose values cannot be listed.

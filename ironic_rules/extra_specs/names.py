@@ -18,7 +18,7 @@ _TYPES = {int: "[0-9]+", str: ".+"}
 
 
 @dataclass(frozen=True)
-class Parameter:
+class NameParameter:
     """A parameter of a name: what it must match, or the function that returns all that it can be."""
 
     name: str
@@ -127,7 +127,7 @@ def shape(name: str) -> str:
     return _PARAMETER.sub("{}", name)
 
 
-def _parameter(described: Mapping[str, Any]) -> Parameter:
+def _parameter(described: Mapping[str, Any]) -> NameParameter:
     if not isinstance(described, Mapping) or not isinstance(described.get("name"), str):
         raise BadDefinition("A parameter has no name.")
     name = described["name"]
@@ -139,7 +139,7 @@ def _parameter(described: Mapping[str, Any]) -> Parameter:
     if not isinstance(pattern, str):
         raise BadDefinition(f"Parameter '{name}': its type is neither int nor str, or its pattern is no text.")
     compiled(pattern)
-    return Parameter(name, description, pattern, _choices(described.get("enum"), name))
+    return NameParameter(name, description, pattern, _choices(described.get("enum"), name))
 
 
 def _choices(described: object, name: str) -> Callable[[], Collection[str]] | None:
@@ -153,7 +153,7 @@ def _choices(described: object, name: str) -> Callable[[], Collection[str]] | No
     return lambda: fixed
 
 
-def _positions(parameters: Sequence[Parameter]) -> list[int]:
+def _positions(parameters: Sequence[NameParameter]) -> list[int]:
     """Return the number of each parameter's group in the expression of all of them."""
     positions, position = [], 1
     for parameter in parameters:

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from ironic_rules.extra_specs.names import Template
-from ironic_rules.extra_specs.registry import PluginWarning, Registry
+from ironic_rules.extra_specs.registry import PluginWarning, SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
 from ironic_rules.text import printable
@@ -35,7 +35,7 @@ INVALID = "invalid"
 SHADOWED = "shadowed"
 
 
-def add_to(registry: Registry, entry_points: Iterable[EntryPoint] | None = None) -> None:
+def add_to(registry: SpecRegistry, entry_points: Iterable[EntryPoint] | None = None) -> None:
     """Add the extra specs that installed packages define; their problems become ``registry.warnings``.
 
     What the registry has comes first, then packages in the order of their names.
@@ -69,7 +69,7 @@ def converted(found: object) -> ExtraSpecValidator:
     return ExtraSpecValidator(**values)
 
 
-def _add(registry: Registry, point: EntryPoint) -> None:
+def _add(registry: SpecRegistry, point: EntryPoint) -> None:
     def warn(kind: str, text: str) -> None:
         where = f"{point.group}: {point.name} = {point.value}"
         registry.warnings.append(PluginWarning(where, _distribution(point), kind, text))
@@ -104,7 +104,7 @@ def _validators(point: EntryPoint) -> Iterator[object]:
     yield from found
 
 
-def _owner(registry: Registry, validator: ExtraSpecValidator) -> str:
+def _owner(registry: SpecRegistry, validator: ExtraSpecValidator) -> str:
     """Return who has defined what a validator describes; empty if nothing has.
 
     This package describes many names by one with parameters, such as all traits. Whether it describes those of a

@@ -30,7 +30,7 @@ MAX_LENGTH = 255
 
 
 @dataclass(frozen=True)
-class Problem:
+class SpecProblem:
     """One problem of one extra spec.
 
     :ivar key: the extra spec's name as given, printable
@@ -66,10 +66,10 @@ class Problem:
 
 
 def problem_of(key: object, prefix: str, kind: str, reason: str, allowed: tuple[str, ...] = (),
-               find_nearest: Callable[[], str | None] | None = None) -> Problem:
+               find_nearest: Callable[[], str | None] | None = None) -> SpecProblem:
     """Return a problem of the extra spec ``key``, which can be of any type and any length.
 
     :param prefix: JSON pointer to the object that the extra spec is in
     """
-    return Problem(printable(key, MAX_LENGTH), f"{prefix}/{pointer_token(str(key))}", kind, reason, allowed,
-                   find_nearest)
+    return SpecProblem(printable(key, MAX_LENGTH), f"{prefix}/{pointer_token(str(key))}", kind, reason, allowed,
+                       find_nearest)

@@ -9,7 +9,7 @@ from ironic_rules.extra_specs.hints import Hints
 from ironic_rules.extra_specs.names import Template, Templates, shape
 from ironic_rules.extra_specs.problems import MAX_LENGTH
 from ironic_rules.extra_specs.validators import REMOVED, ExtraSpecValidator
-from ironic_rules.extra_specs.values import BadDefinition, Rule, rule_of
+from ironic_rules.extra_specs.values import BadDefinition, ValueRule, rule_of
 
 #: The origin of what is defined in this package.
 IN_TREE = ""
@@ -40,7 +40,7 @@ class Registered:
     """
 
     validator: ExtraSpecValidator
-    rule: Rule
+    rule: ValueRule
     template: Template
     origin: str
     is_removed: bool
@@ -51,7 +51,7 @@ class Registered:
         return not self.origin and (self.validator.refinable or self.is_removed)
 
 
-class Registry:
+class SpecRegistry:
     """Validators by name. Finding one never looks at all of them.
 
     :ivar what: what a validator describes, for messages: ``extra spec`` or ``image property``

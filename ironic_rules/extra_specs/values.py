@@ -39,8 +39,8 @@ class BadDefinition(ValueError):
 
 
 @dataclass(frozen=True)
-class Fault:
-    """The problem of a value: the parts of a ``Problem`` that do not depend on the key.
+class ValueFault:
+    """The problem of a value: the parts of a ``SpecProblem`` that do not depend on the key.
 
     :ivar reason: the end of a sentence about the value
     """
@@ -51,7 +51,7 @@ class Fault:
     find_nearest: Callable[[], str | None] | None = None
 
 
-class Rule(ABC):
+class ValueRule(ABC):
     """What a value must be."""
 
     #: the values that are allowed, if they can be listed
@@ -62,14 +62,14 @@ class Rule(ABC):
         """Return whether strict mode takes a value. It is what most checks need, and is fast."""
 
     @abstractmethod
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
         """Return the problem of a value that ``accepts`` refuses; None if it has none where it is not strict.
 
         :param shown: the value as it may be shown in a message, quoted
         """
 
 
-class Integer(Rule):
+class IntegerRule(ValueRule):
     """ASCII digits with an optional sign, within bounds."""
 
     def __init__(self, lowest: int, highest: int) -> None:
@@ -81,17 +81,17 @@ class Integer(Rule):
         number = _number(text)
         return number is not None and self.lowest <= number <= self.highest
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
         if _INTEGER.fullmatch(text) is None:
-            return Fault(TYPE, f"is {shown}, which is not an integer: {_why_no_integer(text)}.")
+            return ValueFault(TYPE, f"is {shown}, which is not an integer: {_why_no_integer(text)}.")
         number = _number(text)
         bound = f"at least {self.lowest}" if number is not None and number < self.lowest else f"at most {self.highest}"
         if number is None and text.startswith("-"):
             bound = f"at least {self.lowest}"
-        return Fault(RANGE, f"is {shown}, which is out of range: it must be {bound}.")
+        return ValueFault(RANGE, f"is {shown}, which is out of range: it must be {bound}.")
 
 
-class Boolean(Rule):
+class BooleanRule(ValueRule):
     """One of the words of oslo.utils, in upper or lower case, with or without blanks around it."""
 
     allowed = TRUE + FALSE
@@ -99,12 +99,12 @@ class Boolean(Rule):
     def accepts(self, text: str) -> bool:
         return text in _WORDS or (len(text) < _MAX_DIGITS and text.strip(" ").lower() in _WORDS)
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
         reason = f"is {shown}, which is not a boolean: it must be one of {', '.join(self.allowed)}."
-        return Fault(TYPE, reason, self.allowed, lambda: nearest(text.strip(), self.allowed))
+        return ValueFault(TYPE, reason, self.allowed, lambda: nearest(text.strip(), self.allowed))
 
 
-class Choice(Rule):
+class ChoiceRule(ValueRule):
     """One of the values that are listed."""
 
     def __init__(self, allowed: Iterable[str], aliases: Mapping[str, str] | None = None) -> None:
@@ -116,9 +116,9 @@ class Choice(Rule):
     def accepts(self, text: str) -> bool:
         return text in self._set or (self._folded is not None and text.lower() in self._folded)
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        return Fault(ENUM, f"is {shown}, which is not one of {', '.join(self.allowed)}.", self.allowed,
-                     lambda: self._nearest(text))
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
+        return ValueFault(ENUM, f"is {shown}, which is not one of {', '.join(self.allowed)}.", self.allowed,
+                          lambda: self._nearest(text))
 
     def _nearest(self, text: str) -> str | None:
         if self._folded is None:
@@ -127,7 +127,7 @@ class Choice(Rule):
         return self._folded[found] if found else None
 
 
-class Pattern(Rule):
+class PatternRule(ValueRule):
     """A text that a regular expression matches as a whole."""
 
     def __init__(self, pattern: str) -> None:
@@ -137,11 +137,11 @@ class Pattern(Rule):
     def accepts(self, text: str) -> bool:
         return self._match.fullmatch(text) is not None
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        return Fault(PATTERN, f"is {shown}, which does not match the regular expression {self.pattern}.")
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
+        return ValueFault(PATTERN, f"is {shown}, which does not match the regular expression {self.pattern}.")
 
 
-class Format(Rule):
+class FormatRule(ValueRule):
     """A text of a form that a parser knows."""
 
     def __init__(self, name: str) -> None:
@@ -151,22 +151,22 @@ class Format(Rule):
     def accepts(self, text: str) -> bool:
         return self._problem(text, True) is None
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
         reason = self._problem(text, strict)
-        return Fault(PATTERN, f"is {shown}. {reason}") if reason else None
+        return ValueFault(PATTERN, f"is {shown}. {reason}") if reason else None
 
 
-class Text(Rule):
+class TextRule(ValueRule):
     """Any text."""
 
     def accepts(self, text: str) -> bool:
         return True
 
-    def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
+    def fault(self, text: str, strict: bool, shown: str) -> ValueFault | None:
         return None
 
 
-def rule_of(value: Mapping[str, Any]) -> Rule:
+def rule_of(value: Mapping[str, Any]) -> ValueRule:
     """Return the rule for the ``value`` of a definition.
 
     :raises BadDefinition: there is none
@@ -177,7 +177,7 @@ def rule_of(value: Mapping[str, Any]) -> Rule:
     if kind is int:
         return _integer(value)
     if kind is bool:
-        return Boolean()
+        return BooleanRule()
     if kind is not str:
         raise BadDefinition(f"The type of its value is {printable(kind, _SHOWN)}, not int, bool or str.")
     given = [key for key in ("enum", "pattern", "format") if value.get(key) is not None]
@@ -188,13 +188,13 @@ def rule_of(value: Mapping[str, Any]) -> Rule:
     if value.get("aliases") is not None:
         raise BadDefinition("Its value has 'aliases' without 'enum'.")
     if value.get("pattern") is not None:
-        return Pattern(value["pattern"])
+        return PatternRule(value["pattern"])
     if value.get("format") is not None:
         if value["format"] not in FORMATS:
             raise BadDefinition(
                 f"There is no format {printable(value['format'], _SHOWN)}; known: {', '.join(FORMATS)}.")
-        return Format(value["format"])
-    return Text()
+        return FormatRule(value["format"])
+    return TextRule()
 
 
 def compiled(pattern: object) -> Any:
@@ -214,7 +214,7 @@ def compiled(pattern: object) -> Any:
                             f"{printable(exc, _SHOWN)}.") from exc
 
 
-def _integer(value: Mapping[str, Any]) -> Integer:
+def _integer(value: Mapping[str, Any]) -> IntegerRule:
     bounds = {"min": LOWEST, "max": HIGHEST}
     for name in bounds:
         bound = value.get(name)
@@ -225,21 +225,21 @@ def _integer(value: Mapping[str, Any]) -> Integer:
         bounds[name] = bound
     if bounds["min"] > bounds["max"]:
         raise BadDefinition("'min' of its value is greater than 'max': no value is allowed.")
-    return Integer(bounds["min"], bounds["max"])
+    return IntegerRule(bounds["min"], bounds["max"])
 
 
-def _choice(values: object, aliases: object) -> Choice:
+def _choice(values: object, aliases: object) -> ChoiceRule:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
         raise BadDefinition("'enum' of its value is not a list.")
     allowed = [*values]
     if not allowed or not all(isinstance(item, str) for item in allowed):
         raise BadDefinition("'enum' of its value is not a list of texts with at least one.")
     if aliases is None:
-        return Choice(allowed)
+        return ChoiceRule(allowed)
     if not isinstance(aliases, Mapping) or not all(
             isinstance(alias, str) and alias == alias.lower() and value in allowed for alias, value in aliases.items()):
         raise BadDefinition("'aliases' of its value is not an object of texts in lower case, each with one of 'enum'.")
-    return Choice(allowed, aliases)
+    return ChoiceRule(allowed, aliases)
 
 
 def _number(text: str) -> int | None:

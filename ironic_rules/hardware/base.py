@@ -21,6 +21,7 @@ from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, Uns
 from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
+from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Task
@@ -98,14 +99,14 @@ class Interface(ExtensionPoint):
         internal = task.node.driver_internal_info
         poll = polls.pending(internal)
         if poll is None:
-            internal.pop(polls.KEY, None)
+            internal.pop(STEP_POLL, None)
             return None
         # The token of the ramdisk that ran before the reboot is void, so this is the new one's.
         awaits_ramdisk = poll.awaits_ramdisk and not task.context.agent_token
         if poll.error is None and (not poll.ended or awaits_ramdisk):
             polls.note_ramdisk(internal, awaited=awaits_ramdisk)
             return wait_state(task)
-        internal.pop(polls.KEY)
+        internal.pop(STEP_POLL)
         if poll.error is not None:
             raise IronicRulesError(poll.error)
         return None

@@ -28,6 +28,7 @@ from ironic_rules.hardware.raid_steps import RAIDSteps
 from ironic_rules.hardware.vendor_methods import vendor_method
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent, as_text
+from ironic_rules.models.internal_keys import FAKE_BIOS_SETTINGS, FAKE_BOOT_DEVICE, FAKE_MEDIA
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import clean_step, deploy_step, requested_step
@@ -36,10 +37,7 @@ from ironic_rules.text import printable
 MAX_SECONDS = 3600
 _SECONDS = {"description": f"a number from 0 to {MAX_SECONDS}", "type": "number", "minimum": 0, "maximum": MAX_SECONDS}
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
-_BOOT_DEVICE = "fake_boot_device"
 _FIRST_BOOT_DEVICE = {"boot_device": "pxe", "persistent": False}
-_MEDIA = "fake_virtual_media"
-_BIOS_SETTINGS = "fake_bios_settings"
 _FIRMWARE = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,
     "items": {"description": "an object with component and url", "type": "object", "required": ["component", "url"],
@@ -105,16 +103,16 @@ class FakeManagement(Pretends, ManagementInterface):
         return list(DEVICES)
 
     def get_boot_device(self, task: Task) -> dict[str, Any]:
-        return dict(task.node.driver_internal_info.get(_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
+        return dict(task.node.driver_internal_info.get(FAKE_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
 
     @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
         chosen = {"boot_device": device, "persistent": persistent}
-        task.node.driver_internal_info.pop(_BOOT_DEVICE, None)
+        task.node.driver_internal_info.pop(FAKE_BOOT_DEVICE, None)
         if chosen != _FIRST_BOOT_DEVICE:
-            task.node.driver_internal_info[_BOOT_DEVICE] = chosen
+            task.node.driver_internal_info[FAKE_BOOT_DEVICE] = chosen
 
 
     def get_supported_indicators(self, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
@@ -130,19 +128,19 @@ class FakeManagement(Pretends, ManagementInterface):
         pass
 
     def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
-        inserted = task.node.driver_internal_info.get(_MEDIA) or {}
+        inserted = task.node.driver_internal_info.get(FAKE_MEDIA) or {}
         return [{"media_types": [kind], "inserted": kind in inserted, "image": inserted.get(kind)}
                 for kind in DEVICE_TYPES]
 
     def attach_virtual_media(self, task: Task, device_type: str, image_url: str) -> None:
-        inserted = task.node.driver_internal_info.get(_MEDIA) or {}
-        task.node.driver_internal_info[_MEDIA] = {**inserted, device_type: image_url}
+        inserted = task.node.driver_internal_info.get(FAKE_MEDIA) or {}
+        task.node.driver_internal_info[FAKE_MEDIA] = {**inserted, device_type: image_url}
 
     def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
-        inserted = task.node.driver_internal_info.pop(_MEDIA, None) or {}
+        inserted = task.node.driver_internal_info.pop(FAKE_MEDIA, None) or {}
         left = {kind: url for kind, url in inserted.items() if kind not in (device_types or DEVICE_TYPES)}
         if left:
-            task.node.driver_internal_info[_MEDIA] = left
+            task.node.driver_internal_info[FAKE_MEDIA] = left
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         return ["uefi", "bios"]
@@ -215,14 +213,14 @@ class FakeBIOS(Pretends, BIOSSteps):
     """Keeps settings in ``driver_internal_info``; the factory defaults are empty."""
 
     def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
-        kept = task.node.driver_internal_info.get(_BIOS_SETTINGS) or {}
-        task.node.driver_internal_info[_BIOS_SETTINGS] = {**kept, **settings}
+        kept = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
+        task.node.driver_internal_info[FAKE_BIOS_SETTINGS] = {**kept, **settings}
 
     def reset_settings(self, task: Task) -> None:
-        task.node.driver_internal_info.pop(_BIOS_SETTINGS, None)
+        task.node.driver_internal_info.pop(FAKE_BIOS_SETTINGS, None)
 
     def read_settings(self, task: Task) -> list[BIOSSetting]:
-        kept = task.node.driver_internal_info.get(_BIOS_SETTINGS) or {}
+        kept = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
         return [BIOSSetting(name, as_text(value)) for name, value in kept.items()]
 
 

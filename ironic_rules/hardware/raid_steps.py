@@ -9,14 +9,13 @@ from typing import Any
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import RAIDInterface
 from ironic_rules.models import pointer
+from ironic_rules.models.internal_keys import RAID_DELETES
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
 
 LEVELS = ("JBOD", "0", "1", "2", "5", "6", "1+0", "5+0", "6+0")
 MAX_SIZE = "MAX"
-#: Key of ``driver_internal_info``, while a step that deletes volumes waits for that.
-_DELETES = "raid_step_deletes"
 _STEPS = frozenset({"create_configuration", "apply_configuration", "delete_configuration"})
 _DISK = {
     "description": "an object with size_gb and raid_level", "type": "object",
@@ -120,7 +119,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         return self._delete(task)
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
-        deletes = task.node.driver_internal_info.get(_DELETES)
+        deletes = task.node.driver_internal_info.get(RAID_DELETES)
         waits = super().continue_step(task, step, args)
         if waits is not None or step not in _STEPS:
             return waits
@@ -140,19 +139,19 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         if waits is None:
             self._note_deletion(task)
         else:
-            task.node.driver_internal_info[_DELETES] = True
+            task.node.driver_internal_info[RAID_DELETES] = True
         return waits
 
     def _create(self, task: Task, wanted: list[dict[str, Any]]) -> str | None:
         # A step that was aborted may have left it.
-        task.node.driver_internal_info.pop(_DELETES, None)
+        task.node.driver_internal_info.pop(RAID_DELETES, None)
         waits = self.create_volumes(task, wanted)
         if waits is None:
             self._note_creation(task, wanted)
         return waits
 
     def _note_deletion(self, task: Task) -> None:
-        task.node.driver_internal_info.pop(_DELETES, None)
+        task.node.driver_internal_info.pop(RAID_DELETES, None)
         task.node.raid_config = {}
 
     def _note_creation(self, task: Task, wanted: list[dict[str, Any]]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
+
+from ironic_rules.models.json_values import JSON
 
 #: Keys of addresses on the IPMI bus, such as 0x20.
 _NOT_NETWORK = frozenset({"ipmi_local_address", "ipmi_target_address", "ipmi_transit_address"})
@@ -47,13 +48,13 @@ def host(value: object) -> str | None:
         return None
 
 
-def hosts(driver_info: Mapping[str, Any]) -> list[str]:
+def hosts(driver_info: Mapping[str, JSON]) -> list[str]:
     """Return the host of every ``driver_info`` key that ends in ``_address``, without duplicates."""
     found = (host(value) for key, value in driver_info.items() if key.endswith("_address") and key not in _NOT_NETWORK)
     return list(dict.fromkeys(name for name in found if name))
 
 
-def literals(driver_info: Mapping[str, Any]) -> list[str]:
+def literals(driver_info: Mapping[str, JSON]) -> list[str]:
     """Return the BMC addresses that ``driver_info`` has as IP addresses, not as names: normalised, no duplicates."""
     found = (normalize(name) for name in hosts(driver_info))
     return list(dict.fromkeys(address for address in found if address is not None))

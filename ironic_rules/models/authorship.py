@@ -9,7 +9,7 @@ from typing import Any
 from ironic_rules.models import json_patch, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.journal import MISSING, Change, Checkpoint, FieldChange
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 
 
 def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
@@ -64,7 +64,7 @@ class _Undone:
         #: what the author has changed, as it was when it had ended: fields, and of other fields only the keys, because
         #: many authors may each change little of a large field
         fields: dict[str, Any] = {}
-        keys: dict[str, dict[str, Any]] = {}
+        keys: dict[str, JSONObject] = {}
         for change in changed:
             name, new = change.name, self._undo(change)
             if name in fields:
@@ -89,14 +89,14 @@ class _Undone:
         return new
 
 
-def _of_field(field: str, old: Any, new: Any) -> list[JSONObject]:
+def _of_field(field: str, old: JSON, new: JSON) -> list[JSONObject]:
     """Return the patch of a field as a whole."""
     if isinstance(new, set):
         return json_patch.difference_of_sets(old, new, (field,))
     return json_patch.difference(old, new, (field,))
 
 
-def _of_key(field: str, key: str, old: Any, new: Any) -> list[JSONObject]:
+def _of_key(field: str, key: str, old: JSON, new: JSON) -> list[JSONObject]:
     """Return the patch of a key of a field; either value may be missing."""
     if old is MISSING:
         return [] if new is MISSING else [{"op": "add", "path": pointer.format((field, key)), "value": new}]
@@ -123,5 +123,5 @@ def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
             yield key, _plain(entry.old)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: JSON) -> Any:
     return sorted(value) if isinstance(value, set) else value

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from ironic_rules.models import pointer, secrets
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.secrets import MASK
 
 #: Keys from the name of the data (``node``, ``plugin_data``, ``ports`` with an address, …) on.
@@ -45,7 +45,7 @@ class Concealment:
         """Whether there is any place of which rules must not show what they read."""
         return bool(self._places or self._traits or self._sources)
 
-    def seal(self, place: Place, value: Any = None) -> None:
+    def seal(self, place: Place, value: JSON = None) -> None:
         """Note a place that must not be shown.
 
         The items of a list move: a place within one is that of the list. A trait, which has no place, is its value:
@@ -106,7 +106,7 @@ class Concealment:
                 texts.append(operation["path"])
         return "://" not in "\n".join(texts)
 
-    def hide(self, value: Any, place: Place = ()) -> Any:
+    def hide(self, value: JSON, place: Place = ()) -> Any:
         """Return JSON-like data with ``******`` for what must not be shown.
 
         :param place: where the data are; without it, only secrets are hidden, by their keys
@@ -125,7 +125,7 @@ class Concealment:
             return [self.hide(item, (*place, str(index)) if place else ()) for index, item in enumerate(value)]
         return value
 
-    def _is_sealed(self, place: Place, value: Any) -> bool:
+    def _is_sealed(self, place: Place, value: JSON) -> bool:
         return any(place[:length] in self._places for length in range(1, len(place) + 1)) or (
             place[:2] == _TRAITS and isinstance(value, str) and value in self._traits)
 

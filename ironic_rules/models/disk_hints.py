@@ -16,6 +16,8 @@ from typing import Any
 
 from oslo_utils import strutils, units
 
+from ironic_rules.models.json_values import JSON
+
 #: attributes of a disk that are texts, or lists of texts of which one must match
 TEXTS = frozenset({
     "name", "by_path", "hctl", "tran", "vendor", "model", "serial", "wwn", "wwn_with_extension", "wwn_vendor_extension",
@@ -33,7 +35,7 @@ class BadHint(ValueError):
     """A hint is malformed. The message has its JSON pointer in the node."""
 
 
-def parse(hint: Any, where: str) -> Hint:
+def parse(hint: JSON, where: str) -> Hint:
     """Return a function that determines whether a disk matches ``hint``, an object.
 
     :param where: JSON pointer of the hint, for messages
@@ -80,7 +82,7 @@ def _split(expression: str, where: str) -> tuple[str, list[str]]:
     return used, values
 
 
-def _text(expression: Any, where: str) -> Callable[[Any], bool]:
+def _text(expression: JSON, where: str) -> Callable[[Any], bool]:
     if not isinstance(expression, str):
         raise BadHint(f"{where} is not a text")
     used, values = _split(expression.strip().lower(), where)
@@ -98,7 +100,7 @@ def _text(expression: Any, where: str) -> Callable[[Any], bool]:
     return fits
 
 
-def _size(expression: Any, where: str) -> Callable[[Any], bool]:
+def _size(expression: JSON, where: str) -> Callable[[Any], bool]:
     if isinstance(expression, bool) or not isinstance(expression, (int, str)):
         raise BadHint(f"{where} is neither a number of GiB nor a text")
     used, values = _split(str(expression).strip().lower(), where)
@@ -112,7 +114,7 @@ def _size(expression: Any, where: str) -> Callable[[Any], bool]:
     return lambda found: is_size(found) and compare(found / units.Gi, *numbers)
 
 
-def _rotational(expression: Any, where: str) -> Callable[[Any], bool]:
+def _rotational(expression: JSON, where: str) -> Callable[[Any], bool]:
     try:
         wanted = strutils.bool_from_string(expression, strict=True)
     except ValueError as exc:
@@ -127,7 +129,7 @@ def _rotational(expression: Any, where: str) -> Callable[[Any], bool]:
     return fits
 
 
-def is_size(value: Any) -> bool:
+def is_size(value: JSON) -> bool:
     """Return whether ``value`` can be the size of a disk, in bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 

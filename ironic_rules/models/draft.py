@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.journal import MISSING, Checkpoint, FieldChange, Journal, KeyChange, Signature
+from ironic_rules.models.journal import MISSING, Checkpoint, DraftJournal, FieldChange, KeyChange, Signature
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -59,13 +60,13 @@ class _Draft:
     #: those of them into which a path can lead
     objects: ClassVar[frozenset[str]]
 
-    _original: dict[str, Any]
-    _values: dict[str, Any]
+    _original: JSONObject
+    _values: JSONObject
     #: fields whose value was returned since the last checkpoint, so that the caller may have changed it in place
     _owned: set[str]
     #: fields whose dict is referenced only by this draft
     _private: set[str]
-    _journal: Journal
+    _journal: DraftJournal
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -73,7 +74,7 @@ class _Draft:
         put(self, "_values", dict(values))
         put(self, "_owned", set())
         put(self, "_private", set())
-        put(self, "_journal", Journal())
+        put(self, "_journal", DraftJournal())
 
     # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Draft:
     def save(self) -> None:
         """Do nothing: the pipeline saves drafts once, at the end. Plug-ins written to the specifications call it."""
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> JSONObject:
         """Return all current values as JSON-like data, times as ISO 8601 text. Not to be changed by the caller."""
         self._private.clear()
         return {
@@ -158,7 +159,7 @@ class _Draft:
         return len(self._journal.entries)
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> DraftJournal:
         """What was done to the draft. Not to be changed by the caller."""
         return self._journal
 
@@ -321,7 +322,7 @@ class NodeDraft(_Draft, Node):
         # As the API does, and the configuration of conductors.
         super()._set(name, value.lower() if name == "conductor_group" and isinstance(value, str) else value)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> JSONObject:
         """Return all current values; ``traits`` as a sorted list."""
         values = super().read()
         values["traits"] = sorted(values["traits"])

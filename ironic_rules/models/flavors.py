@@ -6,7 +6,8 @@ import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from ironic_rules.models.json_values import JSON
 
 #: Maximum number of characters of a name, an identifier, and of the key and the value of an extra spec.
 MAX_LENGTH = 255
@@ -62,7 +63,7 @@ def wrong_key(key: str) -> str | None:
     return None
 
 
-def wrong_value(value: Any) -> str | None:
+def wrong_value(value: JSON) -> str | None:
     """Return why ``value`` cannot be the value of an extra spec, whatever its key means; None if it can."""
     if not isinstance(value, str):
         return "The value must be a text."

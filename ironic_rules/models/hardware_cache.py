@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+from ironic_rules.models.json_values import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,6 @@ class StoredComponent(Protocol):
     updated_at: datetime.datetime | None
 
 
-def as_text(value: Any) -> str | None:
+def as_text(value: JSON) -> str | None:
     """Return the value of a setting as text: BMCs report texts, numbers and booleans."""
     return None if value is None else str(value)

@@ -58,7 +58,7 @@ class InspectionEntry(Protocol):
     conductor: str | None
     request_id: str | None
     inventory_id: int | None
-    details: dict[str, Any]
+    details: JSONObject
 
 
 def rules(details: Mapping[str, Any]) -> list[JSONObject]:

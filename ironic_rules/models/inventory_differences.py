@@ -14,7 +14,7 @@ import orjson
 
 from ironic_rules.models import json_patch
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject, same
+from ironic_rules.models.json_values import JSON, JSONObject, same
 
 #: Operations of a patch; with more of them it would be larger than what it describes.
 MAX_OPERATIONS = 10_000
@@ -61,7 +61,7 @@ def _firmware(inventory: JSONObject) -> Any:
     return vendor.get("firmware") if isinstance(vendor, dict) else None
 
 
-def _fields(old: Any, new: Any) -> JSONObject:
+def _fields(old: JSON, new: JSON) -> JSONObject:
     """Return ``{field: {"before": value, "after": value}}`` of those that differ; one that is missing has no value."""
     old, new = (value if isinstance(value, dict) else {} for value in (old, new))
     found: JSONObject = {}
@@ -75,7 +75,7 @@ def _fields(old: Any, new: Any) -> JSONObject:
     return found
 
 
-def _parts(old: Any, new: Any, keys: tuple[str, ...]) -> JSONObject:
+def _parts(old: JSON, new: JSON, keys: tuple[str, ...]) -> JSONObject:
     before, after = _items(old), _items(new)
     pairs = _pairs(before, after, keys)
     changed = [{"identity": dict((_identity(item, keys),)), "changes": changes}
@@ -110,7 +110,7 @@ def _pairs(before: list[JSONObject], after: list[JSONObject], keys: tuple[str, .
     return pairs
 
 
-def _items(value: Any) -> list[JSONObject]:
+def _items(value: JSON) -> list[JSONObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ironic_rules import samples
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import is_uuid, nearest
 
 Steps = tuple[str, ...]
@@ -97,11 +98,11 @@ class Catalogue:
             found = [path for path in found if path[0] == steps[0]]
         return min(found, key=lambda path: (-_common(path, steps), len(path), path), default=None)
 
-    def has_all(self, inventory: Mapping[str, Any]) -> bool:
+    def has_all(self, inventory: Mapping[str, JSON]) -> bool:
         """Return whether every path of an inventory is known; false as well if it has too many values to look at."""
         return _Look().is_known(inventory, self._top)
 
-    def new(self, inventory: Mapping[str, Any]) -> list[str]:
+    def new(self, inventory: Mapping[str, JSON]) -> list[str]:
         """Return the paths to add for an inventory, sorted, at most ``MAX_NEW``: too many are summarised by ``**``."""
         seen = _Level()
         _Look().collect(inventory, seen, 0)

@@ -85,7 +85,7 @@ def _restore(values: dict[str, Any], key: str, old: Any) -> None:
         values[key] = old
 
 
-class Journal:
+class DraftJournal:
     """What was done to a draft.
 
     :ivar entries: not to be changed but by this class and the draft

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection
-from typing import Any
 
 from ironic_rules.models import pointer
-from ironic_rules.models.json_values import JSONObject, same
+from ironic_rules.models.json_values import JSON, JSONObject, same
 
 
 class TooManyOperations(Exception):
@@ -31,7 +30,7 @@ class _Few(list[JSONObject]):
         super().append(operation)
 
 
-def difference(before: Any, after: Any, path: tuple[str, ...] = (), *, most: int | None = None) -> list[JSONObject]:
+def difference(before: JSON, after: JSON, path: tuple[str, ...] = (), *, most: int | None = None) -> list[JSONObject]:
     """Return the operations (``add``, ``remove``, ``replace``) that make ``after`` of ``before``.
 
     :param path: where both are in the document of the patch
@@ -60,7 +59,7 @@ def difference_of_sets(before: Collection[str], after: Collection[str], path: tu
     return found
 
 
-def _compare(before: Any, after: Any, path: tuple[str, ...], found: list[JSONObject]) -> None:
+def _compare(before: JSON, after: JSON, path: tuple[str, ...], found: list[JSONObject]) -> None:
     if before is after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -78,7 +77,7 @@ def _compare(before: Any, after: Any, path: tuple[str, ...], found: list[JSONObj
         found.append({"op": "replace", "path": pointer.format(path), "value": after})
 
 
-def _compare_lists(before: list[Any], after: list[Any], path: tuple[str, ...], found: list[JSONObject]) -> None:
+def _compare_lists(before: list[JSON], after: list[JSON], path: tuple[str, ...], found: list[JSONObject]) -> None:
     common = min(len(before), len(after))
     for index in range(common):
         old, value = before[index], after[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import orjson
@@ -12,7 +13,9 @@ import orjson
 from ironic_rules.models import pointer
 from ironic_rules.text import printable
 
-#: A JSON object whose keys are defined elsewhere.
+#: A JSON value, to be read: code that needs to know more of it asks by ``isinstance``.
+JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
+#: A JSON object whose keys are defined elsewhere: a schema or a table of fields has checked what the values are.
 JSONObject: TypeAlias = dict[str, Any]
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -35,7 +38,7 @@ def is_int64(value: int) -> bool:
     return -(2**63) <= value < 2**64
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: JSON, b: JSON) -> bool:
     """Compare JSON-like data; unlike ``==``, true is not 1 at any depth (their JSON differs)."""
     kind, other = a.__class__, b.__class__
     if kind in _SCALARS and other in _SCALARS:
@@ -50,7 +53,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def unstorable(value: Any) -> tuple[tuple[str, ...], str] | None:
+def unstorable(value: object) -> tuple[tuple[str, ...], str] | None:
     """Return where in ``value`` something is that JSON does not have, and what it is; None if there is nothing.
 
     Keys that are not texts are shown in the path; no value is quoted.
@@ -64,7 +67,7 @@ def unstorable(value: Any) -> tuple[tuple[str, ...], str] | None:
     return None
 
 
-def _find_unstorable(value: Any, path: tuple[str, ...], levels: int) -> tuple[tuple[str, ...], str] | None:
+def _find_unstorable(value: object, path: tuple[str, ...], levels: int) -> tuple[tuple[str, ...], str] | None:
     if isinstance(value, (dict, list, tuple)):
         if not levels:
             return path[:_DEEPEST_SHOWN], f"is nested deeper than {_DEEPEST} levels"
@@ -82,7 +85,7 @@ def _find_unstorable(value: Any, path: tuple[str, ...], levels: int) -> tuple[tu
     return None if reason is None else (path, reason)
 
 
-def _not_json(value: Any) -> str | None:
+def _not_json(value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else "is not a finite number"
     if isinstance(value, str):
@@ -99,7 +102,7 @@ def _has_surrogates(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def append(doc: Any, tokens: tuple[str, ...], value: Any, unique: bool) -> None:
+def append(doc: Any, tokens: tuple[str, ...], value: JSON, unique: bool) -> None:
     """Append to the list at ``tokens`` of ``doc`` in place, creating it if missing or null.
 
     :raises PointerError: the value there is not a list

@@ -12,6 +12,7 @@ from typing import Any
 from ironic_rules.models import json_values, mac, pointer, traits
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import Task
@@ -90,7 +91,7 @@ class Kept:
         return None
 
 
-def problem_of_data(data: Mapping[str, Any]) -> str | None:
+def problem_of_data(data: Mapping[str, JSON]) -> str | None:
     """Return what in the plug-in data cannot be stored; None if all can. Quotes no value."""
     found = json_values.unstorable(data)
     return None if found is None else _text(found, "the plug-in data")
@@ -120,7 +121,7 @@ def _unacceptable(draft: NodeDraft | PortDraft, fields: Fields, what: str) -> st
     return None
 
 
-def _written(draft: NodeDraft | PortDraft) -> dict[str, Any]:
+def _written(draft: NodeDraft | PortDraft) -> JSONObject:
     if draft._values.get("id") is None and isinstance(draft, PortDraft):
         return {str(name): value for name, value in draft._values.items() if value is not None}
     changed = {str(name): value for name, value in draft.changes().items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import uuid as uuids
 from collections.abc import Mapping
-from typing import Any
+
+from ironic_rules.models.json_values import JSON
 
 MAX_LENGTH = 64
 _SERIAL = "serial:"
@@ -43,7 +44,7 @@ def of(serial: object, uuid: object) -> set[str]:
     return found
 
 
-def of_report(inventory: Mapping[str, Any], plugin_data: Mapping[str, Any]) -> set[str]:
+def of_report(inventory: Mapping[str, JSON], plugin_data: Mapping[str, JSON]) -> set[str]:
     """Return what identifies the machine of a report.
 
     ironic-python-agent sends the serial number; the collector of hardware-detect sends the UUID, too.

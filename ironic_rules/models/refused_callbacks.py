@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ironic_rules.models.json_values import JSONObject
 
@@ -57,5 +57,5 @@ class JournalEntry(Protocol):
     detail: str | None
     macs: list[str]
     bmc_addresses: list[str]
-    nodes: list[dict[str, Any]]
-    report: dict[str, Any] | None
+    nodes: list[JSONObject]
+    report: JSONObject | None

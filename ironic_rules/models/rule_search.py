@@ -14,7 +14,7 @@ from ironic_rules.models import pointer
 _END = "\n"
 
 
-class Target(NamedTuple):
+class WriteTarget(NamedTuple):
     """Where an action writes: at ``below`` and its argument ``name``, the one at ``place`` in a list of arguments.
 
     :ivar name: None: the action always writes at ``below``
@@ -29,19 +29,19 @@ class Target(NamedTuple):
 
 #: Where the built-in actions write. Those of plug-ins are not known.
 TARGETS = {
-    "set-attribute": Target("", "path"),
-    "extend-attribute": Target("", "path"),
-    "del-attribute": Target("", "path"),
-    "set-capability": Target("/properties/capabilities"),
-    "unset-capability": Target("/properties/capabilities"),
-    "add-trait": Target("/traits"),
-    "remove-trait": Target("/traits"),
-    "set-port-attribute": Target("/ports", "path", 1),
-    "extend-port-attribute": Target("/ports", "path", 1),
-    "del-port-attribute": Target("/ports", "path", 1),
-    "set-plugin-data": Target("/plugin_data", "path", dotted=True),
-    "extend-plugin-data": Target("/plugin_data", "path", dotted=True),
-    "unset-plugin-data": Target("/plugin_data", "path", dotted=True),
+    "set-attribute": WriteTarget("", "path"),
+    "extend-attribute": WriteTarget("", "path"),
+    "del-attribute": WriteTarget("", "path"),
+    "set-capability": WriteTarget("/properties/capabilities"),
+    "unset-capability": WriteTarget("/properties/capabilities"),
+    "add-trait": WriteTarget("/traits"),
+    "remove-trait": WriteTarget("/traits"),
+    "set-port-attribute": WriteTarget("/ports", "path", 1),
+    "extend-port-attribute": WriteTarget("/ports", "path", 1),
+    "del-port-attribute": WriteTarget("/ports", "path", 1),
+    "set-plugin-data": WriteTarget("/plugin_data", "path", dotted=True),
+    "extend-plugin-data": WriteTarget("/plugin_data", "path", dotted=True),
+    "unset-plugin-data": WriteTarget("/plugin_data", "path", dotted=True),
 }
 
 

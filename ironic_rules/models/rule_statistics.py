@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class RuleStatistics(Protocol):
+class CountedRule(Protocol):
     """A rule with what has become of it; without statistics its numbers are 0."""
 
     uuid: str

@@ -36,7 +36,7 @@ _Place = tuple[str, str | None]
 _Numbered = tuple[int, str]
 
 
-class Writer(NamedTuple):
+class RuleWriter(NamedTuple):
     """A rule that takes part.
 
     :ivar scope: None: it runs for all nodes
@@ -49,7 +49,7 @@ class Writer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class WriteConflict:
     """A place that other rules write, too.
 
     :ivar count: the number of these other rules
@@ -86,7 +86,7 @@ def _is_template(text: str) -> bool:
     return "{" in text.replace("{{", "")
 
 
-def conflicts(writers: Iterable[Writer]) -> dict[str, list[Conflict]]:
+def conflicts(writers: Iterable[RuleWriter]) -> dict[str, list[WriteConflict]]:
     """Return the conflicts of rules by UUID; rules without any are left out.
 
     Two rules of different scopes never run for the same node, so they have none. The time is linear in what is written.
@@ -117,8 +117,9 @@ def _effects(writes: Iterable[Write]) -> dict[_Place, frozenset[str]]:
     return found
 
 
-def _conflict(place: _Place, kinds: frozenset[str], writer: Writer,
-              groups: Mapping[tuple[str | None, ...], Mapping[frozenset[str], Sequence[_Numbered]]]) -> Conflict | None:
+def _conflict(place: _Place, kinds: frozenset[str], writer: RuleWriter,
+              groups: Mapping[tuple[str | None, ...], Mapping[frozenset[str], Sequence[_Numbered]]]
+              ) -> WriteConflict | None:
     count = 0
     first: list[_Numbered] = []
     scopes: tuple[tuple[str | None, ...], ...] = ((),) if writer.scope is None else ((writer.scope,), (None,))
@@ -129,4 +130,4 @@ def _conflict(place: _Place, kinds: frozenset[str], writer: Writer,
             # The rule is in one of the groups itself.
             count += len(rules) - (number == 0 and others == kinds)
             first += [rule for rule in rules[:MOST_NAMED + 1] if rule[1] != writer.uuid]
-    return Conflict(*place, count, [uuid for _, uuid in sorted(first)[:MOST_NAMED]]) if count else None
+    return WriteConflict(*place, count, [uuid for _, uuid in sorted(first)[:MOST_NAMED]]) if count else None

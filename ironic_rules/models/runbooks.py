@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection
-from typing import Any, Protocol
+from typing import Protocol
 
 from ironic_rules.models.fields import Fields, Text, field, form
 from ironic_rules.models.json_values import JSONObject
@@ -40,7 +40,7 @@ def fits(runbook: Runbook, traits: Collection[str]) -> bool:
     return runbook.name in traits or not set(runbook.traits).isdisjoint(traits)
 
 
-def steps_to_run(runbook: Runbook) -> list[dict[str, Any]]:
+def steps_to_run(runbook: Runbook) -> list[JSONObject]:
     """Return the steps as a request for cleaning or servicing has them, in the order in which they run."""
     ordered = sorted(runbook.steps, key=lambda step: int(step["order"]))
     return [{name: step[name] for name in RUNBOOK_STEP_FIELDS if name != "order"} for step in ordered]

@@ -20,6 +20,7 @@ from oslo_utils import strutils
 
 from ironic_rules.exceptions import SecretMasked
 from ironic_rules.models import pointer
+from ironic_rules.models.json_values import JSON
 
 MASK = "******"
 #: The words that make a key secret by default: ``[DEFAULT]secret_words``.
@@ -119,7 +120,7 @@ def _is_secret_path(path: str) -> bool:
     return any(map(is_secret_key, pointer.parse(path)))
 
 
-def mask(value: Any) -> Any:
+def mask(value: JSON) -> Any:
     """Return a copy of JSON-like data in which every secret, at any depth, is replaced by ``******``.
 
     A secret that is null remains null: there is nothing to hide, and rules can see that it is not set.
@@ -157,7 +158,7 @@ def json_has_none(text: str) -> bool:
     return not any(map(is_secret_key, filter(None, _KEYS.findall(text))))
 
 
-def has_none(value: Any, small: int = 0) -> bool:
+def has_none(value: JSON, small: int = 0) -> bool:
     """Return whether JSON-like data have no secret for certain: faster than looking at each part of an inventory.
 
     False says nothing.
@@ -177,7 +178,7 @@ def json_is_free(text: bytes) -> bool:
     return _search is not None and text.isascii() and _search.search(text) is None
 
 
-def masks_in(value: Any, path: tuple[str, ...] = (), *, part: bool = False) -> Iterator[tuple[str, ...]]:
+def masks_in(value: JSON, path: tuple[str, ...] = (), *, part: bool = False) -> Iterator[tuple[str, ...]]:
     """Yield the path of each mask in JSON-like data that is in the place of a secret.
 
     :param path: where the value is, or will be
@@ -200,14 +201,14 @@ def _is_below_secret(path: tuple[str, ...]) -> bool:
     return is_secret_key(next((key for key in reversed(path) if key != "-" and not key.isdecimal()), None))
 
 
-def new_masks(value: Any, old: Any = None, path: tuple[str, ...] = (), *, part: bool = False) -> list[str]:
+def new_masks(value: JSON, old: JSON = None, path: tuple[str, ...] = (), *, part: bool = False) -> list[str]:
     """Return the JSON pointers of what :func:`masks_in` finds in ``value`` and not at the same place in ``old``."""
     found = list(masks_in(value, path, part=part))
     known = set(masks_in(old, path, part=part)) if found else set()
     return [pointer.format(place) for place in found if place not in known]
 
 
-def refuse_masks(value: Any, path: tuple[str, ...], old: Any = None) -> None:
+def refuse_masks(value: JSON, path: tuple[str, ...], old: JSON = None) -> None:
     """Check that a value which a rule stores has no mask in the place of a secret, but those that were there.
 
     :param path: where it will be stored

@@ -16,6 +16,7 @@ from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData, Report
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.watch import Watch
 
@@ -27,8 +28,8 @@ _NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry
 class PortChanges:
     """Changes of the ports table: rows to create, columns to update by port id, port ids to delete."""
 
-    created: list[dict[str, Any]] = field(default_factory=list)
-    updated: dict[int, dict[str, Any]] = field(default_factory=dict)
+    created: list[JSONObject] = field(default_factory=list)
+    updated: dict[int, JSONObject] = field(default_factory=dict)
     deleted: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -61,7 +62,7 @@ class Task:
                  context: RequestContext | None = None, revisions: RuleRevisions | None = None) -> None:
         self.node = node
         self.ports = list(ports)
-        self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
+        self.port_groups: list[JSONObject] = [dict(group) for group in port_groups]
         self.context = context or admin()
         #: those of the sets of rules, if they were read with the node
         self.revisions = revisions

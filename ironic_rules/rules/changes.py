@@ -14,7 +14,7 @@ from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.traces import State
 
 
-def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> dict[str, Any]:
+def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> JSONObject:
     """Return a copy to restore if a rule fails. Our own actions copy on write; others may change data at any depth."""
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
@@ -22,7 +22,7 @@ def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> dict[str,
 def touched_state(plugin_data: Mapping[str, Any], task: Task | None, rule: CompiledRule) -> State:
     """Return what a rule may change, as it is now. Drafts copy what is changed later, as do our own actions."""
     touches = rule.touches
-    state: dict[str, Any] = {}
+    state: JSONObject = {}
     if "plugin_data" in touches:
         state["plugin_data"] = copied_data(rule, plugin_data)
     if task is not None:
@@ -35,19 +35,19 @@ def touched_state(plugin_data: Mapping[str, Any], task: Task | None, rule: Compi
 
 def whole_state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
     """Return a copy of all that rules may change, also in place."""
-    found: dict[str, Any] = {"plugin_data": clone(plugin_data)}
+    found: JSONObject = {"plugin_data": clone(plugin_data)}
     if task is not None:
         found["node"] = clone(task.node.read())
         found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
     return found
 
 
-def difference_of_states(before: State, after: State) -> dict[str, Any]:
+def difference_of_states(before: State, after: State) -> JSONObject:
     """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets.
 
     :param before: ``node``, ``plugin_data``, ``ports`` by address, or some of them
     """
-    found: dict[str, Any] = {}
+    found: JSONObject = {}
     for root, value in after.items():
         if root == "ports":
             patches = {address: difference_of_port(before[root].get(address), value.get(address))
@@ -94,7 +94,7 @@ def seal_changes(conceal: Concealment, changes: Mapping[str, Any]) -> None:
             conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
 
 
-def hide_changes(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
+def hide_changes(changes: Mapping[str, Any], conceal: Concealment) -> JSONObject:
     """Return changes as they may be shown."""
     if conceal.is_harmless(patch for _, patch in _patches(changes)):
         return dict(changes)

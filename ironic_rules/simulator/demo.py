@@ -25,7 +25,7 @@ from ironic_rules import samples
 from ironic_rules.models import states
 from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import ApiError, Client, ClientError, Retry
-from ironic_rules.simulator.inventories import Machine, Sample, machine
+from ironic_rules.simulator.inventories import Sample, SimulatedMachine, machine
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _PASSING = {states.INSPECTWAIT, states.INSPECTING}
 
 
 @dataclass(frozen=True)
-class Port:
+class ShownPort:
     """One port as the demo shows it."""
 
     address: str
@@ -71,7 +71,7 @@ class Row:
     rules: list[str] = field(default_factory=list)
     traits: list[str] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
-    ports: list[Port] = field(default_factory=list)
+    ports: list[ShownPort] = field(default_factory=list)
     seconds: float | None = None
     error: str = ""
 
@@ -141,7 +141,7 @@ def rule_names(client: Client) -> dict[str, str]:
     return {rule["uuid"]: rule.get("description") or rule["uuid"] for rule in rules}
 
 
-def inspect(client: Client, item: Machine, names: Mapping[str, str]) -> Row:
+def inspect(client: Client, item: SimulatedMachine, names: Mapping[str, str]) -> Row:
     """Take one machine through its inspection and read the result."""
     row = Row(node=item.name, expected_state=item.expected_state)
     try:
@@ -236,7 +236,7 @@ def _read(client: Client, row: Row) -> None:
     row.properties = node.get("properties") or {}
     row.traits = sorted(node.get("traits") or [])
     ports = client.pages("/v1/ports/detail", "ports", node=row.node)
-    shown = [Port(port["address"], bool(port.get("pxe_enabled")), port.get("physical_network")) for port in ports]
+    shown = [ShownPort(port["address"], bool(port.get("pxe_enabled")), port.get("physical_network")) for port in ports]
     row.ports = sorted(shown, key=lambda port: port.address)
 
 

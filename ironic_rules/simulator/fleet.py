@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from ironic_rules.models import states
 from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import ApiError, Callback, Client, ClientError
-from ironic_rules.simulator.inventories import Machine
-from ironic_rules.simulator.progress import Progress
+from ironic_rules.simulator.inventories import SimulatedMachine
+from ironic_rules.simulator.progress import ProgressDisplay
 
 #: Seconds between two polls of the nodes while ramdisks still report, and after the last one has reported.
 _POLL_S = 0.25
@@ -20,13 +20,13 @@ _LAST_POLL_S = 0.05
 
 
 @dataclass
-class Run:
+class MachineRun:
     """The progress of one machine. Times are ``time.perf_counter()`` seconds.
 
     ``problem`` is empty while everything is as expected; ``step`` is the step in which it occurred.
     """
 
-    machine: Machine
+    machine: SimulatedMachine
     created: bool = False
     callback: Callback | None = None
     posted_at: float | None = None
@@ -42,10 +42,10 @@ class Run:
 
 
 @dataclass
-class Outcome:
+class FleetOutcome:
     """The result of :meth:`Fleet.run`: the runs, in the order of the machines, and seconds by step."""
 
-    runs: list[Run]
+    runs: list[MachineRun]
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -53,19 +53,19 @@ class Fleet:
     """Runs machines against a service, at most ``concurrency`` requests of one kind at a time."""
 
     def __init__(
-        self, client: Client, machines: Iterable[Machine], *, concurrency: int = 8, driver: str = "fake-hardware",
-        timeout_s: float = 300.0, progress: Progress | None = None,
+        self, client: Client, machines: Iterable[SimulatedMachine], *, concurrency: int = 8,
+        driver: str = "fake-hardware", timeout_s: float = 300.0, progress: ProgressDisplay | None = None,
     ) -> None:
-        self.outcome = Outcome([Run(machine) for machine in machines])
+        self.outcome = FleetOutcome([MachineRun(machine) for machine in machines])
         self._client = client
         self._concurrency = concurrency
         self._driver = driver
         self._timeout_s = timeout_s
-        self._progress = progress or Progress()
+        self._progress = progress or ProgressDisplay()
         self._lock = threading.Lock()
-        self._processing: list[Run] = []
+        self._processing: list[MachineRun] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> FleetOutcome:
         """Enrol and inspect every machine. Problems of a machine are recorded in its run, not raised."""
         steps = {"prepare": self._prepare_all, "inspect": self._inspect_all, "verify": self._verify_all}
         for step, work in steps.items():
@@ -79,7 +79,7 @@ class Fleet:
         self._client.stop.clear()
         left: list[str] = []
 
-        def delete(run: Run) -> None:
+        def delete(run: MachineRun) -> None:
             try:
                 node_setup.delete(self._client, run.machine.uuid)
             except ClientError as exc:
@@ -89,7 +89,7 @@ class Fleet:
         return left
 
     def _prepare_all(self) -> None:
-        def prepare(run: Run) -> None:
+        def prepare(run: MachineRun) -> None:
             run.created = True
             node_setup.enrol(self._client, run.machine, self._driver)
             node_setup.start_inspection(self._client, run.machine, self._timeout_s)
@@ -107,7 +107,7 @@ class Fleet:
             all_sent.set()
             watcher.join()
 
-    def _report(self, run: Run) -> None:
+    def _report(self, run: MachineRun) -> None:
         run.posted_at = time.perf_counter()
         run.callback = self._client.send_inventory(run.machine.content)
         if run.callback.accepted or run.callback.uncertain:
@@ -147,7 +147,7 @@ class Fleet:
                 pause_s = max(_LAST_POLL_S if finished else _POLL_S, 4 * (now - begin))
                 (self._client.stop if finished else all_sent).wait(pause_s)
 
-    def _left_inspecting(self, asked: list[Run]) -> list[Run]:
+    def _left_inspecting(self, asked: list[MachineRun]) -> list[MachineRun]:
         if not asked:
             return []
         try:
@@ -161,7 +161,7 @@ class Fleet:
         runs = [run for run in self.outcome.runs if run.callback is not None and not run.problem]
         self._each("Verifying", runs, self._recorded("verify", self._verify))
 
-    def _verify(self, run: Run) -> None:
+    def _verify(self, run: MachineRun) -> None:
         expected = run.machine.expected_state
         node = node_setup.get_state(self._client, run.machine.uuid)
         if node["provision_state"] == states.INSPECTING:
@@ -177,7 +177,7 @@ class Fleet:
         elif expected == states.MANAGEABLE:
             self._verify_inventory(run)
 
-    def _verify_inventory(self, run: Run) -> None:
+    def _verify_inventory(self, run: MachineRun) -> None:
         try:
             stored = self._client.get(f"/v1/nodes/{run.machine.uuid}/inventory").get("inventory")
         except ApiError as exc:
@@ -186,8 +186,8 @@ class Fleet:
         if stored != run.machine.inventory:
             run.fail("inventory", "the stored inventory is not the one that was sent")
 
-    def _recorded(self, step: str, work: Callable[[Run], None]) -> Callable[[Run], None]:
-        def recording(run: Run) -> None:
+    def _recorded(self, step: str, work: Callable[[MachineRun], None]) -> Callable[[MachineRun], None]:
+        def recording(run: MachineRun) -> None:
             try:
                 work(run)
             except ClientError as exc:
@@ -195,11 +195,11 @@ class Fleet:
 
         return recording
 
-    def _each(self, title: str, runs: list[Run], work: Callable[[Run], None]) -> None:
+    def _each(self, title: str, runs: list[MachineRun], work: Callable[[MachineRun], None]) -> None:
         """Call ``work`` for all runs in threads; an interrupt by the user cancels the waiting ones at once."""
         with self._progress.step(title, len(runs)) as advance, ThreadPoolExecutor(self._concurrency) as pool:
 
-            def one(run: Run) -> None:
+            def one(run: MachineRun) -> None:
                 if self._client.stop.is_set():
                     run.fail(title.lower(), "interrupted")
                     return

@@ -36,7 +36,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SimulatedMachine:
     """One simulated machine and its node.
 
     :param content: the JSON body that its ramdisk POSTs
@@ -72,11 +72,11 @@ def load(path: str) -> Sample:
     return Sample(Path(path).stem, body)
 
 
-def machine(sample: Sample, name: str, body: dict[str, Any] | None = None) -> Machine:
+def machine(sample: Sample, name: str, body: dict[str, Any] | None = None) -> SimulatedMachine:
     """Return the machine whose ramdisk sends ``body`` (default: the unchanged sample)."""
     body = sample.body if body is None else body
     inventory = body["inventory"]
-    return Machine(
+    return SimulatedMachine(
         name=name, uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, f"ironic-rules-simulator:{name}")), sample=sample.name,
         content=json.dumps(body).encode(), inventory=inventory, pxe_mac=pxe_mac(inventory),
         bmc_address=next(iter(_bmc_addresses(inventory).values()), None),
@@ -84,7 +84,7 @@ def machine(sample: Sample, name: str, body: dict[str, Any] | None = None) -> Ma
     )
 
 
-def vary(sample: Sample, run_id: str, index: int) -> Machine:
+def vary(sample: Sample, run_id: str, index: int) -> SimulatedMachine:
     """Return machine number ``index`` (0 to 65535) of a run: realistic, and different from all others."""
     if not 0 <= index < MAX_MACHINES:
         raise ValueError(f"a run has at most {MAX_MACHINES} machines")

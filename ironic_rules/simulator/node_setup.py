@@ -9,7 +9,7 @@ from typing import Any
 
 from ironic_rules.models import states
 from ironic_rules.simulator.client import ApiError, Client, ClientError
-from ironic_rules.simulator.inventories import Machine
+from ironic_rules.simulator.inventories import SimulatedMachine
 
 FIELDS = "uuid,provision_state,target_provision_state,last_error"
 _FIRST_POLL_S = 0.02
@@ -20,7 +20,7 @@ class SetupFailed(ClientError):
     """The node did not reach the state in which it can be inspected."""
 
 
-def enrol(client: Client, machine: Machine, driver: str) -> None:
+def enrol(client: Client, machine: SimulatedMachine, driver: str) -> None:
     """Create the machine's node, and a port for the NIC that it boots from, unless they exist.
 
     :raises ClientError: the service refuses, or the name or address belongs to another node
@@ -35,7 +35,7 @@ def enrol(client: Client, machine: Machine, driver: str) -> None:
         _create(client, "/v1/ports", port, lambda: [item["node_uuid"] for item in found])
 
 
-def start_inspection(client: Client, machine: Machine, timeout_s: float) -> None:
+def start_inspection(client: Client, machine: SimulatedMachine, timeout_s: float) -> None:
     """Move the node from its stable state to ``inspect wait``.
 
     :raises SetupFailed: it reached another state, or a timeout

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 
-class Progress:
+class ProgressDisplay:
     """Shows nothing; the base class of :class:`Bars`."""
 
     @contextmanager
@@ -19,7 +19,7 @@ class Progress:
         yield lambda count: None
 
 
-class Bars(Progress):
+class Bars(ProgressDisplay):
     """Shows one bar per step on a terminal. Use it as a context manager, which draws the bars."""
 
     def __init__(self, console: Console) -> None:

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ironic_rules.simulator.fleet import Outcome
+from ironic_rules.simulator.fleet import FleetOutcome
 
 _SHOWN_FAILURES = 20
 
 
 @dataclass(frozen=True)
-class Failure:
+class NodeFailure:
     """One node that did not end as expected, with the step and the reason."""
 
     node: str
@@ -43,7 +43,7 @@ class PostTimes:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """The figures of one run.
 
     :param inspection_seconds: from the first callback to the end of the last node's processing
@@ -64,7 +64,7 @@ class Report:
     post: PostTimes
     seconds: dict[str, float]
     states: dict[str, int]
-    failures: list[Failure]
+    failures: list[NodeFailure]
 
     @property
     def ok(self) -> bool:
@@ -77,7 +77,7 @@ class Report:
         return data
 
 
-def make(outcome: Outcome, run_id: str, endpoint: str, concurrency: int) -> Report:
+def make(outcome: FleetOutcome, run_id: str, endpoint: str, concurrency: int) -> RunReport:
     """Return the report of a run."""
     runs = outcome.runs
     good = sum(1 for run in runs if not run.problem)
@@ -85,13 +85,14 @@ def make(outcome: Outcome, run_id: str, endpoint: str, concurrency: int) -> Repo
     ends = [run.done_at for run in runs if run.done_at is not None]
     inspection_s = max(ends) - min(begins) if begins and ends else None
     overall_s = sum(outcome.seconds.values())
-    return Report(
+    return RunReport(
         run_id=run_id, endpoint=endpoint, nodes=len(runs), concurrency=concurrency, as_expected=good,
         nodes_per_second=good / inspection_s if inspection_s else None,
         nodes_per_second_overall=good / overall_s if overall_s else None,
         inspection_seconds=inspection_s, post=_post_times(outcome), seconds=dict(outcome.seconds),
         states=dict(Counter(run.state or "not known" for run in runs)),
-        failures=[Failure(run.machine.name, run.machine.sample, run.step, run.problem) for run in runs if run.problem],
+        failures=[NodeFailure(run.machine.name, run.machine.sample, run.step, run.problem)
+                  for run in runs if run.problem],
     )
 
 
@@ -103,7 +104,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return ordered[max(math.ceil(percent / 100 * len(ordered)), 1) - 1]
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: RunReport, console: Console) -> None:
     """Print the report for users."""
     title = f"{report.nodes} nodes at {report.endpoint}, {report.concurrency} at a time"
     table = Table(title=escape(title), title_justify="left", show_header=False)
@@ -130,7 +131,7 @@ def show(report: Report, console: Console) -> None:
         console.print(f"... and {len(report.failures) - _SHOWN_FAILURES} more")
 
 
-def _post_times(outcome: Outcome) -> PostTimes:
+def _post_times(outcome: FleetOutcome) -> PostTimes:
     callbacks = [run.callback for run in outcome.runs if run.callback is not None]
     times = [1000 * callback.seconds for callback in callbacks if callback.accepted]
     return PostTimes(

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 Method = TypeVar("Method", bound=Callable[..., "str | None"])
 
 
-class Interface(Protocol):
+class SteppedInterface(Protocol):
     """An object with steps; it has none unless ``kind`` is one of ``STEP_INTERFACES``."""
 
     kind: ClassVar[str]
@@ -164,14 +164,14 @@ def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str
             raise TypeError(f"{method.__qualname__}: {name} needs a default, or argsinfo says that it is required")
 
 
-def steps_of(interface: Interface | type[Interface], procedure: Procedure) -> list[StepInfo]:
+def steps_of(interface: SteppedInterface | type[SteppedInterface], procedure: Procedure) -> list[StepInfo]:
     """Return the steps that an interface (or its class) has for a procedure, by priority descending, then name."""
     return list(_of_class(interface if isinstance(interface, type) else type(interface), procedure))
 
 
 # A deployment reads them before each of its steps, and classes do not change.
 @functools.cache
-def _of_class(cls: type[Interface], procedure: Procedure) -> tuple[StepInfo, ...]:
+def _of_class(cls: type[SteppedInterface], procedure: Procedure) -> tuple[StepInfo, ...]:
     if cls.kind not in STEP_INTERFACES:
         return ()
     found = []
@@ -190,7 +190,7 @@ def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) ->
             for info in infos]
 
 
-def declaration(cls: type[Interface], name: str, procedure: Procedure) -> Declaration | None:
+def declaration(cls: type[SteppedInterface], name: str, procedure: Procedure) -> Declaration | None:
     """Return how ``name`` is declared in ``cls``, or else in the class that it overrides; None if it is not a step."""
     if not callable(getattr(cls, name, None)):
         return None

@@ -12,11 +12,12 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
 from ironic_rules.models import pointer
+from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, polls, reserved
 from ironic_rules.steps.arguments import wrong_arguments
-from ironic_rules.steps.declaration import Interface, StepInfo, declaration
+from ironic_rules.steps.declaration import StepInfo, SteppedInterface, declaration
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
 from ironic_rules.steps.procedures import DEPLOYMENT, WAIT_STATES, Procedure
@@ -79,11 +80,12 @@ def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: 
     # A heartbeat of the machine comes earlier.
     if poll is not None and not poll.ended:
         return progress.procedure.wait_state
-    task.node.driver_internal_info.pop(polls.KEY, None)
+    task.node.driver_internal_info.pop(STEP_POLL, None)
     return None
 
 
-def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], procedure: Procedure) -> str | None:
+def call(interface: SteppedInterface, task: Task, step: str, args: Mapping[str, Any],
+         procedure: Procedure) -> str | None:
     """Call the method that is a step of ``interface``.
 
     :returns: None when it is done, the procedure's wait state when the machine continues it

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Key of ``driver_internal_info``.
-KEY = "step_poll"
+from ironic_rules.models.internal_keys import STEP_POLL
+
 #: In the place of an interface: nothing is asked, the step ends at the time ``until``.
 CLOCK = "clock"
 _RAMDISK = "awaits_ramdisk"
@@ -48,20 +48,20 @@ def begin(internal: dict[str, Any], interface: str, what: Mapping[str, Any], now
 
     :param now: the time of the database's clock
     """
-    internal[KEY] = {"interface": interface, "what": dict(what), "begun_at": now.isoformat(),
+    internal[STEP_POLL] = {"interface": interface, "what": dict(what), "begun_at": now.isoformat(),
                      "until": (now + datetime.timedelta(seconds=timeout_s)).isoformat(), "limit": limit}
     note_ramdisk(internal, awaited=awaits_ramdisk)
 
 
 def note_ramdisk(internal: dict[str, Any], *, awaited: bool) -> None:
     """Store whether the step that is polled for awaits a heartbeat of the ramdisk, too."""
-    internal[KEY] = {**{key: value for key, value in internal[KEY].items() if key != _RAMDISK},
+    internal[STEP_POLL] = {**{key: value for key, value in internal[STEP_POLL].items() if key != _RAMDISK},
                      **({_RAMDISK: True} if awaited else {})}
 
 
 def pending(internal: Mapping[str, Any]) -> Poll | None:
     """Return what is polled according to ``driver_internal_info``; None if nothing is, or if it is not readable."""
-    stored = internal.get(KEY)
+    stored = internal.get(STEP_POLL)
     if not isinstance(stored, dict):
         return None
     outcome = stored.get("outcome")
@@ -75,7 +75,7 @@ def pending(internal: Mapping[str, Any]) -> Poll | None:
 
 def end(internal: Mapping[str, Any], error: str | None) -> dict[str, Any]:
     """Return ``driver_internal_info`` with the outcome of its poll: ``error``, or None if the hardware is done."""
-    return {**internal, KEY: {**internal[KEY], "outcome": {"error": error}}}
+    return {**internal, STEP_POLL: {**internal[STEP_POLL], "outcome": {"error": error}}}
 
 
 def overdue(poll: Poll, reason: str) -> str:

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.models import states
-from ironic_rules.steps import polls
-
-#: Key of ``driver_internal_info``: where the agent of the procedure's ramdisk listens. Each ramdisk has its own.
-AGENT_URL = "agent_url"
-#: Key of ``driver_internal_info``: what boots the ramdisk of a procedure that has failed could not be removed. The next
-#: procedure that boots one replaces it.
-BOOT_LEFT = "ramdisk_boot_left"
+from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT, STEP_POLL
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +100,7 @@ class Procedure:
     def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``driver_internal_info`` without the keys of the procedure."""
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
-               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, polls.KEY, AGENT_URL, BOOT_LEFT}
+               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, STEP_POLL, AGENT_URL, BOOT_LEFT}
         return {key: value for key, value in internal.items() if key not in own}
 
 

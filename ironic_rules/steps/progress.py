@@ -20,7 +20,7 @@ _NAMED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CurrentStep:
     """The step that is next or in progress; ``number`` of ``total``, counted from 1."""
 
     step: ScheduledStep
@@ -91,12 +91,12 @@ class Progress:
         index = self._internal[self.procedure.index_key]
         self._internal[self.procedure.steps_key][index + 1:] = map(_noted, runs)
 
-    def current(self) -> Run | None:
+    def current(self) -> CurrentStep | None:
         """Return the run that is next or in progress; None when all are done."""
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
-        return Run(ScheduledStep(**steps[index]), index + 1, len(steps)) if index < len(steps) else None
+        return CurrentStep(ScheduledStep(**steps[index]), index + 1, len(steps)) if index < len(steps) else None
 
-    def begin(self, run: Run, lock: str, now: datetime.datetime) -> None:
+    def begin(self, run: CurrentStep, lock: str, now: datetime.datetime) -> None:
         """Store that ``run`` has begun.
 
         :param lock: distinguishes this run of the conductor from that of another one that resumes the work later

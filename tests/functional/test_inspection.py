@@ -13,10 +13,11 @@ from ironic_rules.conductor import recovery, state_machine, task_store
 from ironic_rules.db import bmc_addresses, inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import resolver
-from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
+from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states
+from ironic_rules.models.internal_keys import MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
 from tests.functional.faulty import FaultyPower
 from tests.functional.processes import wait_for
@@ -404,7 +405,7 @@ def test_a_drive_that_can_not_be_emptied_is_not_told_as_a_failed_power_off(whole
 
     node = whole.enroll("manageable")
     whole.provision(node, "inspect")
-    whole.put(node, driver_internal_info={MANAGED: {"driver": "fake-hardware", "boot_interface": "fake"}})
+    whole.put(node, driver_internal_info={MANAGED_BOOT: {"driver": "fake-hardware", "boot_interface": "fake"}})
     monkeypatch.setattr(FakeBoot, "clean_up_ramdisk", clean_up_ramdisk)
 
     shown = whole.provision(node, "abort")

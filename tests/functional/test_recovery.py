@@ -121,7 +121,7 @@ def dies_at(monkeypatch, owner, name, *, afterwards=False):
 
 #: Where a conductor dies: the function that it calls last.
 POINTS = [
-    (state_machine, "_step", False), (task_store.Record, "task", False), (inspection, "process", False),
+    (state_machine, "_step", False), (task_store.NodeRecord, "task", False), (inspection, "process", False),
     (FaultyInspect, "continue_inspection", False), (FaultyInspect, "continue_inspection", True),
     (FaultyInspect, "finish", True), (task_store, "save", False), (nodes, "release", True), (task_store, "save", True),
     (ports, "apply_changes", True), (inventory, "finish", True), (inventory, "prune", True), (history, "add", True),

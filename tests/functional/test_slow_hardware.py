@@ -19,6 +19,7 @@ from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
 from ironic_rules.models import states
+from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.steps import polls
 from tests.functional.agents import agent
 from tests.functional.processes import wait_for
@@ -140,7 +141,7 @@ def deploying(ironic, bmc):
 def is_waiting(ironic, node, state=states.DEPLOYWAIT):
     """Wait until a poll of the node would count: a worker has the node a moment longer than its lock."""
     wait_for(f"node {node} to wait", lambda: (row := ironic.row(node)).provision_state == state
-             and row.reservation is None and polls.KEY in row.driver_internal_info
+             and row.reservation is None and STEP_POLL in row.driver_internal_info
              and not ironic.works_on(row.id), interval_s=0.01)
 
 
@@ -178,7 +179,7 @@ def applied(bmc, path):
 def make_overdue(ironic, node):
     internal = ironic.row(node).driver_internal_info
     past = clock.now().replace(year=2000).isoformat()
-    ironic.put(node, driver_internal_info={**internal, polls.KEY: {**internal[polls.KEY], "until": past}})
+    ironic.put(node, driver_internal_info={**internal, STEP_POLL: {**internal[STEP_POLL], "until": past}})
 
 
 def test_machines_that_never_finish_delay_no_request(ironic, bmc, deploying, round_of_polls, alone):
@@ -199,7 +200,7 @@ def test_machines_that_never_finish_delay_no_request(ironic, bmc, deploying, rou
     # A user who no longer wants the machine need not wait either, and it is not polled any more.
     assert ironic.provision(nodes[1], "deleted")["provision_state"] == "available"
     assert ironic.provision(nodes[2], "abort")["provision_state"] == "deploy failed"
-    assert [node for node in nodes if polls.KEY not in ironic.row(node).driver_internal_info] == nodes[1:3]
+    assert [node for node in nodes if STEP_POLL not in ironic.row(node).driver_internal_info] == nodes[1:3]
     assert round_of_polls() == 38
 
     for node in nodes[3:]:
@@ -230,7 +231,7 @@ def test_a_deployment_goes_on_soon_after_the_machine_has_finished(ironic, bmc, d
     wait_for("the deployment", lambda: ironic.row(node).provision_state == "active", interval_s=0.01)
     row = ironic.at_rest(node)
     assert (row.last_error, row.power_state, row.deploy_step) == (None, "power on", {})
-    assert polls.KEY not in row.driver_internal_info
+    assert STEP_POLL not in row.driver_internal_info
     assert [body["ResetType"] for _, told, body in bmc.told if told == f"{path}/Reset"] == ["On", "ForceOff", "On"]
 
 
@@ -245,7 +246,7 @@ def test_cleaning_and_servicing_wait_in_the_same_way(ironic, bmc, deploying, rou
     is_waiting(ironic, node, f"{verb} wait")
 
     assert ironic.provision(node, "abort")["provision_state"] == aborted_in
-    assert polls.KEY not in ironic.row(node).driver_internal_info
+    assert STEP_POLL not in ironic.row(node).driver_internal_info
     assert ironic.ask(node, verb, **{steps: [step]}).status_int == 202
     is_waiting(ironic, node, f"{verb} wait")
     applied(bmc, path)
@@ -283,7 +284,7 @@ def test_the_reboot_of_a_step_boots_the_ramdisk_that_runs_again(ironic, bmc, dep
         wait_for("the end", lambda: ironic.row(node).provision_state == "manageable", interval_s=0.01)
 
     row = ironic.at_rest(node)
-    assert (row.last_error, polls.KEY in row.driver_internal_info) == (None, False)
+    assert (row.last_error, STEP_POLL in row.driver_internal_info) == (None, False)
     assert boots[path.rpartition("/")[2]] == (["Pxe", "Pxe"] if ramdisk else ["local disk"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
 
@@ -10,13 +10,14 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.exceptions import NotFound
+from ironic_rules.models.json_values import JSONObject
 
 
 class LiveController(Resource):
     """``/healthcheck/live``, for liveness probes: to restart this process would not help against what is not here."""
 
     @expose(public=True)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Return ``{"status": "OK"}``: the process answers. Nothing else is checked."""
         _require_enabled(request)
         return {"status": "OK"}
@@ -44,7 +45,7 @@ class HealthcheckController(Resource):
         checks = {"database": _check(database.is_ok, database.age_s),
                   "conductors": _check(bool(alive) if found else None, database.age_s), "broker": _check(*broker)}
         healthy = bool(alive) and broker.is_ok is not False
-        reply: dict[str, Any] = {
+        reply: JSONObject = {
             "status": "OK" if healthy else "UNAVAILABLE", "database": bool(database.is_ok), "broker": broker.is_ok,
             "conductors": alive or 0, "invalid_rules": invalid, "checks": checks}
         if not healthy:
@@ -52,7 +53,7 @@ class HealthcheckController(Resource):
         return orjson.dumps(reply)
 
 
-def _check(is_ok: bool | None, age_s: float | None) -> dict[str, Any]:
+def _check(is_ok: bool | None, age_s: float | None) -> JSONObject:
     state = "UNKNOWN" if is_ok is None else "OK" if is_ok else "UNAVAILABLE"
     return {"state": state, "age": age_s if age_s is None else round(age_s, 1)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.compute import ComputeController
@@ -12,9 +12,10 @@ from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
+from ironic_rules.models.json_values import JSONObject
 
 
-def version_document(request: Request) -> dict[str, Any]:
+def version_document(request: Request) -> JSONObject:
     """Return the document by which clients discover version 1 of the API."""
     return {
         "id": "v1", "links": [{"href": f"{request.base}/v1/", "rel": "self"}], "status": "CURRENT",
@@ -29,7 +30,7 @@ class RootController(Resource):
                        "metrics": MetricsController(), "compute": ComputeController()}
 
     @expose(public=True)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Return the version document; IPA reads ``default_version.version``."""
         document = version_document(request)
         return {

@@ -94,7 +94,7 @@ class _Check:
         self.is_refused = False
 
 
-class Checks:
+class PasswordChecks:
     """The checks of passwords that run, and those that wait for them: each address has its share.
 
     The next check is that of the address with the fewest requests, in vain or still waiting, and when all places are

@@ -9,15 +9,15 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import bcrypt
 from oslo_log import log as logging
 
 from ironic_rules.api import faults
-from ironic_rules.api.middleware.attempts import Checks, Sources
+from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
@@ -38,11 +38,11 @@ class BasicAuth:
     :raises ConfigurationError: the file cannot be read, or has no user
     """
 
-    def __init__(self, app: Any, path: str, threads: int = 10, checks: int = 2,
+    def __init__(self, app: WSGIApplication, path: str, threads: int = 10, checks: int = 2,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._sources = Sources(clock)
-        self._checks = Checks(self._sources, checks, threads // 2)
+        self._checks = PasswordChecks(self._sources, checks, threads // 2)
         self._path = Path(path)
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None
@@ -57,7 +57,7 @@ class BasicAuth:
             raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file: {path} has no user with a bcrypt hash, and "
                                      "no one could log in: add one with htpasswd -B.")
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""), environ.get("REMOTE_ADDR", ""))
         except (TooManyAttempts, Unavailable) as exc:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, RequestTooLarge
@@ -20,14 +22,14 @@ _MOST_DIGITS = 18
 class BodyLimit:
     """Stores the bytes in ``ironic_rules.body``. The limit applies to the bytes read, so also to chunked bodies."""
 
-    def __init__(self, app: Any, limit: int, anonymous_limit: int | None = None,
+    def __init__(self, app: WSGIApplication, limit: int, anonymous_limit: int | None = None,
                  numbers: Numbers | None = None) -> None:
         self._app = app
         self._limit = limit
         self._numbers = numbers or Numbers()
         self._anonymous_limit = limit if anonymous_limit is None else min(limit, anonymous_limit)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             environ["ironic_rules.body"] = _read(environ, self._anonymous_limit if _is_public(environ) else self._limit)
         except (RequestTooLarge, Invalid) as error:
@@ -46,12 +48,12 @@ class BodyLimit:
             del environ["ironic_rules.body"]
 
 
-def _is_public(environ: dict[str, Any]) -> bool:
+def _is_public(environ: WSGIEnvironment) -> bool:
     found = environ.get("ironic_rules.found")
     return found is not None and found.controller is not None and found.controller.route.public
 
 
-def _read(environ: dict[str, Any], limit: int) -> bytes:
+def _read(environ: WSGIEnvironment, limit: int) -> bytes:
     chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower() or (
         environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
     declared = environ.get("CONTENT_LENGTH") or "0"

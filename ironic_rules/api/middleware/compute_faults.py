@@ -5,7 +5,9 @@ All other parts of the API make the errors of this service; here they are transl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
 
@@ -20,18 +22,18 @@ _OF_BODY = ("content-length", "content-type")
 class ComputeFaults:
     """Translates errors of the compute API; replies 404 if that is not enabled."""
 
-    def __init__(self, app: Any, *, enabled: bool) -> None:
+    def __init__(self, app: WSGIApplication, *, enabled: bool) -> None:
         self._app = app
         self._enabled = enabled
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if not compute_versions.is_compute(environ):
             return self._app(environ, start_response)
         if not self._enabled:
             return faults.send(faults.from_status(404, "There is no such resource."), environ, start_response)
         begun: list[Any] = []
 
-        def begin(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+        def begin(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             begun[:] = [status, headers]
 
         body = b"".join(self._app(environ, begin))

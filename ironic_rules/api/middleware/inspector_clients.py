@@ -7,7 +7,9 @@ error from ``{"error": {"message": ...}}``, which is added to the form that clie
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
 
@@ -29,10 +31,10 @@ _ROOTS: tuple[list[str], ...] = ([], ["v1"])
 class InspectorClients:
     """Sets ``ironic_rules.inspector_version``: the minor that the client says, None if it says none."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         segments = [segment for segment in environ.get("PATH_INFO", "").split("/", 4) if segment]
         if segments not in _ROOTS and segments[:2] != ["v1", "rules"]:
             return self._app(environ, start_response)
@@ -45,6 +47,7 @@ class InspectorClients:
                 return None
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
 
+        body: Iterable[bytes]
         try:
             environ["ironic_rules.inspector_version"] = version(environ.get(_ENVIRON))
         except (Invalid, NotAcceptable) as error:

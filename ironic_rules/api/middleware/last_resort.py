@@ -7,7 +7,8 @@ that clients do not recognise the service.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import faults
 
@@ -15,10 +16,10 @@ from ironic_rules.api import faults
 class LastResort:
     """Catches errors outside controllers. In the API, only this class and ``expose`` catch unexpected exceptions."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return self._app(environ, start_response)
         except Exception as error:  # noqa: BLE001  (the outermost handler)

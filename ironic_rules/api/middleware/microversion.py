@@ -5,7 +5,9 @@ Below ``/compute`` it is a version of the compute API, which has headers of its 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import compute_versions, faults, versions
 from ironic_rules.exceptions import NotAcceptable
@@ -16,10 +18,10 @@ _BOUNDS = ((versions.HEADER_MIN, versions.MIN_STRING), (versions.HEADER_MAX, ver
 class Microversion:
     """Every reply states the supported versions and the one that was used; a 406 states only the former."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         is_compute = compute_versions.is_compute(environ)
         try:
             minor = compute_versions.negotiate(environ) if is_compute else versions.parse(

@@ -7,8 +7,9 @@ requests, and by DNS rebinding (:mod:`ironic_rules.api.own_names`) every request
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import faults, versions
 from ironic_rules.api.own_names import OwnNames
@@ -30,11 +31,11 @@ _MOST_SHOWN = 200
 class OtherSites:
     """Checks the host of every request; of those that change something also the site and the type of the body."""
 
-    def __init__(self, app: Any, names: OwnNames) -> None:
+    def __init__(self, app: WSGIApplication, names: OwnNames) -> None:
         self._app = app
         self._names = names
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             self._check(environ)
         except IronicRulesError as error:

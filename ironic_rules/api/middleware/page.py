@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import faults
 
@@ -37,19 +39,19 @@ _ALWAYS: faults.Headers = [
 _WORTH_COMPRESSING = 512
 
 
-class Page:
+class WebPage:
     """Replies to ``GET`` and ``HEAD`` below ``/ui``; everything else goes to ``app``.
 
     The files are read once, when the process starts; a path is a key of a dictionary, so that none leads out of the
     folder.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
         self._files = dict(_files(resources.files("ironic_rules") / "ui", PREFIX + "/"))
         self._files[PREFIX + "/"] = self._files[PREFIX + "/index.html"]
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path != PREFIX and not path.startswith(PREFIX + "/"):
             return self._app(environ, start_response)
@@ -81,7 +83,7 @@ class _File:
         compressed = gzip.compress(self._content, mtime=0)
         return compressed if len(compressed) < len(self._content) else None
 
-    def reply(self, environ: dict[str, Any]) -> faults.Fault:
+    def reply(self, environ: WSGIEnvironment) -> faults.Fault:
         compressed = self._compressed if _accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", "")) else None
         tag = f'"{self._tag}"' if compressed is None else f'"{self._tag}-gzip"'
         headers = [("ETag", tag), ("Content-Type", self._media_type)]
@@ -116,7 +118,7 @@ def _tags(header: str) -> set[str]:
     return {tag.strip().removeprefix("W/") for tag in header.split(",")}
 
 
-def _send(reply: faults.Fault, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+def _send(reply: faults.Fault, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
     headers = [*reply.headers, *_ALWAYS]
     if reply.status != 304:
         headers.append(("Content-Length", str(len(reply.body))))

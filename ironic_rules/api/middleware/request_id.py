@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.context import RequestContext
 
@@ -14,10 +16,10 @@ _FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 class RequestId:
     """Sets ``openstack.request_id``. An id that the client sends is used only if it has the usual format."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         request_id = given if _FORM.fullmatch(given) else f"req-{uuid.uuid4()}"
         environ["openstack.request_id"] = request_id

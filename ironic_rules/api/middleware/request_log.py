@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.inspection.refusals import Lines
 from ironic_rules.text import printable
@@ -26,11 +28,11 @@ _LEAST_REFUSED = "400"
 class RequestLog:
     """Logs when the reply starts. Control characters in what the client sent are escaped."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
         self._refused = {kind: Lines(REFUSED_AT_ONCE, REFUSED_PER_SECOND) for kind in _RAMDISKS}
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if not LOG.isEnabledFor(logging.INFO):
             return self._app(environ, start_response)
         started = time.monotonic()
@@ -46,14 +48,14 @@ class RequestLog:
 
         return self._app(environ, start)
 
-    def _unlogged(self, environ: dict[str, Any], status: str) -> int | None:
+    def _unlogged(self, environ: WSGIEnvironment, status: str) -> int | None:
         """Return how many lines were withheld before this one; None if it is withheld as well."""
         if status[:3] >= _LEAST_REFUSED and (path := environ.get("PATH_INFO", "")).startswith(_RAMDISKS):
             return next(lines for kind, lines in self._refused.items() if path.startswith(kind)).take()
         return 0
 
 
-def _target(environ: dict[str, Any]) -> str:
+def _target(environ: WSGIEnvironment) -> str:
     query = environ.get("QUERY_STRING")
     target = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "") + (f"?{query}" if query else "")
     return printable(target, 1024)

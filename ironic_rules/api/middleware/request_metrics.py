@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import resource
 from ironic_rules.metrics.numbers import Numbers
@@ -18,14 +20,14 @@ _NO_ROUTE = "none"
 class RequestMetrics:
     """Counts when the reply starts. A route is its path with ``{names}``; no label has what the client sent."""
 
-    def __init__(self, app: Any, root: resource.Resource, numbers: Numbers) -> None:
+    def __init__(self, app: WSGIApplication, root: resource.Resource, numbers: Numbers) -> None:
         self._app = app
         self._numbers = numbers
         self._routes: dict[Any, str] = {}
         for route in resource.walk_routes(root):
             self._routes.setdefault(route.controller, route.path)  # of two notations of a path, the first
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         began = time.monotonic()
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:

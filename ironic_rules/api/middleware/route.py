@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import compute_versions, faults, resource, versions
 
@@ -11,14 +12,14 @@ from ironic_rules.api import compute_versions, faults, resource, versions
 _OF_STATES = re.compile(r"/nodes/states/([^/]+)/([^/]+)\Z")
 
 
-class Route:
+class Routing:
     """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.resource.Found`); a path that is not UTF-8 is 400."""
 
-    def __init__(self, app: Any, root: resource.Resource) -> None:
+    def __init__(self, app: WSGIApplication, root: resource.Resource) -> None:
         self._app = app
         self._root = root
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             path = environ.get("PATH_INFO", "").encode("latin-1").decode()
         except UnicodeDecodeError:
@@ -32,7 +33,7 @@ class Route:
         environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
         return self._app(environ, start_response)
 
-    def _may_have_suffix(self, environ: dict[str, Any], plain: str) -> bool:
+    def _may_have_suffix(self, environ: WSGIEnvironment, plain: str) -> bool:
         """Return whether ``plain``, a path without its ``.json``, is that of the resource that is meant.
 
         At the end of an ident, the suffix may belong to a name: :mod:`ironic_rules.api.expose` decides.

@@ -7,15 +7,16 @@ that checks the tokens of all requests, and returns its token.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.api import faults, json_body
-from ironic_rules.api.middleware.attempts import Checks, Sources
+from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
 from ironic_rules.exceptions import (
     ConfigurationError,
     Invalid,
@@ -27,6 +28,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.models.json_values import JSON, JSONObject
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class Session:
     :raises ConfigurationError: passwords are to be accepted, but Keystone does not check tokens, or has no known URL
     """
 
-    def __init__(self, app: Any, conf: cfg.ConfigOpts, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: WSGIApplication, conf: cfg.ConfigOpts, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._is_on = conf.api.ui_password_login
         if not self._is_on:
@@ -60,9 +62,9 @@ class Session:
         self._url = f"{base if base.endswith('/v3') else base + '/v3'}/auth/tokens"
         self._verify = not conf.keystone_authtoken.insecure and (conf.keystone_authtoken.cafile or True)
         self._sources = Sources(clock)
-        self._checks = Checks(self._sources, _AT_ONCE, _AT_ONCE + _WAITING)
+        self._checks = PasswordChecks(self._sources, _AT_ONCE, _AT_ONCE + _WAITING)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO") != PATH:
             return self._app(environ, start_response)
         try:
@@ -73,7 +75,7 @@ class Session:
             fault = faults.Fault(200, [faults.CONTENT_TYPE, ("Cache-Control", "no-store")], orjson.dumps(reply))
         return faults.send(fault, environ, start_response)
 
-    def _reply(self, environ: dict[str, Any]) -> dict[str, Any]:
+    def _reply(self, environ: WSGIEnvironment) -> JSONObject:
         if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
             return {"password": self._is_on}
         if environ["REQUEST_METHOD"] != "POST":
@@ -89,7 +91,7 @@ class Session:
             raise LoginRefused()
         return {"token": token}
 
-    def _ask(self, body: dict[str, Any]) -> str | None:
+    def _ask(self, body: JSONObject) -> str | None:
         """Return Keystone's token; None if it refuses the user.
 
         :raises Unavailable: 503
@@ -114,7 +116,7 @@ class Session:
         return None
 
 
-def _given(environ: dict[str, Any]) -> dict[str, Any]:
+def _given(environ: WSGIEnvironment) -> dict[str, Any]:
     """Return the fields of the request.
 
     :raises Invalid: 400, with pointers
@@ -140,14 +142,14 @@ def _given(environ: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: JSON) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST
 
 
-def _request(given: dict[str, Any]) -> dict[str, Any]:
+def _request(given: JSONObject) -> JSONObject:
     """Return the body of Keystone's ``POST /v3/auth/tokens``."""
     domain = {"name": given.get("user_domain", "Default")}
     user = {"name": given["user"], "password": given["password"], "domain": domain}
-    scope: dict[str, Any] = {"system": {"all": True}} if given.get("system") else {"project": {
+    scope: JSONObject = {"system": {"all": True}} if given.get("system") else {"project": {
         "name": given["project"], "domain": {"name": given.get("project_domain", "Default")}}}
     return {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}

@@ -9,6 +9,7 @@ from typing import Any
 
 from ironic_rules.api import schema
 from ironic_rules.models.inspection_rules import RULE
+from ironic_rules.models.json_values import JSON
 from ironic_rules.rules import fields, rule_schema
 
 #: Maximum number of rules of one request; the size of its body is limited as well.
@@ -29,7 +30,7 @@ class RuleOfSet(schema.Anything):
 class Bundle(schema.Schema):
     """A name."""
 
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
         if reason := fields.name_problem(value):
             raise ValueError(reason)
         return value

@@ -8,6 +8,7 @@ from typing import Any
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import states, traits
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.steps import STEP_INTERFACES
 
@@ -52,7 +53,7 @@ _DEPLOY_STEPS = schema.List(schema.Object(
 class ConfigDrive(schema.Schema):
     """A config drive: a string (base64 of a gzipped image, or a URL), or an object from which one is built."""
 
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
         if not isinstance(value, (str, dict)):
             raise ValueError("must be a string or an object")
         return value
@@ -61,7 +62,7 @@ class ConfigDrive(schema.Schema):
 class ProvisionTarget(schema.Schema):
     """A verb of ``states/provision``."""
 
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
         if not isinstance(value, str) or value not in states.VERB_VERSIONS:
             raise ValueError(f"must be one of {', '.join(sorted(states.VERB_VERSIONS))}")
         return value
@@ -82,7 +83,7 @@ MAINTENANCE = schema.Object({"reason": schema.Text(4096, multiline=True, nullabl
 class Trait(schema.Schema):
     """The name of a standard or custom trait."""
 
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
         if not traits.is_trait(value):
             raise ValueError("must be a standard trait (os-traits), or CUSTOM_ followed by A-Z, 0-9 and _ "
                              f"(at most {traits.MAX_LENGTH} characters)")

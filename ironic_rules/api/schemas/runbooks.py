@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.api import schema
 from ironic_rules.api.schemas.nodes import Trait
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.runbooks import MAX_STEPS, RUNBOOK
 from ironic_rules.models.steps import MAX_PRIORITY, MAX_STEP_NAME, STEP_INTERFACES
 
@@ -13,7 +14,7 @@ from ironic_rules.models.steps import MAX_PRIORITY, MAX_STEP_NAME, STEP_INTERFAC
 class _Step(schema.Object):
     """A step of a runbook. Without ``args`` it has none."""
 
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
         loaded = super().convert(value, where, problems)
         return {"args": {}, **loaded}
 

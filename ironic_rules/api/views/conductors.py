@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
 from ironic_rules.api import links
 from ironic_rules.models.conductors import RegisteredConductor
+from ironic_rules.models.json_values import JSONObject
 
 FIELDS = ("hostname", "conductor_group", "alive", "drivers", "created_at", "updated_at")
 SUMMARY = ("hostname", "conductor_group", "alive")
 
 
 def conductor(base: str, row: RegisteredConductor, alive: Container[str],
-              fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
+              fields: tuple[str, ...] = FIELDS) -> JSONObject:
     """Return one conductor.
 
     :param alive: host names of the conductors with a recent heartbeat

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from ironic_rules.api import links
 from ironic_rules.models import secrets
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps.preview import Judgement, Preview
 from ironic_rules.steps.warnings import StepWarning
@@ -16,28 +16,28 @@ NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "proble
 NODE_COLUMNS = ("uuid", "name", "driver", "provision_state")
 
 
-def preview(told: Preview) -> dict[str, Any]:
+def preview(told: Preview) -> JSONObject:
     """Return the steps that a deployment would run, in order, their problems, and the warnings about them."""
     return {"deploy_steps": _steps(told), "deploy_templates": list(told.templates), "problems": list(told.problems),
             "warnings": warnings(told.warnings), "complete": told.complete}
 
 
-def clean_preview(told: Preview, automated: bool) -> dict[str, Any]:
+def clean_preview(told: Preview, automated: bool) -> JSONObject:
     """Return the steps that automated cleaning would run, in order, and whether it is on."""
     return {"clean_steps": _steps(told), "automated_clean": automated, "problems": list(told.problems),
             "complete": told.complete}
 
 
-def _steps(told: Preview) -> list[dict[str, Any]]:
+def _steps(told: Preview) -> list[JSONObject]:
     return [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source} for step in told.steps]
 
 
-def warnings(found: Sequence[StepWarning]) -> list[dict[str, Any]]:
+def warnings(found: Sequence[StepWarning]) -> list[JSONObject]:
     """Return warnings about steps."""
     return [warning.to_wire() for warning in found]
 
 
-def node(base: str, row: Node, judged: Judgement, fields: Collection[str]) -> dict[str, Any]:
+def node(base: str, row: Node, judged: Judgement, fields: Collection[str]) -> JSONObject:
     """Return one node with the reasons why it cannot run a template's steps, and the warnings about that.
 
     :param row: with ``NODE_COLUMNS``

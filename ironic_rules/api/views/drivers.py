@@ -8,6 +8,7 @@ from typing import Any
 
 from ironic_rules.api import links, versions
 from ironic_rules.models.conductors import RegisteredConductor
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import INTERFACES
 
 #: First minor version that shows each interface of a driver.
@@ -20,7 +21,7 @@ class Driver:
 
     name: str
     hosts: list[str] = field(default_factory=list)
-    kinds: dict[str, Any] = field(default_factory=dict)
+    kinds: JSONObject = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     #: of logical disks, by RAID interface; None: its conductors are older than that
     logical_disk_properties: dict[str, dict[str, str]] | None = None
@@ -41,15 +42,15 @@ def collect(conductors: Iterable[RegisteredConductor]) -> dict[str, Driver]:
     return dict(sorted(found.items()))
 
 
-def _merge(kinds: dict[str, Any], kind: str, offer: Mapping[str, Any]) -> None:
+def _merge(kinds: JSONObject, kind: str, offer: Mapping[str, Any]) -> None:
     merged = kinds.setdefault(kind, {"enabled": [], "default": None})
     merged["enabled"] += [name for name in offer.get("enabled", ()) if name not in merged["enabled"]]
     merged["default"] = merged["default"] or offer.get("default")
 
 
-def driver(base: str, entry: Driver, minor: int, *, detail: bool) -> dict[str, Any]:
+def driver(base: str, entry: Driver, minor: int, *, detail: bool) -> JSONObject:
     """Return one driver; ``detail`` adds ``default_*_interface`` and ``enabled_*_interfaces``."""
-    reply: dict[str, Any] = {
+    reply: JSONObject = {
         "name": entry.name, "hosts": sorted(entry.hosts), "links": links.resource(base, "drivers", entry.name),
     }
     if minor >= versions.DRIVER_PROPERTIES_LINK:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Any
 from urllib.parse import quote
 
 from ironic_rules.models.flavors import FIELDS, Flavor
@@ -52,7 +51,7 @@ def next_links(url: str) -> list[dict[str, str]]:
     return [{"rel": "next", "href": url}]
 
 
-def _links(url: str, flavorid: str) -> list[dict[str, Any]]:
+def _links(url: str, flavorid: str) -> list[JSONObject]:
     # Nova's bookmark has no version, and nothing is served there.
     href = f"{url}/{flavorid if _UNRESERVED.fullmatch(flavorid) else quote(flavorid, safe='')}"
     return [{"rel": "self", "href": href}, {"rel": "bookmark", "href": href}]

@@ -8,10 +8,11 @@ from oslo_config import cfg
 
 from ironic_rules.api import links
 from ironic_rules.models import secrets
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NodeFound
 
 #: Settings that IPA reads; others have their default.
-_CONFIG: dict[str, Any] = {
+_CONFIG: JSONObject = {
     "metrics": {"backend": "noop", "prepend_host": False, "prepend_uuid": False, "prepend_host_reverse": True,
                 "global_prefix": None},
     "metrics_statsd": {"statsd_host": "localhost", "statsd_port": 8125},
@@ -34,11 +35,11 @@ _DRIVER_INTERNAL_INFO = (
 )
 
 
-def _only(names: tuple[str, ...], info: dict[str, Any]) -> Any:
+def _only(names: tuple[str, ...], info: JSONObject) -> Any:
     return secrets.mask({name: info[name] for name in names if name in info})
 
 
-def lookup(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
+def lookup(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -> JSONObject:
     """Return ``{"node": …, "config": …}`` with what an agent needs, and every secret in it masked.
 
     The agent looks into ``instance_info`` without asking whether it is there.

@@ -12,7 +12,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import MarkerNotFound
 from ironic_rules.models.inspection_rules import Rule
 from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.rule_statistics import RuleStatistics
+from ironic_rules.models.rule_statistics import CountedRule
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed", "nodes_changed")
 #: Of a sensitive rule only whether it matches may be known.
@@ -38,12 +38,12 @@ class _BuiltIn:
     built_in: bool = True
 
 
-def of_built_in(rules: Iterable[Rule], counted: Mapping[str, Any]) -> list[RuleStatistics]:
+def of_built_in(rules: Iterable[Rule], counted: Mapping[str, Any]) -> list[CountedRule]:
     """Return built-in rules with their statistics.
 
     :param counted: rows by UUID
     """
-    found: list[RuleStatistics] = []
+    found: list[CountedRule] = []
     for rule in rules:
         row = counted.get(rule.uuid)
         numbers = {} if row is None else {
@@ -52,7 +52,7 @@ def of_built_in(rules: Iterable[Rule], counted: Mapping[str, Any]) -> list[RuleS
     return found
 
 
-def statistics(base: str, row: RuleStatistics, fields: Sequence[str]) -> JSONObject:
+def statistics(base: str, row: CountedRule, fields: Sequence[str]) -> JSONObject:
     """Return the statistics of a rule."""
     shown = {name: None if row.sensitive and name in _SEALED else getattr(row, name)
              for name in FIELDS if name in fields}
@@ -60,7 +60,7 @@ def statistics(base: str, row: RuleStatistics, fields: Sequence[str]) -> JSONObj
     return shown
 
 
-def page(rows: Sequence[RuleStatistics], asked: Page) -> list[RuleStatistics]:
+def page(rows: Sequence[CountedRule], asked: Page) -> list[CountedRule]:
     """Return a page of the statistics of all rules, which are in the order of their creation.
 
     :raises MarkerNotFound: 404
@@ -78,6 +78,6 @@ def page(rows: Sequence[RuleStatistics], asked: Page) -> list[RuleStatistics]:
     return ordered[start:start + asked.limit]
 
 
-def _order(row: RuleStatistics, key: str) -> tuple[bool, Any, str]:
+def _order(row: CountedRule, key: str) -> tuple[bool, Any, str]:
     value = None if row.sensitive and key in _SEALED else getattr(row, key)
     return value is not None, 0 if value is None else value, row.uuid

@@ -6,8 +6,8 @@ from ironic_rules.hardware.base import Interface
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.models import states
+from ironic_rules.models.internal_keys import AGENT_URL, AGENT_VERIFY_CA
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import AGENT_URL
 
 
 def parameters(interface: Interface, task: Task) -> dict[str, str] | None:
@@ -49,7 +49,7 @@ def prepare(interface: Interface, task: Task) -> None:
 
 def forget_address(task: Task) -> None:
     """Remove what a heartbeat has stored about how the agent is reached."""
-    for key in (AGENT_URL, "agent_verify_ca"):
+    for key in (AGENT_URL, AGENT_VERIFY_CA):
         task.node.driver_internal_info.pop(key, None)
 
 

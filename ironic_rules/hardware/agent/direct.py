@@ -17,10 +17,11 @@ from ironic_rules.hardware import allowed_files, destinations, polling
 from ironic_rules.hardware.agent import config_drive, image, image_check, instance, silence
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, failure
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
-from ironic_rules.hardware.agent.in_band import LAST, STARTED, client_of, forget
+from ironic_rules.hardware.agent.in_band import client_of, forget
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.models import states, urls
+from ironic_rules.models.internal_keys import AGENT_COMMAND_STARTED, AGENT_LAST_COMMAND
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.steps.procedures import ALL
@@ -159,22 +160,23 @@ class DirectDeploy(CustomAgentDeploy):
             return states.DEPLOYWAIT
         internal = task.node.driver_internal_info
         commands = client.commands()
-        processed = next((place for place, known in enumerate(commands, 1) if known.get("id") == internal.get(LAST)), 0)
+        last = internal.get(AGENT_LAST_COMMAND)
+        processed = next((place for place, known in enumerate(commands, 1) if known.get("id") == last), 0)
         # The command is identified by its name among the new ones, so that it is found even if a conductor failed
         # after starting it and before storing that.
         name = command.partition(".")[2]
         own = next((known for known in reversed(commands[processed:]) if known.get("command_name") == name), None)
         if own is None:
-            if internal.get(STARTED):
+            if internal.get(AGENT_COMMAND_STARTED):
                 raise IronicRulesError("The agent no longer knows the command; the ramdisk must have been restarted.")
             client.start(command, parameters())
         if own is None or own.get("command_status") == RUNNING:
-            internal[STARTED] = True
+            internal[AGENT_COMMAND_STARTED] = True
             return states.DEPLOYWAIT
         if own.get("command_status") != SUCCEEDED:
             raise IronicRulesError(f"The agent reports: {failure(own)}")
-        internal[LAST] = own.get("id")
-        internal.pop(STARTED, None)
+        internal[AGENT_LAST_COMMAND] = own.get("id")
+        internal.pop(AGENT_COMMAND_STARTED, None)
         return None
 
     def _image(self, task: Task) -> dict[str, Any]:

@@ -19,18 +19,21 @@ from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, 
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
 from ironic_rules.models import secrets, states
+from ironic_rules.models.internal_keys import (
+    AGENT_COMMAND_STARTED,
+    AGENT_ERASURE,
+    AGENT_LAST_COMMAND,
+    AGENT_MANAGERS,
+    AGENT_REBOOTS,
+    AGENT_SILENT_SINCE,
+    AGENT_URL,
+    AGENT_VERIFY_CA,
+)
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
-from ironic_rules.steps.procedures import AGENT_URL, ALL, DEPLOYMENT, Procedure, of_state
+from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure, of_state
 
-#: Keys of ``driver_internal_info``: the agent's versions; the last of its commands that has been processed; whether the
-#: command of the current step was started; whether the machine reboots after it. The steps that the agent offers are in
-#: ``Procedure.ramdisk_key``.
-VERSIONS = "agent_hardware_managers"
-LAST = "agent_last_command"
-STARTED = "agent_command_started"
-REBOOTS = "agent_reboots"
 _CHANGED = frozenset({"CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"})
 _MAX_STEPS = 500
 #: Of the agent's steps and versions, as they are stored in the node.
@@ -104,7 +107,7 @@ class AgentSteps(DeployInterface):
             return False
         booting.prepare(self, task)
         # An agent knows only the commands since its start.
-        internal.pop(LAST, None)
+        internal.pop(AGENT_LAST_COMMAND, None)
         return True
 
     def _boot(self, task: Task) -> str:
@@ -128,8 +131,8 @@ class AgentSteps(DeployInterface):
             raise IronicRulesError(f"The {procedure.name} steps of the agent, with their arguments and its versions, "
                                    f"take more than {_MAX_STORED // 1024} KiB.")
         internal[procedure.ramdisk_key] = steps
-        internal[VERSIONS] = versions
-        internal[LAST] = _last(client.commands())
+        internal[AGENT_MANAGERS] = versions
+        internal[AGENT_LAST_COMMAND] = _last(client.commands())
         return None
 
     def in_band_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
@@ -151,31 +154,31 @@ class AgentSteps(DeployInterface):
             return states.DEPLOYWAIT
         internal = task.node.driver_internal_info
         commands = client.commands()
-        if internal.pop(REBOOTS, False):
-            internal[LAST] = _last(commands)
+        if internal.pop(AGENT_REBOOTS, False):
+            internal[AGENT_LAST_COMMAND] = _last(commands)
             return None
         last = commands[-1] if commands else None
         # The command is identified by its position, so that it is found even if a conductor failed after starting it
         # and before storing that.
-        if last is None or last.get("id") == internal.get(LAST):
-            if internal.get(STARTED):
+        if last is None or last.get("id") == internal.get(AGENT_LAST_COMMAND):
+            if internal.get(AGENT_COMMAND_STARTED):
                 raise IronicRulesError("The agent no longer knows the command; the ramdisk must have been restarted.")
             client.start(f"{procedure.name}.execute_{procedure.step_field}", {
-                "step": dict(step), f"{procedure.name}_version": internal.get(VERSIONS), **_machine(task)})
-            internal[STARTED] = True
+                "step": dict(step), f"{procedure.name}_version": internal.get(AGENT_MANAGERS), **_machine(task)})
+            internal[AGENT_COMMAND_STARTED] = True
             return states.DEPLOYWAIT
         if last.get("command_status") == RUNNING:
-            internal[STARTED] = True
+            internal[AGENT_COMMAND_STARTED] = True
             return states.DEPLOYWAIT
         if last.get("command_status") in _CHANGED:
             raise AgentChanged(reason=failure(last))
         if last.get("command_status") != SUCCEEDED:
             raise IronicRulesError(f"The agent reports: {failure(last)}")
-        internal[LAST] = last.get("id")
-        internal.pop(STARTED, None)
+        internal[AGENT_LAST_COMMAND] = last.get("id")
+        internal.pop(AGENT_COMMAND_STARTED, None)
         if self._reboots_after(task, step, procedure):
             booting.boot(self, task)
-            internal[REBOOTS] = True
+            internal[AGENT_REBOOTS] = True
             return states.DEPLOYWAIT
         return None
 
@@ -188,8 +191,8 @@ class AgentSteps(DeployInterface):
 
 def forget(task: Task) -> None:
     """Remove the stored data of the node's agent."""
-    own = (VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE)
-    for key in (*(procedure.ramdisk_key for procedure in ALL), *erasure.OPTIONS, *own):
+    own = (AGENT_MANAGERS, AGENT_LAST_COMMAND, AGENT_COMMAND_STARTED, AGENT_REBOOTS, AGENT_SILENT_SINCE)
+    for key in (*(procedure.ramdisk_key for procedure in ALL), *AGENT_ERASURE, *own):
         task.node.driver_internal_info.pop(key, None)
     booting.forget_address(task)
 
@@ -200,7 +203,7 @@ def client_of(conf: cfg.ConfigOpts, task: Task) -> AgentClient | None:
     token, url = task.context.agent_token, internal.get(AGENT_URL)
     if not token or not url:
         return None
-    return AgentClient(url, token, destinations.denied_networks(conf), internal.get("agent_verify_ca"))
+    return AgentClient(url, token, destinations.denied_networks(conf), internal.get(AGENT_VERIFY_CA))
 
 
 def _machine(task: Task) -> dict[str, Any]:

@@ -16,16 +16,12 @@ from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from, forced_persistence
 from ironic_rules.models import mac, states
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.internal_keys import BMC_ADDRESSES, MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-#: key of ``driver_internal_info``; lookups compare with it
-BMC_ADDRESSES = "lookup_bmc_addresses"
-#: key of ``driver_internal_info`` while a ramdisk runs that this service has booted: the node's fields that determine
-#: the boot interface used, because a user or a rule may change them before the inspection ends
-MANAGED = "inspection_managed_boot"
 
 
 class AgentInspect(InspectInterface):
@@ -52,12 +48,12 @@ class AgentInspect(InspectInterface):
         node.driver_internal_info[BMC_ADDRESSES] = resolver.addresses(node.driver_info)
         power = self.interface_of(node, "power")
         if parameters is None:
-            node.driver_internal_info.pop(MANAGED, None)
+            node.driver_internal_info.pop(MANAGED_BOOT, None)
             boot_from(self, task, "pxe")
             task.expect_ramdisk()
             power.set_power_state(task, states.REBOOT)
             return None
-        node.driver_internal_info[MANAGED] = {"driver": node.driver, "boot_interface": node.boot_interface}
+        node.driver_internal_info[MANAGED_BOOT] = {"driver": node.driver, "boot_interface": node.boot_interface}
         if not node.disable_power_off:
             power.set_power_state(task, states.POWER_OFF)
         with contextlib.ExitStack() as on_failure:
@@ -119,12 +115,12 @@ class AgentInspect(InspectInterface):
                 with noting("Switching the machine off failed", failures):
                     self._power_off(task)
         finally:
-            if booted_by := node.driver_internal_info.get(MANAGED):
+            if booted_by := node.driver_internal_info.get(MANAGED_BOOT):
                 with noting("Undoing its boot (media, boot scripts) failed", failures):
                     # The boot interface that booted it, not the current one. Earlier versions stored only a flag.
                     booted = NodeDraft(booted_by) if isinstance(booted_by, dict) else node
                     self.interface_of(booted, "boot").clean_up_ramdisk(task)
-                    node.driver_internal_info.pop(MANAGED, None)
+                    node.driver_internal_info.pop(MANAGED_BOOT, None)
         if failures:
             raise BMCError(" ".join(failures))
 

@@ -12,12 +12,11 @@ from oslo_log import log
 from ironic_rules.db import clock
 from ironic_rules.exceptions import AgentSilent, IronicRulesError
 from ironic_rules.models import states
+from ironic_rules.models.internal_keys import AGENT_SILENT_SINCE
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-#: Key of ``driver_internal_info``: the time of the first of the requests that have not been answered.
-SINCE = "agent_silent_since"
 
 
 class _Configured(Protocol):
@@ -46,7 +45,7 @@ def tolerated(method: _Method[_Interface, _P]) -> _Method[_Interface, _P]:
             LOG.warning("Node %s: %s The request is repeated after the next heartbeat.", task.node.uuid, exc)
             return states.DEPLOYWAIT
         if task.context.agent_token:  # otherwise nothing was requested
-            task.node.driver_internal_info.pop(SINCE, None)
+            task.node.driver_internal_info.pop(AGENT_SILENT_SINCE, None)
         return ends
 
     return wrapper
@@ -58,7 +57,7 @@ def _check_time(task: Task, error: AgentSilent, timeout_s: int) -> None:
     :raises IronicRulesError: it has not answered for ``timeout_s`` seconds
     """
     now = clock.now()
-    since = task.node.driver_internal_info.setdefault(SINCE, now.isoformat())
+    since = task.node.driver_internal_info.setdefault(AGENT_SILENT_SINCE, now.isoformat())
     silent_s = (now - datetime.datetime.fromisoformat(since)).total_seconds()
     if silent_s >= timeout_s:
         raise IronicRulesError(f"{error} It has not answered for {silent_s:.0f} s, although it sends heartbeats "

@@ -19,15 +19,13 @@ from ironic_rules.hardware.boot import images, kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically
 from ironic_rules.models import mac
+from ironic_rules.models.internal_keys import IPXE_INSTANCE_SCRIPTS, IPXE_SCRIPTS
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
 FOLDER = "pxelinux.cfg"
 INSTANCES = "instances"
-#: keys of ``driver_internal_info``; names of the scripts that were written
-SCRIPTS = "ipxe_scripts"
-INSTANCE_SCRIPTS = "ipxe_instance_scripts"
 BOOT_SCRIPT = """\
 #!ipxe
 # Written by ironic-rules. Continues with the script of this machine, if it is to boot a ramdisk.
@@ -69,8 +67,8 @@ class IPXEBoot(BootInterface):
         self._write_boot_script()
         addresses = _addresses(task)
         # Stored, because a port may be deleted or have another address when the scripts must be removed.
-        task.node.driver_internal_info[SCRIPTS] = sorted(
-            {*task.node.driver_internal_info.get(SCRIPTS, ()), *map(_dashed, addresses)})
+        task.node.driver_internal_info[IPXE_SCRIPTS] = sorted(
+            {*task.node.driver_internal_info.get(IPXE_SCRIPTS, ()), *map(_dashed, addresses)})
         for address in addresses:
             script = _script(kernel, image, {**parameters, "BOOTIF": f"01-{_dashed(address)}"})
             self._folder().write(_dashed(address), script.encode("ascii"))
@@ -78,10 +76,10 @@ class IPXEBoot(BootInterface):
         LOG.info("Node %s boots %s over the network", task.node.uuid, kernel)
 
     def clean_up_ramdisk(self, task: Task) -> None:
-        written = task.node.driver_internal_info.get(SCRIPTS, ())
+        written = task.node.driver_internal_info.get(IPXE_SCRIPTS, ())
         for name in {*written, *map(_dashed, _addresses(task, every=True))}:
             self._folder().remove(name)
-        task.node.driver_internal_info.pop(SCRIPTS, None)
+        task.node.driver_internal_info.pop(IPXE_SCRIPTS, None)
 
     def validate_instance(self, task: Task) -> None:
         _instance_script(self.conf, task)
@@ -93,15 +91,15 @@ class IPXEBoot(BootInterface):
         script = _instance_script(self.conf, task).encode("ascii")
         self._write_boot_script()
         names = [_dashed(address) for address in _addresses(task)]
-        task.node.driver_internal_info[INSTANCE_SCRIPTS] = sorted(
-            {*task.node.driver_internal_info.get(INSTANCE_SCRIPTS, ()), *names})
+        task.node.driver_internal_info[IPXE_INSTANCE_SCRIPTS] = sorted(
+            {*task.node.driver_internal_info.get(IPXE_INSTANCE_SCRIPTS, ()), *names})
         for name in names:
             self._instances().write(name, script)
         boot_from(self, task, "pxe", persistent=True)
         LOG.info("Node %s boots its instance over the network", task.node.uuid)
 
     def clean_up_instance(self, task: Task) -> None:
-        written = task.node.driver_internal_info.pop(INSTANCE_SCRIPTS, ())
+        written = task.node.driver_internal_info.pop(IPXE_INSTANCE_SCRIPTS, ())
         for name in {*written, *map(_dashed, _addresses(task, every=True))}:
             self._instances().remove(name)
 

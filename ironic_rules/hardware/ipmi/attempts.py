@@ -38,7 +38,7 @@ _REPEATED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class IPMIToolRun:
     """The options ``-C``, ``-R`` and ``-N``; with ``cipher_suite`` None, ipmitool chooses."""
 
     cipher_suite: int | None
@@ -68,19 +68,19 @@ class Suites:
         return sorted(suites, key=lambda suite: suite != accepted)
 
 
-class Plan:
+class AttemptPlan:
     """The runs for one command; without end: the caller stops after a success, or when the time is over."""
 
     def __init__(self, suites: Sequence[int]) -> None:
         self.refused: list[int] = []
         self._suites: list[int | None] = [*suites] or [None]
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[IPMIToolRun]:
         for sends, reply_s in itertools.chain(_ROUNDS, itertools.repeat(_ROUNDS[-1])):
             for suite in list(self._suites):
-                yield Run(suite, sends, reply_s)
+                yield IPMIToolRun(suite, sends, reply_s)
 
-    def is_final(self, run: Run, output: str) -> bool:
+    def is_final(self, run: IPMIToolRun, output: str) -> bool:
         """Take the output of a run that failed into account, and return whether no further run can succeed."""
         if _SUITE_REFUSED.search(output) and run.cipher_suite is not None:
             self._suites.remove(run.cipher_suite)

@@ -28,7 +28,7 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "
 
 
 @dataclass(frozen=True, slots=True)
-class DriverInfo:
+class IPMIDriverInfo:
     """The address of a BMC and how to log in."""
 
     address: str
@@ -42,7 +42,7 @@ class DriverInfo:
     disable_boot_timeout: bool
 
 
-def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
+def parse(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
     """Return the settings in ``driver_info``.
 
     :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
@@ -70,8 +70,9 @@ def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
     boot_timeout = driver_info.get("ipmi_disable_boot_timeout", True)
     if str(boot_timeout).lower() not in _BOOLEANS:
         raise _wrong("ipmi_disable_boot_timeout", "must be true or false")
-    return DriverInfo(address, _number(driver_info, "ipmi_port", 1, 65535) or 623, username, password or "", privilege,
-                    version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
+    return IPMIDriverInfo(
+        address, _number(driver_info, "ipmi_port", 1, 65535) or 623, username, password or "", privilege,
+        version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
 
 
 def _text(driver_info: Mapping[str, Any], key: str) -> str | None:

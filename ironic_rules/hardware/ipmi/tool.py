@@ -16,8 +16,8 @@ from oslo_log import log
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface
 from ironic_rules.hardware.ipmi import driver_info
-from ironic_rules.hardware.ipmi.attempts import Plan, Run, Suites
-from ironic_rules.hardware.ipmi.driver_info import DriverInfo
+from ironic_rules.hardware.ipmi.attempts import AttemptPlan, IPMIToolRun, Suites
+from ironic_rules.hardware.ipmi.driver_info import IPMIDriverInfo
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -86,7 +86,7 @@ class IPMIInterface(Interface):
                  is_part_enough: bool = False) -> str:
         wanted = driver_info.parse(task.node.driver_info)
         bmc = wanted.address, wanted.port
-        plan = Plan(_suites(wanted, self.conf))
+        plan = AttemptPlan(_suites(wanted, self.conf))
         deadline: float | None = None
         output = ""
         for run in plan:
@@ -111,7 +111,7 @@ class IPMIInterface(Interface):
                                    f"{_tried(wanted, self.conf)}", output)
 
 
-def _suites(wanted: DriverInfo, conf: cfg.ConfigOpts) -> list[int]:
+def _suites(wanted: IPMIDriverInfo, conf: cfg.ConfigOpts) -> list[int]:
     """Return the cipher suites to try, in order; none if there are none in this protocol, or ipmitool chooses."""
     if wanted.version != "2.0":
         return []
@@ -122,7 +122,7 @@ def _suites(wanted: DriverInfo, conf: cfg.ConfigOpts) -> list[int]:
     return _SUITES.order((wanted.address, wanted.port), list(preferred))
 
 
-def _run(wanted: DriverInfo, run: Run, command: tuple[str, ...], timeout_s: float) -> tuple[int, str, str]:
+def _run(wanted: IPMIDriverInfo, run: IPMIToolRun, command: tuple[str, ...], timeout_s: float) -> tuple[int, str, str]:
     """Run ipmitool once, and return its status, its output, and its error output, or its output if that is empty.
 
     :raises subprocess.TimeoutExpired: it was killed after ``timeout_s`` seconds
@@ -142,7 +142,7 @@ def _run(wanted: DriverInfo, run: Run, command: tuple[str, ...], timeout_s: floa
     return done.returncode, told, done.stderr.decode(errors="replace") or told
 
 
-def _call(wanted: DriverInfo, run: Run, password_file: str) -> tuple[list[str], dict[str, str]]:
+def _call(wanted: IPMIDriverInfo, run: IPMIToolRun, password_file: str) -> tuple[list[str], dict[str, str]]:
     """Return the start of the command line, and the environment."""
     arguments = ["ipmitool", "-I", "lanplus" if wanted.version == "2.0" else "lan", "-H", wanted.address,
                  "-p", str(wanted.port), "-L", wanted.privilege, "-R", str(run.sends), "-N", str(run.reply_s),
@@ -163,7 +163,7 @@ def _call(wanted: DriverInfo, run: Run, password_file: str) -> tuple[list[str], 
     return arguments, environment
 
 
-def _refused(plan: Plan, name: str, wanted: DriverInfo) -> str:
+def _refused(plan: AttemptPlan, name: str, wanted: IPMIDriverInfo) -> str:
     """Return what a BMC did not do that has answered."""
     if not plan.refused:
         return f"did not execute the command '{name}'"
@@ -171,7 +171,7 @@ def _refused(plan: Plan, name: str, wanted: DriverInfo) -> str:
     return f"does not accept cipher suite {_listed(plan.refused)} ({option})"
 
 
-def _tried(wanted: DriverInfo, conf: cfg.ConfigOpts) -> str:
+def _tried(wanted: IPMIDriverInfo, conf: cfg.ConfigOpts) -> str:
     suites = _suites(wanted, conf)
     if not suites:
         return ""
@@ -183,7 +183,7 @@ def _listed(suites: list[int]) -> str:
     return " or ".join(map(str, suites))
 
 
-def _error(task: Task, wanted: DriverInfo, what: str, output: str) -> BMCError:
+def _error(task: Task, wanted: IPMIDriverInfo, what: str, output: str) -> BMCError:
     detail = " ".join(output.split())[:_MAX_REASON]
     for secret in (wanted.password, wanted.kg_key):
         if secret:

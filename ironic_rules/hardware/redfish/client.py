@@ -19,7 +19,7 @@ from ironic_rules.hardware.destinations import Denied
 from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
 from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
-from ironic_rules.hardware.redfish.driver_info import DriverInfo
+from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.text import installation_of, printable
@@ -66,7 +66,7 @@ class RedfishInterface(Interface):
     def validate(self, task: Task) -> None:
         self.driver_info(task)
 
-    def driver_info(self, task: Task) -> DriverInfo:
+    def driver_info(self, task: Task) -> RedfishDriverInfo:
         """Return the address of the node's BMC and how to log in.
 
         :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid, or the BMC's IP address is denied
@@ -117,7 +117,7 @@ class RedfishInterface(Interface):
         return int(told.status_code), told.content
 
     @contextlib.contextmanager
-    def _reported(self, task: Task, wanted: DriverInfo) -> Iterator[None]:
+    def _reported(self, task: Task, wanted: RedfishDriverInfo) -> Iterator[None]:
         """Raise a BMCError instead of any exception that sushy raises in the block."""
         errors = self.sushy.exceptions
         try:
@@ -145,7 +145,7 @@ class RedfishInterface(Interface):
             return connection.json if isinstance(connection.json, dict) else {}
 
     @contextlib.contextmanager
-    def _connection(self, task: Task, wanted: DriverInfo) -> Iterator[Any]:
+    def _connection(self, task: Task, wanted: RedfishDriverInfo) -> Iterator[Any]:
         """Provide a ``sushy.Sushy``; what fails in the block is reported as by ``_reported``."""
         errors = self.sushy.exceptions
         with self._reported(task, wanted), CONNECTIONS.use(
@@ -153,7 +153,7 @@ class RedfishInterface(Interface):
                 (errors.AccessError, errors.MissingXAuthToken, errors.ConnectionError)) as connection:
             yield connection
 
-    def _log_in(self, wanted: DriverInfo) -> Any:
+    def _log_in(self, wanted: RedfishDriverInfo) -> Any:
         options = self.conf.redfish
         kind = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
                 "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
@@ -196,7 +196,7 @@ def documents(system: Any) -> Callable[[str], Any]:
     return read
 
 
-def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:
+def _error(task: Task, wanted: RedfishDriverInfo, reason: str, exc: Exception | None) -> BMCError:
     detail = "" if exc is None else f": {' '.join(str(exc).split())}"
     # A BMC may return what was sent to it.
     if wanted.password:

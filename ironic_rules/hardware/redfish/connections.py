@@ -14,7 +14,7 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.hardware import time_limit
-from ironic_rules.hardware.redfish.driver_info import DriverInfo
+from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
 
 LOG = log.getLogger(__name__)
 
@@ -52,11 +52,11 @@ class Connections:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._kept: OrderedDict[DriverInfo, _Kept] = OrderedDict()
+        self._kept: OrderedDict[RedfishDriverInfo, _Kept] = OrderedDict()
         self._logouts = _Logouts()
 
     @contextlib.contextmanager
-    def use(self, wanted: DriverInfo, log_in: Callable[[], Any], limit: int,
+    def use(self, wanted: RedfishDriverInfo, log_in: Callable[[], Any], limit: int,
             ends: tuple[type[Exception], ...]) -> Iterator[Any]:
         """Provide the connection, cached as one of at most ``limit``.
 
@@ -86,7 +86,7 @@ class Connections:
         finally:
             self._leave(wanted, kept, limit, is_over)
 
-    def _take(self, wanted: DriverInfo) -> tuple[_Kept, bool]:
+    def _take(self, wanted: RedfishDriverInfo) -> tuple[_Kept, bool]:
         """Return the connection, and whether the caller has to log in; :meth:`_leave` follows."""
         with self._guard:
             kept = self._kept.get(wanted)
@@ -97,7 +97,7 @@ class Connections:
             kept.users += 1
             return kept, is_new
 
-    def _make(self, wanted: DriverInfo, kept: _Kept, log_in: Callable[[], Any]) -> None:
+    def _make(self, wanted: RedfishDriverInfo, kept: _Kept, log_in: Callable[[], Any]) -> None:
         try:
             kept.made.set_result(log_in())
         except BaseException as exc:  # otherwise those who wait for the login would not end
@@ -111,7 +111,7 @@ class Connections:
             closed = [found for found in map(self._kept.pop, former) if not found.users]
         self._close(closed)
 
-    def _leave(self, wanted: DriverInfo, kept: _Kept, limit: int, is_over: bool) -> None:
+    def _leave(self, wanted: RedfishDriverInfo, kept: _Kept, limit: int, is_over: bool) -> None:
         now = time.monotonic()
         closed = []
         with self._guard:
@@ -126,7 +126,7 @@ class Connections:
                     closed.append(self._kept.pop(one))
         self._close(closed)
 
-    def _oldest(self) -> list[tuple[DriverInfo, _Kept]]:
+    def _oldest(self) -> list[tuple[RedfishDriverInfo, _Kept]]:
         found = next(iter(self._kept.items()), None)
         return [] if found is None else [found]
 

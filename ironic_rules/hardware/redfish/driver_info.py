@@ -30,7 +30,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~:@%+=,/-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class DriverInfo:
+class RedfishDriverInfo:
     """The address of a BMC, a URL without a path, and how to log in. ``system_id`` None: its only system."""
 
     address: str
@@ -41,7 +41,7 @@ class DriverInfo:
     system_id: str | None
 
 
-def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[str] = ()) -> DriverInfo:
+def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[str] = ()) -> RedfishDriverInfo:
     """Return the settings in ``driver_info``.
 
     :param auth_type: the default of nodes without their own
@@ -62,7 +62,7 @@ def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[s
     auth = found["redfish_auth_type"] or auth_type
     if auth not in AUTH_TYPES:
         raise _wrong("redfish_auth_type", f"must be one of {', '.join(AUTH_TYPES)}")
-    return DriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
+    return RedfishDriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
                     verification(found["redfish_verify_ca"], ca_folders), auth, system_id)
 
 

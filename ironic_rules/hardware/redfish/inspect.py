@@ -14,7 +14,7 @@ from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
-from ironic_rules.hardware.redfish.resources import Found, Limits, Reader
+from ironic_rules.hardware.redfish.resources import FoundResources, Reader, ReadLimits
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
@@ -53,10 +53,10 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         return InspectionData(data, {**inventory.plugin_data(found), "redfish_inspection": {
             "requests": found.requests, "seconds": seconds, "missing": sorted(found.missing)[:_MAX_MISSING]}})
 
-    def _read(self, task: Task) -> Found:
+    def _read(self, task: Task) -> FoundResources:
         options = self.conf.redfish
-        limits = Limits(options.inspection_requests_at_once, options.inspection_max_requests,
-                        options.inspection_timeout)
+        limits = ReadLimits(options.inspection_requests_at_once, options.inspection_max_requests,
+                            options.inspection_timeout)
         with self.system(task) as system:
             found = Reader(documents(system), self._why_not, limits).read(self.root(task), system.json, system.path)
             if found.unanswered:
@@ -91,7 +91,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         """Do nothing: nothing was booted, and a failed inspection has changed nothing."""
 
 
-def _warn(task: Task, found: Found) -> None:
+def _warn(task: Task, found: FoundResources) -> None:
     if lacks := inventory.lacks(found):
         LOG.warning("Node %s: the BMC does not provide %s", task.node.uuid, ", ".join(lacks))
     by_reason: dict[str, list[str]] = {}

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ironic_rules.hardware.redfish import network, storage
-from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
+from ironic_rules.hardware.redfish.resources import MAX_ITEMS, FoundResources, RedfishResource
 
 #: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
 _ARCHITECTURES = {
@@ -27,7 +27,7 @@ SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", 
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
 
-def of(found: Found) -> dict[str, Any]:
+def of(found: FoundResources) -> dict[str, Any]:
     """Return the inventory, without the addresses of the BMC."""
     system = found.of("system")[0]
     mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
@@ -49,7 +49,7 @@ def of(found: Found) -> dict[str, Any]:
     }
 
 
-def plugin_data(found: Found) -> dict[str, Any]:
+def plugin_data(found: FoundResources) -> dict[str, Any]:
     """Return further data of the machine; what the BMC does not have is left out."""
     data = {
         "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
@@ -58,14 +58,14 @@ def plugin_data(found: Found) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value}
 
 
-def lacks(found: Found) -> list[str]:
+def lacks(found: FoundResources) -> list[str]:
     """Return the names of what the BMC does not report of its machine."""
     system = found.of("system")[0]
     names = [name for kind, name in _EXPECTED.items() if not found.of(kind)]
     return names if system.number("MemorySummary", "TotalSystemMemoryGiB") else [*names, "MemorySummary"]
 
 
-def root_disk_size(found: Found) -> int | None:
+def root_disk_size(found: FoundResources) -> int | None:
     """Return the size in bytes of the smallest disk of at least 4 GiB that an operating system sees; None without one.
 
     These are the volumes of the RAID controllers, and if there are none, the drives.
@@ -79,7 +79,7 @@ def boot_mode(told: Any) -> str | None:
     return _MODES.get(told) if isinstance(told, str) else None
 
 
-def _cpu(found: Found, system: Resource) -> dict[str, Any]:
+def _cpu(found: FoundResources, system: RedfishResource) -> dict[str, Any]:
     processors = [one for one in found.of("processor")
                   if one.is_present and one.get("ProcessorType") in (None, "CPU")]
     if not processors:
@@ -106,23 +106,23 @@ def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
     return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
 
 
-def _memory(system: Resource) -> dict[str, Any]:
+def _memory(system: RedfishResource) -> dict[str, Any]:
     size_gib = system.number("MemorySummary", "TotalSystemMemoryGiB")
     if not size_gib:
         return {"physical_mb": None, "total": None}
     return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
 
 
-def _disks(found: Found) -> list[dict[str, Any]]:
+def _disks(found: FoundResources) -> list[dict[str, Any]]:
     drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
     if drives:
         return drives
     # BMCs without Storage have SimpleStorage, whose devices are objects in it.
-    return [_disk(Resource("device", one.path, device), Resource("device", "", device).text("Name"))
+    return [_disk(RedfishResource("device", one.path, device), RedfishResource("device", "", device).text("Name"))
             for one in found.of("simple_storage") for device in one.objects("Devices")]
 
 
-def _disk(drive: Resource, name: str | None) -> dict[str, Any]:
+def _disk(drive: RedfishResource, name: str | None) -> dict[str, Any]:
     kind, protocol = drive.text("MediaType"), drive.text("Protocol")
     return {
         "name": name, "model": drive.text("Model"), "size": int(drive.number("CapacityBytes") or 0),
@@ -132,7 +132,7 @@ def _disk(drive: Resource, name: str | None) -> dict[str, Any]:
     }
 
 
-def _wwn(drive: Resource) -> str | None:
+def _wwn(drive: RedfishResource) -> str | None:
     for identifier in drive.objects("Identifiers"):
         name = identifier.get("DurableName")
         if identifier.get("DurableNameFormat") == "NAA" and isinstance(name, str) and name:
@@ -141,7 +141,7 @@ def _wwn(drive: Resource) -> str | None:
     return None
 
 
-def _volumes(found: Found) -> list[dict[str, Any]]:
+def _volumes(found: FoundResources) -> list[dict[str, Any]]:
     """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
     return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
              "controller": None if one.parent is None else one.parent.text("Id")}
@@ -149,7 +149,7 @@ def _volumes(found: Found) -> list[dict[str, Any]]:
             if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
 
 
-def _controllers(found: Found) -> list[dict[str, Any]]:
+def _controllers(found: FoundResources) -> list[dict[str, Any]]:
     return [{
         "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
         "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
@@ -157,7 +157,7 @@ def _controllers(found: Found) -> list[dict[str, Any]]:
     } for parent in found.of("storage") for one in storage.controllers_of(found, parent)]
 
 
-def _pci_devices(found: Found) -> list[dict[str, str]]:
+def _pci_devices(found: FoundResources) -> list[dict[str, str]]:
     """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
     return [{
         "vendor_id": _hex(one.get("VendorId")), "product_id": _hex(one.get("DeviceId")),
@@ -166,7 +166,7 @@ def _pci_devices(found: Found) -> list[dict[str, str]]:
     } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
 
 
-def _firmware(found: Found) -> list[dict[str, Any]]:
+def _firmware(found: FoundResources) -> list[dict[str, Any]]:
     """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
     return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
              "manufacturer": one.text("Manufacturer")}
@@ -174,13 +174,13 @@ def _firmware(found: Found) -> list[dict[str, Any]]:
             if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
 
 
-def _tpm(system: Resource) -> list[dict[str, Any]]:
-    modules = [Resource("module", system.path, entry) for entry in system.objects("TrustedModules")]
+def _tpm(system: RedfishResource) -> list[dict[str, Any]]:
+    modules = [RedfishResource("module", system.path, entry) for entry in system.objects("TrustedModules")]
     return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
              "state": one.text("Status", "State")} for one in modules if one.is_present]
 
 
-def _bios_settings(found: Found) -> dict[str, Any]:
+def _bios_settings(found: FoundResources) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for one in found.of("bios"):
         attributes = one.get("Attributes")

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
-from ironic_rules.hardware.redfish.resources import Found, Resource
+from ironic_rules.hardware.redfish.resources import FoundResources, RedfishResource
 from ironic_rules.models import mac
 
 _CARRIER = {"LinkUp": True, "Up": True, "LinkDown": False, "NoLink": False, "Down": False}
@@ -22,7 +22,7 @@ _CHASSIS_ID, _PORT_ID, _SYSTEM_NAME, _SYSTEM_DESCRIPTION, _MANAGEMENT_ADDRESS = 
 _MAX_TLV = 255
 
 
-def interfaces(found: Found) -> list[dict[str, Any]]:
+def interfaces(found: FoundResources) -> list[dict[str, Any]]:
     """Return the Ethernet interfaces with a MAC address, without duplicate addresses.
 
     If the system has none, the functions of its network adapters are the interfaces.
@@ -36,7 +36,7 @@ def interfaces(found: Found) -> list[dict[str, Any]]:
     return list(listed.values())
 
 
-def pci_address(function: Resource) -> str | None:
+def pci_address(function: RedfishResource) -> str | None:
     """Return the address of a PCI function on the bus, such as ``0000:17:00.0``; None if the BMC does not report it."""
     keys = ("SegmentNumber", "BusNumber", "DeviceNumber", "FunctionNumber")
     segment, bus, device, number = (_hexadecimal(function.get(key)) for key in keys)
@@ -46,8 +46,8 @@ def pci_address(function: Resource) -> str | None:
     return f"{segment or 0:04x}:{bus:02x}:{device:02x}.{number or 0:x}"
 
 
-def _interface(found: Found, one: Resource, address: str, port: Resource | None,
-               function: Resource | None) -> dict[str, Any]:
+def _interface(found: FoundResources, one: RedfishResource, address: str, port: RedfishResource | None,
+               function: RedfishResource | None) -> dict[str, Any]:
     pci = None if function is None else found.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
     vendor, product = (None if pci is None else pci.text(key) for key in ("VendorId", "DeviceId"))
     return {
@@ -58,23 +58,23 @@ def _interface(found: Found, one: Resource, address: str, port: Resource | None,
     }
 
 
-def _mac(one: Resource) -> str | None:
+def _mac(one: RedfishResource) -> str | None:
     places = (("MACAddress",), ("PermanentMACAddress",), ("Ethernet", "MACAddress"),
               ("Ethernet", "PermanentMACAddress"))
     return next((mac.normalize(text) for place in places if mac.is_mac(text := one.get(*place))), None)
 
 
-def _functions(found: Found) -> dict[str, Resource]:
-    functions: dict[str, Resource] = {}
+def _functions(found: FoundResources) -> dict[str, RedfishResource]:
+    functions: dict[str, RedfishResource] = {}
     for one in found.of("function"):
         if one.is_present and (address := _mac(one)) is not None:
             functions.setdefault(address, one)
     return functions
 
 
-def _ports(found: Found) -> dict[str, Resource]:
+def _ports(found: FoundResources) -> dict[str, RedfishResource]:
     """Return the physical port of each MAC address."""
-    ports: dict[str, Resource] = {}
+    ports: dict[str, RedfishResource] = {}
     for port in found.of("port"):
         for key in (("Ethernet", "AssociatedMACAddresses"), ("AssociatedNetworkAddresses",)):
             listed = port.get(*key)
@@ -88,7 +88,7 @@ def _ports(found: Found) -> dict[str, Resource]:
     return ports
 
 
-def _assigned(function: Resource) -> Iterator[Any]:
+def _assigned(function: RedfishResource) -> Iterator[Any]:
     """Yield the paths of the ports of a function, in the places that the versions of its schema have."""
     for key in (("Links", "PhysicalNetworkPortAssignment"), ("Links", "PhysicalPortAssignment"),
                 ("PhysicalPortAssignment",)):
@@ -99,19 +99,19 @@ def _assigned(function: Resource) -> Iterator[Any]:
             yield listed[0].get("@odata.id")
 
 
-def _carrier(one: Resource, port: Resource | None) -> bool | None:
+def _carrier(one: RedfishResource, port: RedfishResource | None) -> bool | None:
     told = [one.get("LinkStatus"), *([] if port is None else [port.get("LinkStatus"), port.get("LinkState")])]
     return next((_CARRIER[text] for text in told if isinstance(text, str) and text in _CARRIER), None)
 
 
-def _speed(one: Resource, port: Resource | None) -> int | None:
+def _speed(one: RedfishResource, port: RedfishResource | None) -> int | None:
     speed = one.number("SpeedMbps")
     if not speed and port is not None:
         speed = (port.number("CurrentSpeedGbps") or 0) * 1000 or port.number("CurrentLinkSpeedMbps")
     return int(speed) if speed else None
 
 
-def _lldp(port: Resource) -> list[list[Any]] | None:
+def _lldp(port: RedfishResource) -> list[list[Any]] | None:
     """Return the LLDP data as the TLVs that a ramdisk would have received: ``[type, hexadecimal octets]``."""
     tlvs = [
         *_identifier(port, _CHASSIS_ID, "ChassisId", _CHASSIS_SUBTYPES),
@@ -122,7 +122,7 @@ def _lldp(port: Resource) -> list[list[Any]] | None:
     return tlvs or None
 
 
-def _identifier(port: Resource, kind: int, key: str, subtypes: dict[str, int]) -> Iterator[list[Any]]:
+def _identifier(port: RedfishResource, kind: int, key: str, subtypes: dict[str, int]) -> Iterator[list[Any]]:
     text = port.text("Ethernet", "LLDPReceive", key)
     if text is None:
         return
@@ -133,13 +133,13 @@ def _identifier(port: Resource, kind: int, key: str, subtypes: dict[str, int]) -
     yield [kind, (bytes([subtypes.get(str(told), _LOCAL)]) + value).hex()]
 
 
-def _text(port: Resource, kind: int, key: str) -> Iterator[list[Any]]:
+def _text(port: RedfishResource, kind: int, key: str) -> Iterator[list[Any]]:
     text = port.text("Ethernet", "LLDPReceive", key)
     if text is not None:
         yield [kind, text.encode()[:_MAX_TLV].hex()]
 
 
-def _management(port: Resource) -> Iterator[list[Any]]:
+def _management(port: RedfishResource) -> Iterator[list[Any]]:
     for key, family in (("ManagementAddressIPv4", 1), ("ManagementAddressIPv6", 2)):
         try:
             address = ipaddress.ip_address(port.text("Ethernet", "LLDPReceive", key) or "").packed

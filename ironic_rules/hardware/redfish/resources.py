@@ -21,7 +21,7 @@ _MAX_UNANSWERED = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resource:
+class RedfishResource:
     """A JSON document of a BMC, which may have any content: values of the wrong type are read as missing.
 
     :ivar kind: which resource it is to the machine, a key of ``_LINKS`` or one of its kinds
@@ -32,7 +32,7 @@ class Resource:
     path: str
     document: Mapping[str, Any] = field(repr=False)
     order: tuple[int, ...] = ()
-    parent: Resource | None = None
+    parent: RedfishResource | None = None
 
     def get(self, *keys: str) -> Any:
         """Return the value at ``keys``, None if there is none."""
@@ -89,29 +89,29 @@ _LINKS = {
 
 
 @dataclass(slots=True)
-class Found:
+class FoundResources:
     """What has been read.
 
     :ivar missing: path -> reason, of resources that are linked and could not be read
     :ivar unanswered: the number of requests that the BMC did not answer
     """
 
-    resources: list[Resource]
+    resources: list[RedfishResource]
     missing: dict[str, str]
     requests: int
     unanswered: int
 
-    def of(self, kind: str, parent: Resource | None = None) -> list[Resource]:
+    def of(self, kind: str, parent: RedfishResource | None = None) -> list[RedfishResource]:
         """Return the resources of a kind, of any parent or of one, in their order at the BMC."""
         return [one for one in self.resources if one.kind == kind and parent in (None, one.parent)]
 
-    def by_path(self, path: Any) -> Resource | None:
+    def by_path(self, path: Any) -> RedfishResource | None:
         """Return the resource with that path."""
         return next((one for one in self.resources if one.path == path), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """At most ``at_once`` requests at the same time, ``requests`` in all, and none after ``timeout_s`` seconds."""
 
     at_once: int
@@ -124,7 +124,7 @@ class _Pending:
     link: _Link
     path: str
     order: tuple[int, ...]
-    parent: Resource
+    parent: RedfishResource
 
 
 class Reader:
@@ -135,7 +135,7 @@ class Reader:
     """
 
     def __init__(self, get: Callable[[str], Any], why_not: Callable[[Exception], tuple[str, bool]],
-                 limits: Limits) -> None:
+                 limits: ReadLimits) -> None:
         self._get = get
         self._why_not = why_not
         self._limits = limits
@@ -143,12 +143,12 @@ class Reader:
         self._state = threading.Condition()
         self._pending: deque[_Pending] = deque()
         self._seen: set[str] = set()
-        self._found = Found([], {}, 0, 0)
+        self._found = FoundResources([], {}, 0, 0)
         self._running = 0
         self._threads = 0
         self._ended = False
 
-    def read(self, root: Mapping[str, Any], system: Mapping[str, Any], path: str) -> Found:
+    def read(self, root: Mapping[str, Any], system: Mapping[str, Any], path: str) -> FoundResources:
         """Return the system, the service root, and all that they link to.
 
         It returns in time even if the BMC does not: requests that are not answered end in threads of their own.
@@ -156,8 +156,8 @@ class Reader:
         self._expand = _expand_query(root)
         deadline = time.monotonic() + self._limits.timeout_s
         with self._state:
-            self._add(Resource("system", path, system, (0,)))
-            self._add(Resource("root", "/redfish/v1/", root, (1,)))
+            self._add(RedfishResource("system", path, system, (0,)))
+            self._add(RedfishResource("root", "/redfish/v1/", root, (1,)))
             self._start_threads()
             while self._pending or self._running:
                 if not self._state.wait(max(0.0, deadline - time.monotonic())) and time.monotonic() >= deadline:
@@ -165,7 +165,7 @@ class Reader:
                     break
             self._ended = True
             found = sorted(self._found.resources, key=lambda one: one.order)
-            return Found(found, dict(self._found.missing), self._found.requests, self._found.unanswered)
+            return FoundResources(found, dict(self._found.missing), self._found.requests, self._found.unanswered)
 
     def _start_threads(self) -> None:
         wanted = min(self._limits.at_once, self._running + len(self._pending))
@@ -222,7 +222,7 @@ class Reader:
         elif isinstance(document.get("Members"), list):
             self._take_members(one, document)
         else:
-            self._add(Resource(one.link.kind, one.path, document, one.order, one.parent))
+            self._add(RedfishResource(one.link.kind, one.path, document, one.order, one.parent))
 
     def _take_members(self, one: _Pending, collection: Mapping[str, Any]) -> None:
         members = collection["Members"][:MAX_ITEMS]
@@ -233,14 +233,14 @@ class Reader:
             order = (*one.order, index)
             if "Id" in member and path not in self._seen:
                 self._seen.add(path)
-                self._add(Resource(one.link.kind, path, member, order, one.parent))
+                self._add(RedfishResource(one.link.kind, path, member, order, one.parent))
             else:
                 self._want(_Pending(_Link((), one.link.kind, many=False), path, order, one.parent))
         following = collection.get("Members@odata.nextLink") or collection.get("@odata.nextLink")
         if following is not None and (path := _path({"@odata.id": following})) is not None:
             self._want(_Pending(one.link, path, (*one.order, MAX_ITEMS), one.parent))
 
-    def _add(self, resource: Resource) -> None:
+    def _add(self, resource: RedfishResource) -> None:
         self._found.resources.append(resource)
         for number, link in enumerate(_LINKS.get(resource.kind, ())):
             if resource.kind == "chassis" and link.kind == "pcie_device" and resource.parent is not None \
@@ -261,7 +261,7 @@ class Reader:
         self._pending.clear()
 
 
-def _targets(resource: Resource, link: _Link) -> Iterator[str]:
+def _targets(resource: RedfishResource, link: _Link) -> Iterator[str]:
     value = next((found for place in link.places if (found := resource.get(*place))), None)
     for entry in value[:MAX_ITEMS] if isinstance(value, list) else [value]:
         path = _path(entry)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
+from ironic_rules.hardware.redfish.resources import MAX_ITEMS, FoundResources, RedfishResource
 
 _STATUS = {"health": "Health", "state": "State", "health_rollup": "HealthRollup"}
 
 
-def controllers_of(found: Found, storage: Resource) -> list[Resource]:
+def controllers_of(found: FoundResources, storage: RedfishResource) -> list[RedfishResource]:
     """Return the controllers of a storage resource: resources of their own, or in old BMCs objects in it."""
     return found.of("controller", storage) or [
-        Resource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
+        RedfishResource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
 
 
-def resources(found: Found) -> list[dict[str, Any]]:
+def resources(found: FoundResources) -> list[dict[str, Any]]:
     """Return the storage resources, for ``inventory.storage_controllers``. Sizes are in bytes."""
     return [{
         "id": storage.text("Id") or "", "name": storage.text("Name"),
@@ -28,7 +28,7 @@ def resources(found: Found) -> list[dict[str, Any]]:
     } for storage in found.of("storage")]
 
 
-def _controller(one: Resource) -> dict[str, Any]:
+def _controller(one: RedfishResource) -> dict[str, Any]:
     return {
         "member_id": one.text("MemberId") or one.text("Id"), "name": one.text("Name"), "model": one.text("Model"),
         "manufacturer": one.text("Manufacturer"), "firmware_version": one.text("FirmwareVersion"),
@@ -38,7 +38,7 @@ def _controller(one: Resource) -> dict[str, Any]:
     }
 
 
-def _drive(one: Resource) -> dict[str, Any]:
+def _drive(one: RedfishResource) -> dict[str, Any]:
     protocol, size = one.text("Protocol"), one.number("CapacityBytes")
     return {
         "name": one.text("Name"), "size": None if size is None else int(size), "id": one.text("Id"),
@@ -48,11 +48,11 @@ def _drive(one: Resource) -> dict[str, Any]:
     }
 
 
-def _status(one: Resource) -> dict[str, Any]:
+def _status(one: RedfishResource) -> dict[str, Any]:
     told = {name: text for name, key in _STATUS.items() if (text := one.text("Status", key)) is not None}
     return {"status": told} if told else {}
 
 
-def _texts(one: Resource, key: str) -> list[str]:
+def _texts(one: RedfishResource, key: str) -> list[str]:
     value = one.get(key)
     return [entry for entry in value[:MAX_ITEMS] if isinstance(entry, str)] if isinstance(value, list) else []

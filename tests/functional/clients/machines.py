@@ -9,13 +9,13 @@ import httpx
 from ironic_rules import samples
 from ironic_rules.api import versions
 from ironic_rules.models import states
-from ironic_rules.simulator.inventories import Machine, Sample, vary
+from ironic_rules.simulator.inventories import Sample, SimulatedMachine, vary
 from tests.functional.processes import wait_for
 
 SAMPLE = Sample("dell-r660", samples.inventory("dell-r660"))
 
 
-def machine(index: int) -> Machine:
+def machine(index: int) -> SimulatedMachine:
     """Return a machine that shares no address with those of other indexes."""
     return vary(SAMPLE, "clients", index)
 
@@ -28,7 +28,7 @@ def call(endpoint: str, method: str, path: str, body: Any = None) -> Any:
     return response.json() if response.content else None
 
 
-def enrol(endpoint: str, name: str, booted: Machine) -> None:
+def enrol(endpoint: str, name: str, booted: SimulatedMachine) -> None:
     """Create the machine's node and the port that identifies the ramdisk."""
     call(endpoint, "POST", "nodes", {
         "uuid": booted.uuid, "name": name, "driver": "fake-hardware", "inspect_interface": "agent",
@@ -61,7 +61,7 @@ def start_inspection(endpoint: str, ident: str) -> None:
     wait_for_state(endpoint, ident, states.INSPECTWAIT)
 
 
-def boot(endpoint: str, ident: str, booted: Machine) -> None:
+def boot(endpoint: str, ident: str, booted: SimulatedMachine) -> None:
     """Let the machine's ramdisk report as soon as the node waits for it."""
     wait_for_state(endpoint, ident, states.INSPECTWAIT)
     httpx.post(f"{endpoint}/v1/continue_inspection", content=booted.content,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.models import states
-from ironic_rules.simulator.inventories import Machine
+from ironic_rules.simulator.inventories import SimulatedMachine
 from tests.functional.clients import machines
 
 DRIVER = Path(__file__).with_name("ipa_driver.py")
 
 
-def agent(action: str, endpoint: str, machine: Machine) -> dict[str, Any]:
+def agent(action: str, endpoint: str, machine: SimulatedMachine) -> dict[str, Any]:
     """Run the agent on ``machine``; see :mod:`tests.functional.clients.ipa_driver`."""
     done = subprocess.run([sys.executable, DRIVER, action, endpoint], input=machine.content, capture_output=True,
                           timeout=90, check=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.simulator.inventories import Machine
+from ironic_rules.simulator.inventories import SimulatedMachine
 from tests.functional.clients import machines
 
 # The endpoint is a fixture.
@@ -18,7 +18,7 @@ from tests.functional.processes import wait_for
 pytestmark = pytest.mark.slow
 
 
-def managed(endpoint: str, number: int) -> Machine:
+def managed(endpoint: str, number: int) -> SimulatedMachine:
     """Return a machine whose node is manageable."""
     machine = machines.machine(number)
     machines.call(endpoint, "POST", "nodes", {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.simulator.inventories import Machine
+from ironic_rules.simulator.inventories import SimulatedMachine
 from tests.functional.clients import machines
 from tests.functional.processes import free_port, standalone, wait_for
 
@@ -29,7 +29,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def available(endpoint: str, machine: Machine, *traits: str) -> None:
+def available(endpoint: str, machine: SimulatedMachine, *traits: str) -> None:
     """Create the machine's node, available, and with the traits of its instance."""
     machines.call(endpoint, "POST", "nodes", {
         "uuid": machine.uuid, "driver": "fake-hardware", "deploy_interface": "custom-agent",
@@ -41,12 +41,12 @@ def available(endpoint: str, machine: Machine, *traits: str) -> None:
     machines.call(endpoint, "PUT", f"nodes/{machine.uuid}/traits", {"traits": list(traits)})
 
 
-def provision(endpoint: str, machine: Machine, target: str, **arguments: Any) -> None:
+def provision(endpoint: str, machine: SimulatedMachine, target: str, **arguments: Any) -> None:
     machines.call(endpoint, "PUT", f"nodes/{machine.uuid}/states/provision", {"target": target, **arguments})
 
 
 @contextlib.contextmanager
-def ramdisk(endpoint: str, machine: Machine, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def ramdisk(endpoint: str, machine: SimulatedMachine, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the agent on the machine."""
     folder.mkdir(exist_ok=True)
     (folder / "machine.json").write_bytes(machine.content)
@@ -60,7 +60,7 @@ def ramdisk(endpoint: str, machine: Machine, folder: Path) -> Iterator[subproces
         process.wait(60)
 
 
-def finished(endpoint: str, machine: Machine) -> list[str]:
+def finished(endpoint: str, machine: SimulatedMachine) -> list[str]:
     history = machines.call(endpoint, "GET", f"nodes/{machine.uuid}/history?detail=true&limit=1000")["history"]
     return [entry["event"].split()[2] for entry in history if " finished after " in entry["event"]]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.simulator.inventories import Machine
+from ironic_rules.simulator.inventories import SimulatedMachine
 from tests.functional.clients import ipa_namespace, machines
 from tests.functional.hardware.bmcs import web_server
 from tests.functional.processes import free_port, standalone, wait_for
@@ -87,7 +87,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def ramdisk(endpoint: str, machine: Machine, folder: Path, loop: str) -> Iterator[subprocess.Popen[bytes]]:
+def ramdisk(endpoint: str, machine: SimulatedMachine, folder: Path, loop: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run the agent on the machine with that disk."""
     folder.mkdir()
     (folder / "machine.json").write_bytes(machine.content)
@@ -102,7 +102,7 @@ def ramdisk(endpoint: str, machine: Machine, folder: Path, loop: str) -> Iterato
         process.wait(60)
 
 
-def deploy(endpoint: str, web: str, machine: Machine, loop: str, checksum: str, **arguments: Any) -> None:
+def deploy(endpoint: str, web: str, machine: SimulatedMachine, loop: str, checksum: str, **arguments: Any) -> None:
     machines.call(endpoint, "POST", "nodes", {
         "uuid": machine.uuid, "driver": "fake-hardware", "deploy_interface": "direct", "automated_clean": False,
         "properties": {"root_device": {"serial": "the-only-one", "name": loop}}, "instance_info": {
@@ -114,7 +114,7 @@ def deploy(endpoint: str, web: str, machine: Machine, loop: str, checksum: str, 
     machines.call(endpoint, "PUT", f"nodes/{machine.uuid}/states/provision", {"target": "active", **arguments})
 
 
-def ended(endpoint: str, machine: Machine, agent: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
+def ended(endpoint: str, machine: SimulatedMachine, agent: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
     """Return the machine's node when its deployment has ended."""
 
     def look() -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import inspection_rules, nodes, rule_nodes, rule_revisions
-from ironic_rules.db.inspection_rules import Changes
+from ironic_rules.db.inspection_rules import RevisionChanges
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_nodes
 from ironic_rules.exceptions import RuleSpent
@@ -74,7 +74,7 @@ def test_counting_does_not_change_the_rule(conn: sa.Connection) -> None:
 def test_a_rule_without_a_limit_forgets_its_nodes(conn: sa.Connection, many: bool) -> None:
     def write(max_nodes: int | None) -> None:
         if many:
-            inspection_rules.change(conn, Changes(changed={
+            inspection_rules.change(conn, RevisionChanges(changed={
                 uuid: full(max_nodes=max_nodes), other: full(max_nodes=5, description="kept")}), "many")
         else:
             inspection_rules.update(conn, uuid, {"max_nodes": max_nodes})
@@ -102,7 +102,8 @@ def test_a_deleted_node_stays_counted_and_a_deleted_rule_is_forgotten(db: Databa
         # An inspection that has begun before ends after it.
         rule_nodes.count(conn, B, [uuid])
         again, = rule_revisions.rules_at(conn, last)
-        inspection_rules.change(conn, Changes(created=[{**full(max_nodes=again.max_nodes), "uuid": uuid}]), "rollback")
+        changes = RevisionChanges(created=[{**full(max_nodes=again.max_nodes), "uuid": uuid}])
+        inspection_rules.change(conn, changes, "rollback")
         assert (counted(conn, uuid), rule_nodes.spent(conn, B)) == ((0, []), {})
 
 

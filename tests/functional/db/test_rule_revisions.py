@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import inspection_rules, rule_filters, rule_revisions
-from ironic_rules.db.inspection_rules import Changes
+from ironic_rules.db.inspection_rules import RevisionChanges
 from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.session import Database
@@ -51,7 +51,7 @@ def change(conn: sa.Connection, chance: random.Random, author: Author) -> None:
             inspection_rules.destroy_all(conn, author=author)
         case "change":
             third = len(stored) // 3
-            inspection_rules.change(conn, Changes(
+            inspection_rules.change(conn, RevisionChanges(
                 created=[full(name=f"{number}-{each}") for each in range(chance.randrange(4))],
                 changed={uuid: full(priority=number, conditions=[{"op": "x"}]) for uuid in stored[:third]},
                 removed=stored[third:2 * third]), "many", author=author)
@@ -82,14 +82,14 @@ def test_every_kept_revision_is_what_the_set_was(db: Database, seed: int) -> Non
 def test_many_rules_are_created_in_their_order(conn: sa.Connection) -> None:
     inspection_rules.create(conn, rule())
     revision, uuids = inspection_rules.change(
-        conn, Changes(created=[full(description=str(number)) for number in range(600)]), "many")
+        conn, RevisionChanges(created=[full(description=str(number)) for number in range(600)]), "many")
     later = inspection_rules.create(conn, rule())
     assert (revision, len(set(uuids))) == (2, 600)
     found = inspection_rules.all_rules(conn)
     assert [each.description for each in found[1:-1]] == [str(number) for number in range(600)]
     assert [each.uuid for each in found[1:-1]] == uuids
     assert (later.position, later.revision) == (602, 3)
-    inspection_rules.change(conn, Changes(
+    inspection_rules.change(conn, RevisionChanges(
         changed={uuid: full(priority=1) for uuid in uuids[:550]}, removed=uuids[550:]), "many")
     assert sorted({(each.priority, each.revision) for each in inspection_rules.all_rules(conn)}) == [
         (0, 1), (0, 3), (1, 4)]
@@ -106,7 +106,7 @@ def test_a_uuid_that_is_taken_is_refused_in_many_too(db: Database) -> None:
     taken = db.write(lambda conn: inspection_rules.create(conn, rule()))
     with pytest.raises(InspectionRuleAlreadyExists):
         db.write(lambda conn: inspection_rules.change(
-            conn, Changes(created=[full(), full(uuid=taken.uuid)]), "many"))
+            conn, RevisionChanges(created=[full(), full(uuid=taken.uuid)]), "many"))
     with db.reader() as conn:
         assert len(inspection_rules.all_rules(conn)) == inspection_rules.revision(conn) == 1
 
@@ -164,6 +164,6 @@ def test_the_order_of_execution_has_every_rule_once(conn: sa.Connection, order: 
         place = inspection_rules.place_of_marker(conn, page[-1].uuid)
     assert seen == [uuid for _, uuid in (expected if order == "asc" else expected[::-1])]
     # Places of built-in rules are beyond all columns.
-    beyond = rule_filters.Place(2, 10**12, 2**32 + 1)
+    beyond = rule_filters.RulePlace(2, 10**12, 2**32 + 1)
     later = inspection_rules.list_in_order(conn, {}, Page(limit=99, sort_dir=order), ["uuid"], beyond)
     assert len(later) == (0 if order == "asc" else 25)

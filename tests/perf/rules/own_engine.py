@@ -73,7 +73,7 @@ class Bench:
     def store(self, rules: list[dict[str, Any]]) -> None:
         """Make these the rules, in one request."""
         with self._database.writer() as conn:
-            changes = inspection_rules.Changes(rules, removed=list(inspection_rules.uuids(conn)))
+            changes = inspection_rules.RevisionChanges(rules, removed=list(inspection_rules.uuids(conn)))
             inspection_rules.change(conn, changes, "bench")
         # As after a start: another cache would compile so many rules in the background.
         self._cache = RuleCache(self._database)

@@ -9,7 +9,7 @@ import pytest
 from oslo_db import exception as db_exc
 
 from ironic_rules.api import database_check
-from ironic_rules.api.database_check import DatabaseCheck, Found
+from ironic_rules.api.database_check import DatabaseCheck, DatabaseCounts
 from tests.functional.processes import in_time, wait_for
 
 
@@ -22,12 +22,12 @@ class Database:
         self.error: Exception | None = None
         self.reads = 0
 
-    def read(self) -> Found:
+    def read(self) -> DatabaseCounts:
         self.reads += 1
         assert self.replies.wait(60)
         if self.error is not None:
             raise self.error
-        return Found(self.reads, 0)
+        return DatabaseCounts(self.reads, 0)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_each_request_reads(database, monkeypatch):
     monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     check = DatabaseCheck(database.read)
 
-    assert [check.state().found for _ in range(3)] == [Found(1, 0), Found(2, 0), Found(3, 0)]
+    assert [check.state().found for _ in range(3)] == [DatabaseCounts(1, 0), DatabaseCounts(2, 0), DatabaseCounts(3, 0)]
 
 
 @pytest.mark.parametrize("error", [db_exc.DBConnectionError(), RuntimeError("a bug")])
@@ -71,7 +71,7 @@ def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_i
     monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 0.01)
     database.replies.clear()
 
-    assert [check.state()[:2] for _ in range(20)] == [(True, Found(1, 0))] * 20
+    assert [check.state()[:2] for _ in range(20)] == [(True, DatabaseCounts(1, 0))] * 20
     assert database.reads == 2
     monkeypatch.setattr(database_check, "STALE_S", 0.0)
     monkeypatch.setattr(database_check, "PATIENCE_S", 0.01)
@@ -79,7 +79,7 @@ def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_i
 
     monkeypatch.setattr(database_check, "STALE_S", 60.0)
     database.replies.set()
-    wait_for("the database", lambda: check.state().found == Found(database.reads, 0) and database.reads > 2)
+    wait_for("the database", lambda: check.state().found == DatabaseCounts(database.reads, 0) and database.reads > 2)
 
 
 def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_back(database, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_ba
     # As long as connecting again may take.
     threading.Timer(0.1, database.replies.set).start()
 
-    assert check.state()[:2] == (True, Found(2, 0))
+    assert check.state()[:2] == (True, DatabaseCounts(2, 0))
 
 
 def test_a_silent_database_delays_only_the_first_requests(database, monkeypatch):
@@ -123,7 +123,7 @@ def test_a_result_counts_for_a_moment(database, monkeypatch):
     monkeypatch.setattr(database_check, "FRESH_S", 60)
     check = DatabaseCheck(database.read)
 
-    assert [check.state().found for _ in range(3)] == [Found(1, 0)] * 3
+    assert [check.state().found for _ in range(3)] == [DatabaseCounts(1, 0)] * 3
     assert database.reads == 1
 
 
@@ -132,11 +132,11 @@ def test_the_thread_ends_when_nobody_asks_and_another_one_reads_later(database, 
     monkeypatch.setattr(database_check, "PATIENCE_S", 60)
     before = set(threading.enumerate())
     check = DatabaseCheck(database.read)
-    assert [check.state().found for _ in range(2)] == [Found(1, 0), Found(2, 0)]
+    assert [check.state().found for _ in range(2)] == [DatabaseCounts(1, 0), DatabaseCounts(2, 0)]
     reader, = set(threading.enumerate()) - before
     monkeypatch.setattr(database_check, "STALE_S", 0.01)
-    assert check.state().found in (Found(3, 0), None)  # None: it was too old when it was looked at
+    assert check.state().found in (DatabaseCounts(3, 0), None)  # None: it was too old when it was looked at
     wait_for("the end of the thread", lambda: not reader.is_alive())
 
     monkeypatch.setattr(database_check, "STALE_S", 60)
-    assert check.state().found == Found(4, 0)
+    assert check.state().found == DatabaseCounts(4, 0)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironic_rules.extra_specs import check, installed
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition, rule_of
 from ironic_rules.text import is_storable
@@ -149,7 +149,7 @@ def test_what_is_no_object_is_one_problem(specs):
 
 
 def test_a_value_under_a_secret_key_of_a_plugin_is_not_shown():
-    registry = Registry("extra spec")
+    registry = SpecRegistry("extra spec")
     registry.add(ExtraSpecValidator("vault:admin_password", "A test.", {"type": str, "pattern": "[0-9]+"}), "a-plugin")
     registry.add(ExtraSpecValidator("vault:token_{n}", "A test.", {"type": str, "enum": ["a"]},
                                     [{"name": "n", "type": int}]), "a-plugin")

@@ -11,7 +11,7 @@ import pytest
 
 from ironic_rules.cmd import extra_specs as command
 from ironic_rules.extra_specs import check, definitions, installed, metadefs, plugins, rst, views
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
 from tests.unit.doc_extensions import extension
@@ -31,8 +31,8 @@ CUSTOM_SCHEDULER = ExtraSpecValidator(
     value={"type": bool, "description": "Whether to allow the instance to do something"})
 
 
-def only(*validators: ExtraSpecValidator) -> Registry:
-    registry = Registry("extra spec")
+def only(*validators: ExtraSpecValidator) -> SpecRegistry:
+    registry = SpecRegistry("extra spec")
     for validator in validators:
         registry.add(validator, "a-plugin")
     return registry

@@ -18,6 +18,7 @@ from ironic_rules.hardware.agent import in_band
 from ironic_rules.hardware.agent.client import AgentClient
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.internal_keys import AGENT_COMMAND_STARTED, AGENT_LAST_COMMAND, AGENT_MANAGERS, AGENT_REBOOTS
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import CLEANING
 from tests.unit.hardware import dripping
@@ -81,7 +82,7 @@ def deploy(conf):
 @pytest.fixture
 def task(agent):
     values = {**dict.fromkeys(FIELDS), "driver_internal_info": {
-        "agent_url": agent.url, in_band.LAST: "asked", in_band.VERSIONS: {"M": "1"}},
+        "agent_url": agent.url, AGENT_LAST_COMMAND: "asked", AGENT_MANAGERS: {"M": "1"}},
         "instance_info": {"image_password": "secret", "image_url": "http://images/1?sig=2"}}
     context = admin()
     context.agent_token = TOKEN
@@ -166,8 +167,8 @@ def test_a_step_is_started_watched_and_done(agent, deploy, task):
     assert deploy.run_in_band(task, STEP) is None
 
     assert len(agent.started) == 1
-    assert task.node.driver_internal_info[in_band.LAST] == "new"
-    assert in_band.STARTED not in task.node.driver_internal_info
+    assert task.node.driver_internal_info[AGENT_LAST_COMMAND] == "new"
+    assert AGENT_COMMAND_STARTED not in task.node.driver_internal_info
 
 
 @pytest.mark.parametrize(("status", "ends"), [("RUNNING", "wait call-back"), ("SUCCEEDED", None)])
@@ -220,7 +221,7 @@ def test_the_agent_is_asked_for_its_steps(agent, deploy, task):
     assert (info.name, info.priority, info.rerunnable, info.core) == ("raid.create", 5, False, False)
     assert info.argsinfo == {"size": {"description": "GiB", "required": True}}
     internal = task.node.driver_internal_info
-    assert (internal[in_band.LAST], internal[in_band.VERSIONS]) == ("asked-now", {"M": "2"})
+    assert (internal[AGENT_LAST_COMMAND], internal[AGENT_MANAGERS]) == ("asked-now", {"M": "2"})
 
 
 @pytest.mark.parametrize("steps", [
@@ -274,14 +275,14 @@ def test_the_ramdisk_is_booted_again_where_a_step_requests_that(agent, deploy, t
         {**clean(), "reboot_requested": True}, clean("other")]}})
     deploy.continue_step(task, "prepare_cleaning", {})
     internal = task.node.driver_internal_info
-    internal[in_band.LAST] = "asked"
+    internal[AGENT_LAST_COMMAND] = "asked"
 
     agent.commands = [command("asked"), command("done")]
     assert deploy.run_in_band(task, clean(), CLEANING) == "wait call-back"
     assert len(booted) == 1
     agent.commands = [command("of the new one")]
     assert deploy.run_in_band(task, clean(), CLEANING) is None
-    assert (internal[in_band.LAST], in_band.REBOOTS in internal) == ("of the new one", False)
+    assert (internal[AGENT_LAST_COMMAND], AGENT_REBOOTS in internal) == ("of the new one", False)
     agent.commands.append(command("next"))
     assert deploy.run_in_band(task, clean("other"), CLEANING) is None
     assert len(booted) == 1

@@ -93,7 +93,7 @@ def test_texts_of_the_service_are_not_taken_for_markup(console):
 def test_a_narrow_terminal_gets_the_parts_below_each_other():
     console = Console(file=io.StringIO(), width=80)
     row = demo.Row("n", "manageable", "manageable", ["r1", "r2"], ["CUSTOM_A"], {"capabilities": "a:b,c:d"},
-                   [demo.Port("52:54:00:7f:19:c3", True, "lab")], 0.5)
+                   [demo.ShownPort("52:54:00:7f:19:c3", True, "lab")], 0.5)
 
     console.print(demo.table([row], 80))
 

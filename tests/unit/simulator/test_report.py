@@ -7,18 +7,18 @@ from rich.console import Console
 from ironic_rules import samples
 from ironic_rules.simulator import inventories, report
 from ironic_rules.simulator.client import Callback
-from ironic_rules.simulator.fleet import Outcome, Run
+from ironic_rules.simulator.fleet import FleetOutcome, MachineRun
 from ironic_rules.simulator.inventories import Sample
 
 MACHINE = inventories.vary(Sample("vm", samples.inventory("vm-qemu-bios")), "t", 0)
 
 
 def outcome(failing=0):
-    runs = [Run(MACHINE, posted_at=10.0 + i, done_at=11.0 + i, state="manageable",
-                callback=Callback(True, False, 0.001 * (i + 1), 1)) for i in range(100)]
+    runs = [MachineRun(MACHINE, posted_at=10.0 + i, done_at=11.0 + i, state="manageable",
+                       callback=Callback(True, False, 0.001 * (i + 1), 1)) for i in range(100)]
     for run in runs[:failing]:
         run.fail("inspect", "it [b]broke[/b]")
-    return Outcome(runs, {"prepare": 60.00001, "inspect": 100.0, "verify": 40.0})
+    return FleetOutcome(runs, {"prepare": 60.00001, "inspect": 100.0, "verify": 40.0})
 
 
 def text(made):
@@ -51,7 +51,7 @@ def test_post_times_are_in_milliseconds():
 
 
 def test_a_run_in_which_nothing_was_sent_has_no_rates():
-    made = report.make(Outcome([Run(MACHINE, step="prepare", problem="no")]), "t", "http://x", 8)
+    made = report.make(FleetOutcome([MachineRun(MACHINE, step="prepare", problem="no")]), "t", "http://x", 8)
 
     assert (made.nodes_per_second, made.nodes_per_second_overall, made.post.p50_ms) == (None, None, None)
     assert "0 of 1" in text(made)

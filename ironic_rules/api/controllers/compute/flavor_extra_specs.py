@@ -13,6 +13,7 @@ from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.extra_specs.check import MODES, OFF, STRICT
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 
 _WRITE = filters.Query(validation=filters.one_of(*MODES))
@@ -22,7 +23,7 @@ class ComputeExtraSpecsController(Resource):
     """Bodies as Nova's, so without warnings; a number as a value is stored as text."""
 
     @expose(policy=policies.LIST_EXTRA_SPECS)
-    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
         :raises FlavorNotFound: 404
@@ -31,7 +32,7 @@ class ComputeExtraSpecsController(Resource):
             return {"extra_specs": flavors.get(conn, flavor).extra_specs}
 
     @expose(policy=policies.GET_EXTRA_SPEC)
-    def get_one(self, request: Request, flavor: str, key: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
@@ -40,7 +41,7 @@ class ComputeExtraSpecsController(Resource):
             return one(flavors.get(conn, flavor).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, request: Request, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, flavor: str, body: JSONObject, query: dict[str, Any]) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them. ``validation`` needs 2.86.
 
         :raises FlavorNotFound: 404
@@ -51,8 +52,8 @@ class ComputeExtraSpecsController(Resource):
         return body
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, request: Request, flavor: str, key: str, body: dict[str, Any],
-            query: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, key: str, body: JSONObject,
+            query: dict[str, Any]) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key.
 
         :raises FlavorNotFound: 404
@@ -79,5 +80,5 @@ def _mode(request: Request, query: dict[str, Any]) -> str:
     return OFF
 
 
-def _as_texts(specs: dict[str, Any]) -> dict[str, Any]:
+def _as_texts(specs: JSONObject) -> JSONObject:
     return {key: str(value) if type(value) in (int, float) else value for key, value in specs.items()}

@@ -15,6 +15,7 @@ from ironic_rules.api.views import flavors as views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound, NotFound
 from ironic_rules.models.flavors import SORT_KEYS, Flavor
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 
 
@@ -39,7 +40,7 @@ class ComputeFlavorDetailController(Resource):
     """``/compute/v2.1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List flavors with all fields; from 2.61 also with their extra specs."""
         return _listed(request, query, views.ALL)
 
@@ -51,12 +52,12 @@ class ComputeFlavorsController(Resource):
     below_item: ClassVar = {"os-extra_specs": flavor_extra_specs.ComputeExtraSpecsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
         return _listed(request, query, views.SUMMARY)
 
     @expose(policy=policies.GET)
-    def get_one(self, request: Request, flavor: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str) -> JSONObject:
         """Show a flavor.
 
         :raises FlavorNotFound: 404
@@ -65,7 +66,7 @@ class ComputeFlavorsController(Resource):
             return _shown(request, flavors.get(conn, flavor))
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a flavor and return it; ``description`` needs 2.55.
 
         :raises Invalid: 400, with every problem
@@ -77,7 +78,7 @@ class ComputeFlavorsController(Resource):
         return _shown(request, request.db.write(lambda conn: flavors.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor and return it; 404 below 2.55.
 
         :raises FlavorNotFound: 404
@@ -100,11 +101,11 @@ def _url(request: Request) -> str:
     return f"{request.base}/compute/v2.1/flavors"
 
 
-def _shown(request: Request, found: Flavor) -> dict[str, Any]:
+def _shown(request: Request, found: Flavor) -> JSONObject:
     return {"flavor": views.flavor(found, _url(request), request.version)}
 
 
-def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> JSONObject:
     minor = request.version
     given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
     asked = pagination.page(request, {"sort_key": "flavorid", **given})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1.allocations import AllocationsController
@@ -31,6 +31,7 @@ from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
+from ironic_rules.models.json_values import JSONObject
 
 #: Resource -> first minor version that advertises it.
 ADVERTISED = {
@@ -67,14 +68,14 @@ class V1Controller(Resource):
         "image_properties": ImagePropertiesController(),
     }
 
-    def __init__(self, version_document: Callable[[Request], dict[str, Any]]) -> None:
+    def __init__(self, version_document: Callable[[Request], JSONObject]) -> None:
         self._version_document = version_document
 
     @expose(public=True)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Return links to the resources that the requested version has."""
         base = request.base
-        reply: dict[str, Any] = {
+        reply: JSONObject = {
             "id": "v1", "links": [{"href": f"{base}/v1/", "rel": "self"}, _DESCRIBED_BY],
             "media_types": {"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"},
             "version": self._version_document(request),

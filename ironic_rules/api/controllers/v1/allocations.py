@@ -17,6 +17,7 @@ from ironic_rules.api.schemas import allocations as schemas
 from ironic_rules.db import allocations, errors
 from ironic_rules.exceptions import Conflict, Invalid, Problem
 from ironic_rules.models.allocations import ALLOCATING, ALLOCATION, Allocation
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import allocations as policies
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class NodeAllocationController(Resource):
     """``/v1/nodes/{node}/allocation``, since API 1.52."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """Return the allocation that has the node.
 
         :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
@@ -55,7 +56,7 @@ class AllocationsController(Resource):
     """``/v1/allocations``, since API 1.52; the ident is a UUID or a name."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List allocations, with all fields or with those of ``fields``.
 
         :raises Invalid: 400, also if the node of the filter does not exist
@@ -67,7 +68,7 @@ class AllocationsController(Resource):
         return _ALLOCATIONS.list_page(request, query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> JSONObject:
         """Return one allocation.
 
         :raises AllocationNotFound: 404
@@ -75,7 +76,7 @@ class AllocationsController(Resource):
         return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create an allocation. It is in state ``allocating``, and soon afterwards in ``active`` or ``error``.
 
         With ``node`` (1.58) it is that of a node which is deployed already, and in state ``active``.
@@ -105,7 +106,7 @@ class AllocationsController(Resource):
         return reply
 
     @expose(since=versions.ALLOCATION_UPDATE, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, allocation: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, allocation: str, body: list[JSONObject]) -> JSONObject:
         """Change ``name`` or ``extra`` by a JSON patch (RFC 6902).
 
         :raises AllocationNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateAllocationName: 409

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import links
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.projection import Row
+from ironic_rules.models.json_values import JSONObject
 
 
-def answer(request: Request, operation: Row) -> dict[str, Any]:
+def answer(request: Request, operation: Row) -> JSONObject:
     """Return the operation for a reply with the status 202, and add its address to the headers."""
     request.reply.status = 202
     request.reply.headers.append(("Location", links.url(request.base, views.COLLECTION, operation.uuid)))

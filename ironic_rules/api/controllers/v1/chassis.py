@@ -15,6 +15,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import chassis as schemas
 from ironic_rules.db import chassis as stored
 from ironic_rules.models.chassis import CHASSIS, Chassis
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import chassis as policies
 from ironic_rules.policies import nodes as node_policies
@@ -29,7 +30,7 @@ class ChassisDetailController(Resource):
     """``/v1/chassis/detail``."""
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List chassis with all their fields."""
         return _CHASSIS.list_page(request, query, {}, detail=True)
 
@@ -38,7 +39,7 @@ class ChassisNodesDetailController(Resource):
     """``/v1/chassis/{chassis}/nodes/detail``."""
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
         """List the nodes of a chassis with all their fields.
 
         :raises ChassisNotFound: 404
@@ -52,7 +53,7 @@ class ChassisNodesController(Resource):
     below = {"detail": ChassisNodesDetailController()}
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
         """List the nodes of a chassis.
 
         :raises ChassisNotFound: 404
@@ -68,12 +69,12 @@ class ChassisController(Resource):
     below_item = {"nodes": ChassisNodesController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List chassis, with a few fields, those of ``fields``, or all (``detail``)."""
         return _CHASSIS.list_page(request, query, {})
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject:
         """Return one chassis.
 
         :raises ChassisNotFound: 404
@@ -81,7 +82,7 @@ class ChassisController(Resource):
         return _CHASSIS.get_one(request, chassis, query)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a chassis; no field is required.
 
         :raises Invalid: 400;  ChassisAlreadyExists: 409
@@ -90,7 +91,7 @@ class ChassisController(Resource):
         return _CHASSIS.show_new(request, request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, chassis: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, chassis: str, body: list[JSONObject]) -> JSONObject:
         """Change a chassis by a JSON patch (RFC 6902).
 
         :raises ChassisNotFound: 404;  InvalidPatch, Invalid: 400

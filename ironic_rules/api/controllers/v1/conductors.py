@@ -10,6 +10,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import conductors as views
 from ironic_rules.db import conductors
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import conductors as policies
 
 _SORT_KEYS = ("hostname", "conductor_group", "created_at", "updated_at")
@@ -21,7 +22,7 @@ class ConductorsController(Resource):
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
         asked = pagination.page(request, {"sort_key": "hostname", **query})
         with request.db.reader() as conn:
@@ -33,7 +34,7 @@ class ConductorsController(Resource):
             lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> JSONObject:
         """Show one conductor.
 
         :raises ConductorNotFound: 404

@@ -25,6 +25,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.inspection import discovery, lookup, payload
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,
@@ -46,7 +47,7 @@ class ContinueInspectionController(Resource):
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
-    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject, query: dict[str, Any]) -> JSONObject:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
         A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
@@ -163,7 +164,7 @@ def _discovered(request: Request, node_uuid: str | None, sent: payload.Payload,
         del refusal  # as in _find
 
 
-def _first_answer(request: Request, digest: str) -> dict[str, Any] | None:
+def _first_answer(request: Request, digest: str) -> JSONObject | None:
     """Return what an equal report was answered with, if one was accepted in the last minutes."""
     with request.db.reader() as conn:
         mark = accepted_requests.find(conn, digest)

@@ -12,6 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
 from ironic_rules.db import deploy_templates, nodes, traits
 from ironic_rules.exceptions import NoValidHost
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
 from ironic_rules.steps import preview, templates
@@ -26,7 +27,7 @@ class NodeDeployStepsController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS,
             query=filters.Query(traits=filters.names))
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """Return the steps that a deployment of the node would run, in order, each with its source.
 
         ``traits`` are those of the instance; the default is those in the node's ``instance_info``. ``problems`` lists
@@ -56,7 +57,7 @@ class NodeCleanStepsController(Resource):
     """``/v1/nodes/{node}/clean_steps``."""
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return the steps that automated cleaning of the node would run, in order, each with its source.
 
         ``automated_clean`` is whether it is on for this node, ``problems`` lists why it would fail. ``complete`` is
@@ -81,7 +82,7 @@ class TemplateNodesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
-    def get_all(self, request: Request, template: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, template: str, query: dict[str, Any]) -> JSONObject:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
         :raises DeployTemplateNotFound: 404

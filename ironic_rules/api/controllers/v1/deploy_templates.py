@@ -44,7 +44,7 @@ class DeployTemplatesController(Resource):
         self._detailed = detailed
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List templates in the order of their creation.
 
         ``deploy-templates`` shows all fields, ``deploy_templates`` a few, unless ``detail`` or ``fields`` is given.
@@ -63,7 +63,7 @@ class DeployTemplatesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, template: str, query: dict[str, Any],
-                conditions: etags.Preconditions) -> dict[str, Any] | None:
+                conditions: etags.Preconditions) -> JSONObject | None:
         """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
 
         304 without a body if ``If-None-Match`` names the tag.
@@ -85,7 +85,7 @@ class DeployTemplatesController(Resource):
         return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises Invalid: 400, with every problem
@@ -99,8 +99,8 @@ class DeployTemplatesController(Resource):
         return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, template: str, body: list[dict[str, Any]],
-              conditions: etags.Preconditions) -> dict[str, Any]:
+    def patch(self, request: Request, template: str, body: list[JSONObject],
+              conditions: etags.Preconditions) -> JSONObject:
         """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
 
         A patch after which the template is the same writes nothing, and the ``ETag`` stays; one that writes steps with
@@ -173,7 +173,7 @@ def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     return () if registered is None else template_warnings.of_template(registered, steps)
 
 
-def _checked(request: Request, steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
+def _checked(request: Request, steps: list[JSONObject], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after every check that does not need a node.
 
     :param more: checks in addition to those that need only the configuration
@@ -190,7 +190,7 @@ def _are_written(old: Sequence[Step], new: Sequence[Step]) -> bool:
     return patch.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
 
 
-def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:
+def _patched(old: DeployTemplate, operations: list[patch.PatchOperation]) -> JSONObject:
     """Return the fields of a template after a patch, valid against the schema."""
     document = {name: getattr(old, name) for name in DEPLOY_TEMPLATE.columns}
     document["steps"] = [step.to_wire() for step in old.steps]
@@ -201,7 +201,7 @@ def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObje
     return {name: defaults.get(name) if value is None else value for name, value in values.items()}
 
 
-def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
+def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Refuse operations that read values masked in replies: that compare them, or copy them to where they are shown.
 
     :raises InvalidPatch: 400, with a text that does not depend on the stored values

@@ -13,6 +13,7 @@ from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.api.views import drivers as views
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import drivers as policies
 from ironic_rules.text import printable
 
@@ -62,7 +63,7 @@ class DriverMethodsController(Resource):
     """``/v1/drivers/{driver}/vendor_passthru/methods``."""
 
     @expose(policy=policies.VENDOR_PASSTHRU)
-    def get_all(self, request: Request, driver: str) -> dict[str, Any]:
+    def get_all(self, request: Request, driver: str) -> JSONObject:
         """Return the methods that need no node: no driver of this service has any.
 
         :raises DriverNameNotFound: 404
@@ -112,7 +113,7 @@ class DriversController(Resource):
                             "vendor_passthru": DriverVendorController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
         found = {} if query.get("type") == "classic" else _drivers(request)
         minor, detail = request.version, query.get("detail", False)
@@ -124,7 +125,7 @@ class DriversController(Resource):
             marker="name")
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, driver: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, driver: str, query: dict[str, Any]) -> JSONObject:
         """Show a driver with its interfaces.
 
         :raises DriverNameNotFound: 404
@@ -150,7 +151,7 @@ def _one(request: Request, name: str) -> views.Driver:
         raise DriverNameNotFound(driver=name) from None
 
 
-def _selected(reply: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+def _selected(reply: JSONObject, query: dict[str, Any]) -> JSONObject:
     fields = query.get("fields")
     if fields is None:
         return reply

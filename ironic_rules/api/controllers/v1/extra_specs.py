@@ -15,8 +15,9 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.exceptions import ExtraSpecUnknown
 from ironic_rules.extra_specs import check, installed, views
-from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 
@@ -30,7 +31,7 @@ class _Known(NamedTuple):
     namespace: str
     type: str
     status: str
-    shown: dict[str, Any]
+    shown: JSONObject
 
 
 def _fields() -> tuple[str, ...]:
@@ -38,7 +39,7 @@ def _fields() -> tuple[str, ...]:
 
 
 class _Listing(filters.Listing):
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, given: JSONObject) -> JSONObject:
         given = super().complete(given)
         filters.check_fields(given.get("fields", ()), _fields())
         return given
@@ -53,7 +54,7 @@ class ValidateController(Resource):
 
     @expose(policy=policies.VALIDATE, body=schemas.EXTRA_SPECS,
             query=filters.Query(validation=filters.one_of(*check.MODES)))
-    def post(self, request: Request, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject, query: dict[str, Any]) -> JSONObject:
         """Check extra specs as a write of them would, and store nothing.
 
         The status is 200 also if there are problems. ``problems`` has those for which a write would be refused,
@@ -87,7 +88,7 @@ class ExtraSpecsController(Resource):
         return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
     @expose(policy=policies.GET_KNOWN)
-    def get_one(self, request: Request, name: str) -> dict[str, Any]:
+    def get_one(self, request: Request, name: str) -> JSONObject:
         """Describe an extra spec, by its name or by a key that it describes, such as ``hw:numa_cpus.0``.
 
         :raises ExtraSpecUnknown: 404, with the nearest name
@@ -112,15 +113,15 @@ class ImagePropertiesController(Resource):
 
 
 @functools.cache
-def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
+def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
     return {item.validator.name: _Known(item.validator.name, item.validator.namespace, shown["value"]["type"],
                                         item.validator.status, shown)
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(request: Request, name: str, registry: Callable[[], Registry], query: dict[str, Any],
+def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: dict[str, Any],
           conditions: etags.Preconditions,
-          more: dict[str, Any]) -> bytes | None:
+          more: JSONObject) -> bytes | None:
     known = _known(registry)
     found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
                            query.get("text"))

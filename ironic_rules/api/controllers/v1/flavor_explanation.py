@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import flavor_explanation
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import flavor_explanation as views
 from ironic_rules.db import flavors
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 
 
@@ -17,7 +16,7 @@ class FlavorExplanationController(Resource):
     """What a flavor does here; nothing in it is stored."""
 
     @expose(policy=policies.EXPLAIN)
-    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Show what a flavor requires of nodes, which nodes fit, and what a deployment on one of them would run.
 
         ``fitting`` are nodes on which an instance could be created now; ``nearly_fitting`` those that lack a single

@@ -13,6 +13,7 @@ from ironic_rules.api.views import flavor_explanation as explanation_views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import ExtraSpecNotFound
 from ironic_rules.extra_specs.check import MODES, STRICT
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 
@@ -27,7 +28,7 @@ class FlavorExtraSpecsController(Resource):
     """
 
     @expose(policy=policies.LIST_EXTRA_SPECS)
-    def get_all(self, request: Request, flavor: str) -> dict[str, Any]:
+    def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
         :raises FlavorNotFound: 404
@@ -36,7 +37,7 @@ class FlavorExtraSpecsController(Resource):
             return {"extra_specs": flavors.get(conn, flavor, or_name=True).extra_specs}
 
     @expose(policy=policies.GET_EXTRA_SPEC)
-    def get_one(self, request: Request, flavor: str, key: str) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor, by its key.
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
@@ -45,7 +46,7 @@ class FlavorExtraSpecsController(Resource):
             return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, request: Request, flavor: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, flavor: str, body: JSONObject, query: dict[str, Any]) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them; all of them or none.
 
         ``warnings`` of the reply says what is deprecated and, if it is ``strict``, what keeps instances of the flavor
@@ -59,8 +60,8 @@ class FlavorExtraSpecsController(Resource):
         return {"extra_specs": specs, **({"warnings": explanation_views.warnings(warnings)} if warnings else {})}
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, request: Request, flavor: str, key: str, body: dict[str, Any],
-            query: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, key: str, body: JSONObject,
+            query: dict[str, Any]) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
 
         :raises FlavorNotFound: 404
@@ -79,7 +80,7 @@ class FlavorExtraSpecsController(Resource):
         extra_specs.remove(request, flavor, key, or_name=True)
 
 
-def one(specs: Any, flavor: str, key: str) -> dict[str, Any]:
+def one(specs: Any, flavor: str, key: str) -> JSONObject:
     """Return an extra spec as an object with just its key.
 
     :raises ExtraSpecNotFound: 404

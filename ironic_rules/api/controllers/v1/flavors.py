@@ -14,6 +14,7 @@ from ironic_rules.api.views import flavors as views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import FlavorNotFound
 from ironic_rules.models.flavors import FIELDS, SORT_KEYS
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 
@@ -25,7 +26,7 @@ class FlavorDetailController(Resource):
     """``/v1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
         return _listed(request, {"detail": True, **query})
 
@@ -38,7 +39,7 @@ class FlavorsController(Resource):
                             "explanation": flavor_explanation.FlavorExplanationController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
 
         ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
@@ -46,7 +47,7 @@ class FlavorsController(Resource):
         return _listed(request, query)
 
     @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> JSONObject:
         """Show a flavor with its extra specs.
 
         :raises FlavorNotFound: 404
@@ -58,7 +59,7 @@ class FlavorsController(Resource):
                                        fields=query.get("fields") or views.ALL)}
 
     @expose(policy=policies.CREATE, body=schemas.CREATE)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
         :raises Invalid: 400, with every problem
@@ -70,7 +71,7 @@ class FlavorsController(Resource):
         return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.UPDATE, body=schemas.UPDATE)
-    def put(self, request: Request, flavor: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor, which is all of it that can change, and return it.
 
         :raises FlavorNotFound: 404
@@ -89,7 +90,7 @@ class FlavorsController(Resource):
         destroy(request, flavor, or_name=True)
 
 
-def columns(body: dict[str, Any]) -> dict[str, Any]:
+def columns(body: JSONObject) -> dict[str, Any]:
     """Return the columns of a new flavor from a body that passed the schema; null means the default."""
     return {FIELDS[name]: value for name, value in body["flavor"].items() if value is not None}
 
@@ -104,7 +105,7 @@ def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
         raise FlavorNotFound(flavor=printable(flavor, 255))
 
 
-def _listed(request: Request, query: dict[str, Any]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any]) -> JSONObject:
     asked = pagination.page(request, {"sort_key": "flavorid", **query})
     fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
     with request.db.reader() as conn:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from oslo_log import log
 
 from ironic_rules.api import ramdisk, versions
@@ -13,6 +11,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, LookupFailed, NodeNotFound, NotFound, Problem
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import is_uuid, printable
@@ -25,7 +24,7 @@ class HeartbeatController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
             hidden=True)
-    def post(self, request: Request, node: str = "", *, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str = "", *, body: JSONObject) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 
         :raises InvalidParameterValue: 400, the path has no node
@@ -67,7 +66,7 @@ def _find(request: Request, ident: str) -> Node | None:
             return None
 
 
-def _refuse_newer_fields(body: dict[str, Any], minor: int) -> None:
+def _refuse_newer_fields(body: JSONObject, minor: int) -> None:
     problems = [Problem(f"/{name}", f"needs API version 1.{since}")
                 for name, since in schemas.HEARTBEAT_SINCE.items() if minor < since and body.get(name) is not None]
     if problems:

@@ -48,7 +48,7 @@ class EnrollController(Resource):
     """``/v1/inspection_journal/{entry}/enroll``."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.ENROLL, body=schemas.ENROLL, status=201)
-    def post(self, request: Request, entry: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, entry: str, body: JSONObject) -> JSONObject:
         """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
 
         The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next callback
@@ -67,7 +67,7 @@ class EnrollController(Resource):
             found = inspection_journal.get(conn, ident)
             values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
-        def create(conn: sa.Connection) -> dict[str, Any]:
+        def create(conn: sa.Connection) -> JSONObject:
             return node_replies.show_nodes(request, conn, [enrolment.enroll(conn, found, values)], None)[0]
 
         created = request.db.write(create)
@@ -83,7 +83,7 @@ class InspectionJournalController(Resource):
     below_item: ClassVar = {"enroll": EnrollController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
 
         ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
@@ -92,7 +92,7 @@ class InspectionJournalController(Resource):
         return _listed(request, query, {})
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
-    def get_one(self, request: Request, entry: str) -> dict[str, Any]:
+    def get_one(self, request: Request, entry: str) -> JSONObject:
         """Return one entry; with its ``report``, without secrets, if ``[inspection_journal]keep_reports`` is true.
 
         :raises JournalEntryNotFound: 404
@@ -106,7 +106,7 @@ class NodeJournalController(Resource):
     """The entries of the journal for which a node came near."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_OF_NODE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the refused callbacks that have something of the node.
 
         :raises NodeNotFound: 404
@@ -122,7 +122,7 @@ def _uuid(entry: str) -> str:
     return entry.lower()
 
 
-def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
+def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> JSONObject:
     page = pagination.page(request, query)
     fields = query.get("fields") or _FIELDS
     asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more

@@ -62,7 +62,7 @@ class InspectionRulesController(Resource):
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
         """List rules in the order of their creation, the built-in ones last.
 
         ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
@@ -99,7 +99,7 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: dict[str, Any],
-                conditions: etags.Preconditions) -> dict[str, Any] | None:
+                conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
@@ -127,7 +127,7 @@ class InspectionRulesController(Resource):
         return views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises InvalidRule: 400, with every problem
@@ -143,7 +143,7 @@ class InspectionRulesController(Resource):
         return views.warned(request.base, stored, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
-    def put(self, request: Request, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
         A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
@@ -167,8 +167,8 @@ class InspectionRulesController(Resource):
         return set_views.result(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]],
-              conditions: etags.Preconditions) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[JSONObject],
+              conditions: etags.Preconditions) -> JSONObject:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
@@ -249,7 +249,7 @@ def _problems(request: Request, found: Rule) -> Sequence[Problem]:
     return problems
 
 
-def _check(request: Request, rule: dict[str, Any]) -> list[RuleWarning]:
+def _check(request: Request, rule: JSONObject) -> list[RuleWarning]:
     """Return the warnings about a new rule."""
     checked = rules.check(rule, limits=request.rules.limits, known_paths=lambda: rule_set.known_paths(request))
     if checked.problems:
@@ -258,7 +258,7 @@ def _check(request: Request, rule: dict[str, Any]) -> list[RuleWarning]:
 
 
 def _patched(request: Request, conn: sa.Connection, old: Rule,
-             operations: list[patch.Operation]) -> tuple[JSONObject, list[RuleWarning]]:
+             operations: list[patch.PatchOperation]) -> tuple[JSONObject, list[RuleWarning]]:
     """Return the columns of a rule after a patch, and the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
@@ -285,7 +285,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     return new, checked.warnings
 
 
-def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
+def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Allow conditions and actions of a sensitive rule to be replaced as a whole only: all else reveals them.
 
     :raises InvalidPatch: 400, with a text that does not depend on the stored values

@@ -15,6 +15,7 @@ from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound
 from ironic_rules.models import mac, states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import enumeration
@@ -33,7 +34,7 @@ class LookupController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
             query=filters.Query(addresses=_addresses, node_uuid=filters.uuid))
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
         A node that discovery has created has no token until an operator manages it: callers get one that is not

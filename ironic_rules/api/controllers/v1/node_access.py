@@ -16,7 +16,14 @@ from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.request import Request
 from ironic_rules.db import chassis, nodes
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
+from ironic_rules.exceptions import (
+    Invalid,
+    InvalidParameterValue,
+    NodeLocked,
+    NodeNotFound,
+    NotFound,
+    Problem,
+)
 from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -18,7 +17,7 @@ class BootModeController(Resource):
 
     @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_BOOT_MODE, body=schemas.BOOT_MODE, status=202,
             hidden=True, policy_first=True)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Start changing the boot mode to ``target``; the node's ``boot_mode`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
@@ -33,7 +32,7 @@ class SecureBootController(Resource):
 
     @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_SECURE_BOOT, body=schemas.SECURE_BOOT, status=202,
             hidden=True, policy_first=True)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Start switching secure boot on or off; the node's ``secure_boot`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import links
 from ironic_rules.api.controllers.v1 import hardware_request, node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -17,7 +16,7 @@ class ConsoleController(Resource):
     """The console of a node."""
 
     @expose(policy=policies.GET_CONSOLE)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"console_enabled": bool, "console_info": how to reach it}``; null while it is not started.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
@@ -28,7 +27,7 @@ class ConsoleController(Resource):
                 "console_info": hardware_request.read(request, node, "get_console") if enabled else None}
 
     @expose(policy=policies.SET_CONSOLE, body=schemas.CONSOLE, status=202)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Start or stop the console; the node's ``console_enabled`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409

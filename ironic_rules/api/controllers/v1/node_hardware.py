@@ -16,6 +16,7 @@ from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BIOSSettingNotFound, InvalidParameterValue
 from ironic_rules.models import secrets
 from ironic_rules.models.hardware_cache import StoredSetting
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("name", "value")
@@ -32,7 +33,7 @@ class BIOSController(Resource):
     """The BIOS settings of a node."""
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS, query=_BIOS)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the settings; since 1.74 with what the BMC says about them (``detail``), or some fields of that.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, ``detail`` and ``fields`` below 1.74
@@ -48,7 +49,7 @@ class BIOSController(Resource):
         return {"bios": [_setting(request, row.uuid, setting, fields) for setting in found]}
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS)
-    def get_one(self, request: Request, node: str, setting: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, setting: str) -> JSONObject:
         """Return one setting, by its name.
 
         :raises NodeNotFound, BIOSSettingNotFound: 404
@@ -67,7 +68,7 @@ class FirmwareController(Resource):
     """The components of a node that have firmware."""
 
     @expose(since=versions.FIRMWARE, policy=policies.GET_FIRMWARE, query=_FIRMWARE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the components with their versions.
 
         :raises NodeNotFound: 404
@@ -88,7 +89,7 @@ def _fields(query: dict[str, Any], default: tuple[str, ...], known: tuple[str, .
     return fields
 
 
-def _setting(request: Request, node: str, setting: StoredSetting, fields: tuple[str, ...]) -> dict[str, Any]:
+def _setting(request: Request, node: str, setting: StoredSetting, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(setting, name) for name in (*_SHORT, *_REGISTRY) if name in fields}
     if "value" in shown and setting.attribute_type == "Password":
         shown["value"] = None if setting.value is None else secrets.MASK

@@ -11,6 +11,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
 from ironic_rules.models.history import HistoryEntry
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")
@@ -25,7 +26,7 @@ class HistoryController(Resource):
     """The history of a node."""
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the entries, oldest first; with ``detail`` all their fields, or those of ``fields``, in full.
 
         :raises NodeNotFound: 404
@@ -35,7 +36,7 @@ class HistoryController(Resource):
             request, node, query, "history", history.list_for, lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
-    def get_one(self, request: Request, node: str, event: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, event: str) -> JSONObject:
         """Return one entry.
 
         :raises NodeNotFound, HistoryNotFound: 404
@@ -44,7 +45,7 @@ class HistoryController(Resource):
             request, node, event, "history entry", history.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 
-def _view(request: Request, node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:
+def _view(request: Request, node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> JSONObject:
     """Return an entry with ``fields``; None: the fields of a short list, with the text truncated."""
     shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
     if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:

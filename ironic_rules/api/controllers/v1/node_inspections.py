@@ -26,7 +26,7 @@ class InspectionsController(Resource):
     """Since API 1.96. ``[inspection_history]max_entries`` of each node are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
 
         ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``receive``, ``hooks``,
@@ -42,7 +42,7 @@ class InspectionsController(Resource):
             lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
-    def get_one(self, request: Request, node: str, inspection: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, inspection: str) -> JSONObject:
         """Return one inspection.
 
         :raises NodeNotFound, InspectionNotFound: 404

@@ -36,7 +36,7 @@ class VersionsController(Resource):
     """``/v1/nodes/{node}/inventory/versions``: the inspections of a node whose data are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the versions of a node's inventory, oldest first, without the data.
 
         ``[inventory]max_versions`` of each node are kept, and always the last one that was successful.
@@ -55,7 +55,7 @@ class DiffController(Resource):
     """``/v1/nodes/{node}/inventory/diff``: what has changed between two inspections of a node."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_DIFF)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """Return how the inventory ``to`` differs from the inventory ``from``, which are versions of the node.
 
         By default ``to`` is the last successful inspection, and ``from`` the last successful one before it. ``disks``
@@ -79,7 +79,7 @@ class InventoryController(Resource):
     below: ClassVar = {"versions": VersionsController(), "diff": DiffController(), "reapply": ReapplyController()}
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
 
         Secrets in them are masked.
@@ -127,7 +127,7 @@ def _wanted(conn: sa.Connection, node: Node, version: int | None,
     return found
 
 
-def _version(row: Any, fields: Collection[str]) -> dict[str, Any]:
+def _version(row: Any, fields: Collection[str]) -> JSONObject:
     shown = {"version": row.id, "status": _WORDS[row.status], "created_at": row.created_at,
              "updated_at": row.updated_at, "request_id": row.request_id}
     return {name: value for name, value in shown.items() if name in fields}

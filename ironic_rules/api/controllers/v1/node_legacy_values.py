@@ -12,7 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.db import legacy_values
 from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.policies import nodes as policies
 
 _LIST = filters.Query(limit=filters.positive, marker=filters.positive)
@@ -22,7 +22,7 @@ class LegacyValuesController(Resource):
     """In every version of the API."""
 
     @expose(policy=policies.LIST_LEGACY_VALUES, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the values in the order in which they were written; they are taken back in the reverse order.
 
         ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has
@@ -43,7 +43,7 @@ class LegacyValuesController(Resource):
 def _view(row: Row) -> JSONObject:
     is_secret = any(secrets.is_secret_key(token) for token in row.place.split("/"))
 
-    def masked(value: Any) -> Any:
+    def masked(value: JSON) -> Any:
         return secrets.MASK if is_secret and value is not None else secrets.mask(value)
 
     # Names of columns that are words of SQL are not plain texts.

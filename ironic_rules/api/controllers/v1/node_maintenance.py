@@ -10,6 +10,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import nodes
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -17,7 +18,7 @@ class MaintenanceController(Resource):
     """The maintenance mode of a node."""
 
     @expose(policy=policies.SET_MAINTENANCE, body=schemas.MAINTENANCE, status=202)
-    def put(self, request: Request, node: str, body: dict[str, Any] | None) -> None:
+    def put(self, request: Request, node: str, body: JSONObject | None) -> None:
         """Put the node into maintenance, with an optional ``reason``.
 
         :raises NodeNotFound: 404;  NodeLocked: 409

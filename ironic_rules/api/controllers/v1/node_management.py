@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
@@ -12,6 +12,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 _INDICATOR = re.compile(r"([\w.-]{1,255})@([\w.-]{1,255})")
@@ -21,7 +22,7 @@ class SupportedBootDevicesController(Resource):
     """``/v1/nodes/{node}/management/boot_device/supported``."""
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"supported_boot_devices": [names]}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
@@ -35,17 +36,17 @@ class BootDeviceController(Resource):
     below: ClassVar = {"supported": SupportedBootDevicesController()}
 
     @expose(policy=policies.GET_BOOT_DEVICE)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Read the boot device from the BMC: ``{"boot_device": name, "persistent": bool}``; null means unknown.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(request, node, "get_boot_device")
+        found: JSONObject = hardware_request.read(request, node, "get_boot_device")
         return found
 
     @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Make the node boot from ``boot_device`` next time, or always (``persistent``).
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
@@ -59,7 +60,7 @@ class InjectNMIController(Resource):
     """``/v1/nodes/{node}/management/inject_nmi``."""
 
     @expose(since=versions.INJECT_NMI, policy=policies.INJECT_NMI, body=schemas.NOTHING, status=204)
-    def put(self, request: Request, node: str, body: dict[str, Any] | None) -> None:
+    def put(self, request: Request, node: str, body: JSONObject | None) -> None:
         """Send a non-maskable interrupt to the machine. The body is empty, or an empty object.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
@@ -72,27 +73,27 @@ class IndicatorsController(Resource):
     """``/v1/nodes/{node}/management/indicators``, since API 1.63; an indicator is named ``name@component``."""
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """List the indicators of the machine, such as LEDs.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(request, node, "get_supported_indicators")
+        found: dict[str, dict[str, JSONObject]] = hardware_request.read(request, node, "get_supported_indicators")
         return {"indicators": [
             {"name": f"{name}@{component}", "component": component, **described,
              "links": links.resource(request.base, "nodes", node, "management", "indicators", f"{name}@{component}")}
             for component, names in found.items() for name, described in names.items()]}
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
-    def get_one(self, request: Request, node: str, indicator: str) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, indicator: str) -> JSONObject:
         """Read the state of an indicator: ``{"state": "ON"}``. Errors are those of the list."""
         name, component = _split(indicator)
         return {"state": hardware_request.read(request, node, "get_indicator_state", component=component,
                                                indicator=name)}
 
     @expose(since=versions.INDICATORS, policy=policies.SET_INDICATOR, body=schemas.INDICATOR, status=204)
-    def put(self, request: Request, node: str, indicator: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, indicator: str, body: JSONObject) -> None:
         """Switch an indicator.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409

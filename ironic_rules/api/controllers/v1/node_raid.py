@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
@@ -11,6 +9,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import NotFound, UnsupportedDriverExtension
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -19,7 +18,7 @@ class RAIDController(Resource):
 
     @expose(since=versions.RAID, policy=policies.SET_RAID, body=schemas.RAID_CONFIG, status=204,
             unacceptable=True)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Set ``target_raid_config`` to the body, ``{"logical_disks": […]}``; ``{}`` removes it.
 
         Nothing is done with the node's disks: a step does that.

@@ -29,7 +29,7 @@ class ReapplyController(Resource):
     """Since API 1.96. The provision state does not change."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, body=schemas.REAPPLY, status=202)
-    def post(self, request: Request, node: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, node: str, body: JSONObject | None) -> JSONObject:
         """Run hooks and rules again over the data of the last inspection, as they were received; return the operation.
 
         The node is in ``enroll``, ``manageable``, ``available`` or ``inspect failed``. If it has an instance,
@@ -56,7 +56,7 @@ class NodesReapplyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=FILTERS, body=schemas.REAPPLY, status=202)
-    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: JSONObject | None) -> JSONObject:
         """Run hooks and rules again on all nodes, or on those that pass the filters of a list; return the operation.
 
         The operation names the nodes on which this is not possible. A node that is locked is tried again at the end.

@@ -11,6 +11,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import conductors, traits
 from ironic_rules.db.json_pages import JsonPage, Selected
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 
 
@@ -32,7 +33,7 @@ def turns_of(request: Request, conn: sa.Connection, host: str) -> dict[str, tupl
 
 
 def show_nodes(request: Request, conn: sa.Connection, rows: Sequence[Any],
-               fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
+               fields: tuple[str, ...] | None) -> list[JSONObject]:
     """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(request.version, fields)
     shown = view.render(
@@ -54,7 +55,7 @@ def show_page(request: Request, conn: sa.Connection, page: JsonPage,
         hosts_by_group(request, conn) if view.conductor else {})
 
 
-def show_states(request: Request, row: Node) -> dict[str, Any]:
+def show_states(request: Request, row: Node) -> JSONObject:
     """Return the states of a node as JSON."""
     shown = views.states(row, request.version)
     if request.confinement is not None:

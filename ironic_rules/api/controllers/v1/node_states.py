@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import links, marks, masks, versions
 from ironic_rules.api.controllers.v1 import node_access, node_replies, runbooks
 from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
@@ -15,6 +13,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import states, transitions
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 #: Argument of ``states/provision`` -> (targets that accept it, first minor version).
@@ -34,7 +33,7 @@ class ProvisionController(Resource):
     """``/v1/nodes/{node}/states/provision``."""
 
     @expose(policy=policies.SET_PROVISION_STATE, body=schemas.PROVISION, status=202)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Start the transition that ``target`` names; the reply has no body, the node's states show the progress.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -68,7 +67,7 @@ class PowerController(Resource):
     """``/v1/nodes/{node}/states/power``."""
 
     @expose(policy=policies.SET_POWER_STATE, body=schemas.POWER, status=202)
-    def put(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def put(self, request: Request, node: str, body: JSONObject) -> None:
         """Start changing the power state to ``target``, within ``timeout`` seconds.
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
@@ -105,7 +104,7 @@ class StatesController(Resource):
     not_allowed_below = ("PUT",)
 
     @expose(policy=policies.GET_STATES)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return the states of a node.
 
         :raises NodeNotFound: 404
@@ -123,7 +122,7 @@ def _locate_states(request: Request, node: str) -> None:
     request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states")))
 
 
-def _check_arguments(request: Request, verb: str, given: dict[str, Any]) -> None:
+def _check_arguments(request: Request, verb: str, given: JSONObject) -> None:
     problems = []
     for name in given:
         targets, since = _ARGUMENTS[name]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
@@ -12,6 +10,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections, traits
 from ironic_rules.db.paging import Page
 from ironic_rules.models import trait_origins
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 #: Inspections that are looked at, the newest first.
@@ -22,7 +21,7 @@ class TraitOriginsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """List the traits of a node, each with the ``rule`` that gave it last, in which ``inspection``, and when.
 
         Found in the node's last 100 inspections that are kept. Where no rule of them gave the trait, or a sensitive
@@ -38,7 +37,7 @@ class TraitOriginsController(Resource):
         return {"trait_origins": [_view(name, found.get(name)) for name in names]}
 
 
-def _view(trait: str, origin: trait_origins.Origin | None) -> dict[str, Any]:
+def _view(trait: str, origin: trait_origins.Origin | None) -> JSONObject:
     if origin is None:
         return {"trait": trait, "rule": None, "inspection": None, "given_at": None}
     return {"trait": trait, "rule": origin.rule, "inspection": origin.inspection.uuid,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules.api import links, versions
@@ -14,6 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import traits
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import nodes as policies
 
@@ -22,7 +21,7 @@ class TraitsController(Resource):
     """The traits of a node."""
 
     @expose(since=versions.TRAITS, policy=policies.LIST_TRAITS, unacceptable=True)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"traits": [names, sorted]}``.
 
         :raises NodeNotFound: 404
@@ -32,7 +31,7 @@ class TraitsController(Resource):
             return {"traits": traits.list_for(conn, [row.id])[row.id]}
 
     @expose(since=versions.TRAITS, policy=policies.SET_TRAITS, body=RAW, status=204)
-    def put(self, request: Request, node: str, trait: str | None = None, *, body: Any) -> None:
+    def put(self, request: Request, node: str, trait: str | None = None, *, body: JSON) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50
@@ -50,7 +49,7 @@ class TraitsController(Resource):
 
         request.db.write(replace)
 
-    def _add(self, request: Request, node: str, trait: str, body: Any) -> None:
+    def _add(self, request: Request, node: str, trait: str, body: JSON) -> None:
         if body:
             raise Invalid("This request takes no body.")
         if not is_trait(trait):

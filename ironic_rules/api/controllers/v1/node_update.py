@@ -17,6 +17,7 @@ from ironic_rules.db import chassis, nodes
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
 from ironic_rules.hardware import selection
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
 from ironic_rules.text import pointer_token
@@ -40,7 +41,7 @@ _BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANC
              "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
 
 
-def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dict[str, Any]:
+def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> dict[str, Any]:
     """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
@@ -59,10 +60,10 @@ def new_node(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dic
     return values
 
 
-class Update:
+class NodeUpdate:
     """A PATCH: checked once, then applied to the node, again after each conflict."""
 
-    def __init__(self, request: Request, operations: Sequence[patch.Operation], *, reset_interfaces: bool) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.PatchOperation], *, reset_interfaces: bool) -> None:
         """Check what does not depend on the node.
 
         :raises InvalidPatch: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
@@ -165,7 +166,7 @@ def _check_parent(conn: sa.Connection, row: Node, parent: str) -> None:
         above = nodes.parent_of(conn, above)
 
 
-def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
+def _policies(operations: Sequence[patch.PatchOperation]) -> tuple[str, ...]:
     """Return the policies of what is to change."""
     found = {name for operation in operations if operation.op != "test"
              # What moves away changes, too.
@@ -174,7 +175,7 @@ def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
     return tuple(sorted(found or {policies.UPDATE}))
 
 
-def _policies_of(operation: patch.Operation, path: tuple[str, ...]) -> set[str]:
+def _policies_of(operation: patch.PatchOperation, path: tuple[str, ...]) -> set[str]:
     """Return the policies of what an operation does to the field at ``path``."""
     name = path[0]
     if name not in _BY_VALUE:
@@ -183,7 +184,7 @@ def _policies_of(operation: patch.Operation, path: tuple[str, ...]) -> set[str]:
     return {of_false if value is False else of_true for value in _possible(operation, name)}
 
 
-def _possible(operation: patch.Operation, name: str) -> tuple[bool | None, ...]:
+def _possible(operation: patch.PatchOperation, name: str) -> tuple[bool | None, ...]:
     """Return what a flag may be after an operation."""
     if operation.op in ("copy", "move"):
         return True, False
@@ -196,7 +197,7 @@ def _possible(operation: patch.Operation, name: str) -> tuple[bool | None, ...]:
         return (True,)  # refused later
 
 
-def _check_patchable(operations: Sequence[patch.Operation]) -> None:
+def _check_patchable(operations: Sequence[patch.PatchOperation]) -> None:
     problems = []
     for index, operation in enumerate(operations):
         for path in filter(None, (operation.path, operation.source)):
@@ -254,7 +255,7 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
 
 
 def _choose_interfaces(request: Request, conn: sa.Connection, group: str, driver: str,
-                       requested: dict[str, Any]) -> dict[str, str]:
+                       requested: JSONObject) -> dict[str, str]:
     """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
 
     :raises NoValidHost: 503, no conductor is alive

@@ -14,6 +14,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -24,12 +25,12 @@ class MethodsController(Resource):
     """``/v1/nodes/{node}/vendor_passthru/methods``."""
 
     @expose(policy=policies.VENDOR_PASSTHRU)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return the methods by their names, with their HTTP methods and a description.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
         """
-        found: dict[str, Any] = hardware_request.read(request, node, "vendor_methods")
+        found: JSONObject = hardware_request.read(request, node, "vendor_methods")
         return found
 
 
@@ -40,7 +41,7 @@ class VendorPassthruController(Resource):
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def get_all(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
-                body: dict[str, Any] | None) -> Any:
+                body: JSONObject | None) -> Any:
         """Call a method that reads; return its result.
 
         :raises NodeNotFound: 404;  Invalid: 400, no such method, or wrong arguments;  NodeLocked: 409
@@ -50,31 +51,31 @@ class VendorPassthruController(Resource):
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def post(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
-             body: dict[str, Any] | None) -> Any:
+             body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "POST", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def put(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
-            body: dict[str, Any] | None) -> Any:
+            body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "PUT", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def patch(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
-              body: dict[str, Any] | None) -> Any:
+              body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "PATCH", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
     def delete(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
-               body: dict[str, Any] | None) -> Any:
+               body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "DELETE", method, query, body)
 
 
 def _call(request: Request, node: str, http_method: str, method: str, query: dict[str, Any],
-          body: dict[str, Any] | None) -> bytes:
+          body: JSONObject | None) -> bytes:
     # Without a result, clients still read JSON.
     return orjson.dumps(hardware_request.change(
         request, node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))

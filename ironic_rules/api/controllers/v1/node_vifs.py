@@ -18,6 +18,7 @@ from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.db.vifs import KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -25,7 +26,7 @@ class VifsController(Resource):
     """The VIFs of a node."""
 
     @expose(since=versions.VIFS, policy=policies.LIST_VIFS)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"vifs": [{"id": …}]}``.
 
         :raises NodeNotFound: 404
@@ -36,7 +37,7 @@ class VifsController(Resource):
             return {"vifs": [{"id": vif} for vif in (*attached, *vifs.without_port(row))]}
 
     @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204, hidden=True)
-    def post(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str, body: JSONObject) -> None:
         """Attach the VIF ``id`` to the port that the body names, or to a free port, preferably with ``pxe_enabled``.
 
         Without a free port it belongs to the node only: the network interface ``noop`` takes any number of VIFs.

@@ -12,6 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.base import DEVICE_TYPES
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -27,17 +28,17 @@ class VmediaController(Resource):
     """The virtual drives of a node."""
 
     @expose(since=versions.VMEDIA_GET, policy=policies.GET_VMEDIA)
-    def get_all(self, request: Request, node: str) -> list[dict[str, Any]]:
+    def get_all(self, request: Request, node: str) -> list[JSONObject]:
         """Read what is in the drives: a list of ``{"media_types": [names], "inserted": bool, "image": URL or null}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
         """
-        found: list[dict[str, Any]] = hardware_request.read(request, node, "get_virtual_media")
+        found: list[JSONObject] = hardware_request.read(request, node, "get_virtual_media")
         return found
 
     @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204, hidden=True)
-    def post(self, request: Request, node: str, body: dict[str, Any]) -> None:
+    def post(self, request: Request, node: str, body: JSONObject) -> None:
         """Start inserting the image at ``image_url`` into an empty drive; the BMC loads it from there.
 
         ``GET`` shows when it is there; if it fails, ``last_error`` of the node says why.
@@ -54,7 +55,7 @@ class VmediaController(Resource):
 
     @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES, hidden=True,
             query=filters.Query(device_types=_types))
-    def delete(self, request: Request, node: str, query: dict[str, Any], body: dict[str, Any] | None) -> None:
+    def delete(self, request: Request, node: str, query: dict[str, Any], body: JSONObject | None) -> None:
         """Start ejecting what is in the drives of the types ``device_types``, or in all of them.
 
         The types are in the query or, as openstacksdk sends them, in the body.

@@ -10,6 +10,7 @@ from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import volume as policies
 
 
@@ -17,7 +18,7 @@ class NodeTargetsController(Resource):
     """``/v1/nodes/{node}/volume/targets``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the volume targets of a node.
 
         :raises NodeNotFound: 404
@@ -29,7 +30,7 @@ class NodeConnectorsController(Resource):
     """``/v1/nodes/{node}/volume/connectors``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the volume connectors of a node.
 
         :raises NodeNotFound: 404
@@ -43,7 +44,7 @@ class NodeVolumeController(Resource):
     below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return links to the two collections.
 
         :raises NodeNotFound: 404

@@ -44,6 +44,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import nodes as policies
 
@@ -52,7 +53,7 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
+def list_nodes(request: Request, query: JSONObject, *, detail: bool) -> JSONObject | tuple[bytes, ...]:
     """Return a page of nodes, or its JSON.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
@@ -81,7 +82,7 @@ def list_nodes(request: Request, query: dict[str, Any], *, detail: bool) -> dict
                                      lambda shown: node_replies.show_nodes(request, conn, shown, fields))
 
 
-def list_all_fields(request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+def list_all_fields(request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
@@ -93,7 +94,7 @@ class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
@@ -105,14 +106,14 @@ class ValidateController(Resource):
     """``/v1/nodes/{node}/validate``."""
 
     @expose(policy=policies.VALIDATE)
-    def get_all(self, request: Request, node: str) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str) -> JSONObject:
         """Return, per interface, whether its configuration is valid: ``{"power": {"result": true}, …}``.
 
         :raises NodeNotFound: 404;  RPCTimeout: 503
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-        result: dict[str, Any] = request.rpc.validate_interfaces(
+        result: JSONObject = request.rpc.validate_interfaces(
             request.context, row.uuid, group=row.conductor_group)
         return result
 
@@ -137,7 +138,7 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
@@ -145,7 +146,7 @@ class NodesController(Resource):
         return list_nodes(request, query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """Return one node.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
@@ -155,7 +156,7 @@ class NodesController(Resource):
             return node_replies.show_nodes(request, conn, [node_access.find(request, conn, node)], fields)[0]
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
         What a caller creates who is confined to a project belongs to that project.
@@ -173,7 +174,7 @@ class NodesController(Resource):
             if body.get("automated_clean") is False:
                 policy.authorize(request.conf, policies.DISABLE_CLEANING, request.context)
 
-        def create(conn: sa.Connection) -> dict[str, Any]:
+        def create(conn: sa.Connection) -> JSONObject:
             row = nodes.create(conn, node_update.new_node(request, conn, {**body, **owner}))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
             return node_replies.show_nodes(request, conn, [row], None)[0]
@@ -183,7 +184,7 @@ class NodesController(Resource):
         return created
 
     @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
-    def patch(self, request: Request, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
+    def patch(self, request: Request, node: str, body: list[JSONObject], query: dict[str, Any]) -> JSONObject:
         """Change a node by a JSON patch (RFC 6902).
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
@@ -196,9 +197,9 @@ class NodesController(Resource):
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
             raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
-        update = node_update.Update(request, patch.operations(body), reset_interfaces=bool(reset))
+        update = node_update.NodeUpdate(request, patch.operations(body), reset_interfaces=bool(reset))
 
-        def change(conn: sa.Connection) -> dict[str, Any]:
+        def change(conn: sa.Connection) -> JSONObject:
             row = node_access.hold(request, conn, node, update.policies)
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))

@@ -14,6 +14,7 @@ from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.operations import OPERATION
 from ironic_rules.policies import inspection_rules as rule_policies
 from ironic_rules.policies import operations as policies
@@ -31,7 +32,7 @@ class OperationNodesController(Resource):
     """``/v1/operations/{operation}/nodes``."""
 
     @expose(policy=policies.GET, query=_NODES)
-    def get_all(self, request: Request, operation: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, operation: str, query: dict[str, Any]) -> JSONObject:
         """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
 
         They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
@@ -53,7 +54,7 @@ class OperationGroupsController(Resource):
     """``/v1/operations/{operation}/groups``."""
 
     @expose(policy=policies.GET)
-    def get_all(self, request: Request, operation: str) -> dict[str, Any]:
+    def get_all(self, request: Request, operation: str) -> JSONObject:
         """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
 
         ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown. ``would`` in a result
@@ -74,7 +75,7 @@ class OperationsController(Resource):
     below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List operations in the order of their creation, those that have ended, too.
 
         ``progress`` counts the nodes of an operation: all of them, those that are done, of these the ones that were
@@ -90,7 +91,7 @@ class OperationsController(Resource):
             views.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
     @expose(policy=policies.GET)
-    def get_one(self, request: Request, uuid: str) -> dict[str, Any]:
+    def get_one(self, request: Request, uuid: str) -> JSONObject:
         """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
 
         :raises OperationNotFound: 404

@@ -11,6 +11,7 @@ from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
 from ironic_rules.exceptions import InvalidParameterValue, PortgroupNotFound
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
 #: Filters that do not apply below a node or a port group.
@@ -24,7 +25,7 @@ ONE = filters.Query(fields=filters.names)
 
 
 def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
-               portgroup: str | None = None) -> dict[str, Any]:
+               portgroup: str | None = None) -> JSONObject:
     """Return a page of ports.
 
     :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
@@ -51,7 +52,7 @@ def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None =
 
 
 def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | None = None,
-                    node: str | None = None) -> dict[str, Any]:
+                    node: str | None = None) -> JSONObject:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = request.version
     fields = pagination.shown_fields(request, query, detail, PORT_GROUP, PORT_GROUP.summary)

@@ -25,6 +25,7 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.models import mac, states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, Port, PortGroup
 
@@ -67,7 +68,7 @@ def hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tup
     return row, node
 
 
-def new_port(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dict[str, Any]:
+def new_port(request: Request, conn: sa.Connection, body: JSONObject) -> dict[str, Any]:
     """Return the values of the port to be created by a POST; the row of its node is locked.
 
     :param body: valid against ``schemas.CREATE``
@@ -96,10 +97,10 @@ def new_port(request: Request, conn: sa.Connection, body: dict[str, Any]) -> dic
     return values
 
 
-class Update:
+class PortUpdate:
     """A PATCH: checked once, then applied to the port."""
 
-    def __init__(self, request: Request, operations: Sequence[patch.Operation]) -> None:
+    def __init__(self, request: Request, operations: Sequence[patch.PatchOperation]) -> None:
         """Check what does not depend on the port.
 
         :raises InvalidPatch: 400;  NotAcceptable: 406
@@ -193,7 +194,7 @@ def _warn_of(address: str, node: int | str) -> None:
         LOG.warning("The port %s of node %s has no unicast address: no machine boots with it", address, node)
 
 
-def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -> None:
+def _check_smart_nic(is_smartnic: bool, local_link_connection: JSONObject) -> None:
     if is_smartnic and not {"port_id", "hostname"} <= local_link_connection.keys():
         raise Invalid(problems=[Problem("/local_link_connection", "a smart NIC's port needs port_id and hostname")])
 

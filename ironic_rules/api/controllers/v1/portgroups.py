@@ -17,6 +17,7 @@ from ironic_rules.api.views import portgroups as views
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
 from ironic_rules.policies import portgroups as policies
@@ -29,7 +30,7 @@ class PortgroupsDetailController(Resource):
     """``/v1/portgroups/detail``, since API 1.23."""
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List port groups with all their fields."""
         return port_lists.list_portgroups(request, query, detail=True)
 
@@ -38,7 +39,7 @@ class NodePortgroupsDetailController(Resource):
     """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the port groups of a node with all their fields."""
         return port_lists.list_portgroups(request, query, detail=True, node=node)
 
@@ -49,7 +50,7 @@ class NodePortgroupsController(Resource):
     below = {"detail": NodePortgroupsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the port groups of a node."""
         return port_lists.list_portgroups(request, query, node=node)
 
@@ -61,7 +62,7 @@ class PortgroupsController(Resource):
     below_item = {"ports": PortgroupPortsController()}
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound: 404, the node of a filter
@@ -69,7 +70,7 @@ class PortgroupsController(Resource):
         return port_lists.list_portgroups(request, query)
 
     @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
         """Return one port group.
 
         :raises PortgroupNotFound: 404
@@ -79,7 +80,7 @@ class PortgroupsController(Resource):
             return _show(request, _find(request, conn, portgroup), fields)
 
     @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port group of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist;  NotAcceptable: 406, a field that is too new
@@ -101,7 +102,7 @@ class PortgroupsController(Resource):
         return _show(request, row)
 
     @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, request: Request, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, portgroup: str, body: list[JSONObject]) -> JSONObject:
         """Change a port group by a JSON patch (RFC 6902).
 
         :raises PortgroupNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
@@ -160,7 +161,7 @@ def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tu
 
 
 def _changes(request: Request, conn: sa.Connection, row: PortGroup,
-             operations: list[patch.Operation]) -> dict[str, Any]:
+             operations: list[patch.PatchOperation]) -> dict[str, Any]:
     document = {name: getattr(row, name) for name in schemas.FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     masks.refuse(result, document)
@@ -188,5 +189,5 @@ def _check_members(conn: sa.Connection, row: PortGroup) -> None:
                            f"{' and '.join(uses)}.")
 
 
-def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> JSONObject:
     return views.view(request.version, fields).render([row], request.base)[0]

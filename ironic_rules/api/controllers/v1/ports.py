@@ -15,6 +15,7 @@ from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.policies import ports as policies
 
@@ -23,7 +24,7 @@ class PortsDetailController(Resource):
     """``/v1/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List ports with all their fields."""
         return port_lists.list_ports(request, query, detail=True)
 
@@ -32,7 +33,7 @@ class NodePortsDetailController(Resource):
     """``/v1/nodes/{node}/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the ports of a node with all their fields."""
         return port_lists.list_ports(request, query, detail=True, node=node)
 
@@ -43,7 +44,7 @@ class NodePortsController(Resource):
     below = {"detail": NodePortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
         """List the ports of a node."""
         return port_lists.list_ports(request, query, node=node)
 
@@ -52,7 +53,7 @@ class PortgroupPortsDetailController(Resource):
     """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
         """List the ports of a port group with all their fields."""
         return port_lists.list_ports(request, query, detail=True, portgroup=portgroup)
 
@@ -63,7 +64,7 @@ class PortgroupPortsController(Resource):
     below = {"detail": PortgroupPortsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
         """List the ports of a port group."""
         return port_lists.list_ports(request, query, portgroup=portgroup)
 
@@ -74,7 +75,7 @@ class PortsController(Resource):
     below = {"detail": PortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
@@ -82,7 +83,7 @@ class PortsController(Resource):
         return port_lists.list_ports(request, query)
 
     @expose(policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, request: Request, port: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, port: str, query: dict[str, Any]) -> JSONObject:
         """Return one port.
 
         :raises PortNotFound: 404
@@ -92,7 +93,7 @@ class PortsController(Resource):
             return _show(request, port_update.find(request, conn, port), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 
         :raises Invalid: 400, also if the node or the port group does not exist
@@ -109,14 +110,14 @@ class PortsController(Resource):
         return _show(request, row)
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, port: str, body: list[JSONObject]) -> JSONObject:
         """Change a port by a JSON patch (RFC 6902).
 
         :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
-        update = port_update.Update(request, operations)
+        update = port_update.PortUpdate(request, operations)
         node_id = _node_id(request, port)
 
         def change(conn: sa.Connection) -> Port:
@@ -161,5 +162,5 @@ def _node_id(request: Request, port: str) -> int:
     return node_id
 
 
-def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> JSONObject:
     return views.view(request.version, fields).render([row], request.base)[0]

@@ -30,7 +30,7 @@ class RuleConflictsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 
         ``writes`` has each place that the rule itself names, so none that depends on a template and none of actions of
@@ -51,7 +51,7 @@ class RuleConflictsController(Resource):
         writes = {rule.uuid: [] if rule.sensitive else rule_writes.written(_actions(rule)) for rule in rules}
         found = rule_writes.conflicts(
             # The scope of an early rule is ignored.
-            rule_writes.Writer(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
+            rule_writes.RuleWriter(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
             for rule in rules if rule.enabled)
 
         def view(shown: Sequence[Row | Rule]) -> list[JSONObject]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 import sqlalchemy as sa
@@ -23,7 +22,7 @@ from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound
 from ironic_rules.inspection import discovery, dry_run, lookup, payload
 from ironic_rules.inspection.dry_run import DryRun, Machine
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import inspection_rules as policies
 
@@ -35,7 +34,7 @@ class RuleDryRunController(Resource):
     """Since API 1.96. Nothing is written, and no request is sent to another service."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.DRY_RUN, allow_nul=True)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
 
         The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
@@ -81,11 +80,11 @@ class RuleDryRunController(Resource):
             asked.read(conn)
             machine, data = _machine(request, conn, body, sent)
         work = _work(request, machine, data, sent, asked, compare=body.get("compare", False))
-        result: dict[str, Any] = request.dry_runs.run(work)
+        result: JSONObject = request.dry_runs.run(work)
         return result
 
 
-def _of_many(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+def _of_many(request: Request, body: JSONObject) -> JSONObject:
     """Begin the dry run of many nodes; return the operation.
 
     :raises InvalidRule: 400, with every problem of every rule
@@ -115,7 +114,7 @@ def _of_many(request: Request, body: dict[str, Any]) -> dict[str, Any]:
         "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
 
 
-def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
+def _rules(body: JSONObject) -> dry_run_rules.Request:
     asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
     if asked.given is not None and asked.as_if:
         raise Invalid("There are either rules, or as_if.")
@@ -144,7 +143,7 @@ def _work(request: Request, machine: Machine | LookupFailed, data: InspectionDat
     return work
 
 
-def _report(request: Request, report: Any) -> payload.Payload:
+def _report(request: Request, report: JSON) -> payload.Payload:
     try:
         return payload.split(report, infiniband=request.conf.infiniband_addresses)
     except InvalidInventory as error:
@@ -152,7 +151,7 @@ def _report(request: Request, report: Any) -> payload.Payload:
             problems=[Problem(f"/report{problem.where}", problem.text) for problem in error.problems]) from error
 
 
-def _machine(request: Request, conn: sa.Connection, body: dict[str, Any],
+def _machine(request: Request, conn: sa.Connection, body: JSONObject,
              sent: payload.Payload | None) -> tuple[Machine | LookupFailed, InspectionData]:
     """Return the machine, or why its callback is refused, and the data of its inspection.
 

@@ -13,6 +13,7 @@ from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import rule_set as views
 from ironic_rules.db import rule_revisions
 from ironic_rules.exceptions import Invalid
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 
 _LIST = filters.Query(limit=filters.positive, marker=filters.positive, sort_dir=filters.one_of("asc", "desc"))
@@ -22,8 +23,8 @@ class RollbackController(Resource):
     """``POST`` makes a revision the current one again."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
-    def post(self, request: Request, revision: str, body: dict[str, Any] | None,
-             conditions: etags.Preconditions) -> dict[str, Any]:
+    def post(self, request: Request, revision: str, body: JSONObject | None,
+             conditions: etags.Preconditions) -> JSONObject:
         """Make the rules those of a revision, as a new revision.
 
         Rules that were deleted exist again, with the same UUID; rules that were created since are deleted. Rules that
@@ -48,7 +49,7 @@ class RuleRevisionsController(Resource):
     below_item: ClassVar = {"rollback": RollbackController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List the revisions that are kept, the newest first.
 
         ``marker`` is the number of a revision.
@@ -61,7 +62,7 @@ class RuleRevisionsController(Resource):
                                      lambda shown: views.revisions(request.base, shown), marker="revision")
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
-    def get_one(self, request: Request, revision: str) -> dict[str, Any]:
+    def get_one(self, request: Request, revision: str) -> JSONObject:
         """Show a revision with its rules, in the order of their creation.
 
         Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets

@@ -12,7 +12,8 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
 from ironic_rules.db import rule_statistics
 from ironic_rules.exceptions import InspectionRuleNotFound, Invalid
-from ironic_rules.models.rule_statistics import RuleStatistics
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.rule_statistics import CountedRule
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.text import is_uuid
 
@@ -24,7 +25,7 @@ class RulesStatisticsController(Resource):
     """Since API 1.96. The API and conductors count in memory, and add to what is stored once a minute."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List the statistics of all rules in the order of their creation, the built-in ones last.
 
         An inspection has ``considered`` a rule if it came to its phase, and to its place there, and the rule was
@@ -51,7 +52,7 @@ class RuleStatisticsController(Resource):
     """The statistics of one rule."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS)
-    def get_all(self, request: Request, uuid: str) -> dict[str, Any]:
+    def get_all(self, request: Request, uuid: str) -> JSONObject:
         """Show the statistics of a rule, of one that was never counted with 0.
 
         :raises InspectionRuleNotFound: 404
@@ -70,5 +71,5 @@ class RuleStatisticsController(Resource):
         return views.statistics(request.base, found[0], views.FIELDS)
 
 
-def _matched_since(row: RuleStatistics, since: datetime.datetime) -> bool:
+def _matched_since(row: CountedRule, since: datetime.datetime) -> bool:
     return row.last_matched_at is not None and row.last_matched_at >= since

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules import samples
 from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory_paths
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.rules import vocabulary
 
@@ -18,7 +17,7 @@ class RuleVocabularyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Show what rules of this service can be written with.
 
         ``operators``, ``actions`` (those of other packages included) and ``conversions`` each have a ``name``, a
@@ -35,6 +34,6 @@ class RuleSamplesController(Resource):
     """Since API 1.96. The inventories of fictitious machines that the package has."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """List samples of reports; each ``report`` can be that of a dry run."""
         return {"samples": [{"name": name, "report": samples.inventory(name)} for name in samples.inventory_names()]}

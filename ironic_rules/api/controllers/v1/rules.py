@@ -35,7 +35,7 @@ class RulesController(Resource):
     """In every version of the API. Rules are identified by UUID."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List rules in the order of their creation, in which they run.
 
         Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
@@ -56,7 +56,7 @@ class RulesController(Resource):
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: dict[str, Any],
-                conditions: etags.Preconditions) -> dict[str, Any] | None:
+                conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
@@ -80,7 +80,7 @@ class RulesController(Resource):
         return views.rule(request.base, found, fields, masked=_is_masked(request))
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
-    def post(self, request: Request, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, query: dict[str, Any], body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
         With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
@@ -103,7 +103,7 @@ class RulesController(Resource):
         return _written(request, stored)
 
     @expose(policy=policies.UPDATE, body=schemas.RULE)
-    def put(self, request: Request, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
+    def put(self, request: Request, uuid: str, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
         A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
@@ -137,7 +137,7 @@ class RulesController(Resource):
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
     def delete_all(self, request: Request, query: dict[str, Any],
-                   conditions: etags.Preconditions) -> dict[str, Any] | None:
+                   conditions: etags.Preconditions) -> JSONObject | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
         Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -157,7 +157,7 @@ class RulesController(Resource):
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
     def delete(self, request: Request, uuid: str, query: dict[str, Any],
-               conditions: etags.Preconditions) -> dict[str, Any] | None:
+               conditions: etags.Preconditions) -> JSONObject | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
 
         Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -186,7 +186,7 @@ def _begin_cleanup(request: Request, conn: sa.Connection, deleted: list[str], no
         conn, legacy_values.CLEANUP, {"rules": deleted}, request.context.user_id, nodes)
 
 
-def _answer(request: Request, operation: Row | None) -> dict[str, Any] | None:
+def _answer(request: Request, operation: Row | None) -> JSONObject | None:
     """Return the reply to a request that has deleted rules, with the operation that it has begun."""
     return None if operation is None else begun.answer(request, operation)
 
@@ -195,7 +195,7 @@ def _is_masked(request: Request) -> bool:
     return not policy.allows(request.conf, policies.UPDATE, request.context)
 
 
-def _checked(request: Request, body: dict[str, Any]) -> JSONObject:
+def _checked(request: Request, body: JSONObject) -> JSONObject:
     """Return the columns of a rule as a user writes it.
 
     :raises InvalidRule: 400, with every problem

@@ -18,6 +18,7 @@ from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
 from ironic_rules.db import runbooks, traits
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.runbooks import RUNBOOK, Runbook, fits, steps_to_run
 from ironic_rules.models.steps import Step
@@ -43,7 +44,7 @@ class RunbookTraitsController(Resource):
     """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET)
-    def get_all(self, request: Request, runbook: str) -> dict[str, Any]:
+    def get_all(self, request: Request, runbook: str) -> JSONObject:
         """Return ``{"traits": [names, sorted]}``.
 
         :raises RunbookNotFound: 404
@@ -52,7 +53,7 @@ class RunbookTraitsController(Resource):
             return {"traits": _RUNBOOKS.find(request, conn, _ident(runbook)).traits}
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
-    def put(self, request: Request, runbook: str, trait: str | None = None, *, body: Any) -> None:
+    def put(self, request: Request, runbook: str, trait: str | None = None, *, body: JSON) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50;  RunbookNotFound: 404
@@ -84,14 +85,14 @@ class RunbooksController(Resource):
     below_item = {"traits": RunbookTraitsController()}
 
     @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
         node_access.confine(request, wanted)
         return _RUNBOOKS.list_page(request, query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> JSONObject:
         """Return one runbook.
 
         :raises RunbookNotFound: 404
@@ -99,7 +100,7 @@ class RunbooksController(Resource):
         return _RUNBOOKS.get_one(request, _ident(runbook), query)
 
     @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
@@ -118,7 +119,7 @@ class RunbooksController(Resource):
         return _RUNBOOKS.show_new(request, request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, request: Request, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, runbook: str, body: list[JSONObject]) -> JSONObject:
         """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
 
         :raises RunbookNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateRunbookName: 409
@@ -152,7 +153,7 @@ class RunbooksController(Resource):
             conn, _RUNBOOKS.find(request, conn, ident, for_update=True).id))
 
 
-def arguments(request: Request, node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSONObject:
     """Return the arguments of a request for a provision state, with the steps in the place of its ``runbook``.
 
     :param given: the arguments; unchanged without ``runbook``

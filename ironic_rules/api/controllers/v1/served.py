@@ -13,6 +13,7 @@ from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
 from ironic_rules.models.fields import Fields
+from ironic_rules.models.json_values import JSON, JSONObject
 
 
 class Served:
@@ -36,7 +37,7 @@ class Served:
         self._detail_since = detail_since
 
     def list_page(self, request: Request, query: dict[str, Any], wanted: Mapping[str, Any], *,
-                  detail: bool | None = None) -> dict[str, Any]:
+                  detail: bool | None = None) -> JSONObject:
         """Return a page of the collection.
 
         :param wanted: the filters, checked and resolved
@@ -54,7 +55,7 @@ class Served:
         return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
                                      lambda shown: self._views.render(shown, minor, fields, request.base))
 
-    def get_one(self, request: Request, ident: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, ident: str, query: dict[str, Any]) -> JSONObject:
         """Return the resource that a URL names, with the fields that the query names.
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
@@ -74,16 +75,16 @@ class Served:
             self._check_access(request, conn, row, ident)
         return row
 
-    def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> JSONObject:
         """Return a row as JSON."""
         return self._views.render([row], request.version, fields, request.base)[0]
 
-    def show_new(self, request: Request, row: Any) -> dict[str, Any]:
+    def show_new(self, request: Request, row: Any) -> JSONObject:
         """Return a row that was just created as JSON, and set the header ``Location``."""
         request.reply.headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
         return self.show(request, row)
 
-    def given(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+    def given(self, request: Request, body: Mapping[str, JSON]) -> dict[str, Any]:
         """Return the values of a resource that a POST creates: null means the default.
 
         :raises NotAcceptable: 406, a field that the version does not support;  Invalid: 400, a hidden secret
@@ -93,7 +94,7 @@ class Served:
         masks.refuse(values)
         return values
 
-    def operations(self, request: Request, body: list[dict[str, Any]]) -> list[patch.Operation]:
+    def operations(self, request: Request, body: list[JSONObject]) -> list[patch.PatchOperation]:
         """Return the operations of a PATCH.
 
         :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
@@ -109,7 +110,7 @@ class Served:
             raise InvalidPatch(problems=problems)
         return operations
 
-    def changes(self, row: Any, operations: list[patch.Operation], patched: schema.Object) -> dict[str, Any]:
+    def changes(self, row: Any, operations: list[patch.PatchOperation], patched: schema.Object) -> dict[str, Any]:
         """Return the fields that a PATCH changes, with their new values.
 
         :param patched: the schema of every field that may be patched

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import nodes
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
 
@@ -16,7 +15,7 @@ class StateCountsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST_ALL)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Return each provision state that nodes have with the number of its nodes, the largest first.
 
         As in the list of nodes, those that have a parent are not counted.

@@ -11,6 +11,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import volumes as schemas
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import volume as policies
 
 
@@ -18,7 +19,7 @@ class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List volume targets, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -26,7 +27,7 @@ class TargetsController(Resource):
         return TARGETS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, request: Request, target: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, target: str, query: dict[str, Any]) -> JSONObject:
         """Return one volume target.
 
         :raises VolumeTargetNotFound: 404
@@ -34,7 +35,7 @@ class TargetsController(Resource):
         return TARGETS.get_one(request, target, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a volume target of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
@@ -43,7 +44,7 @@ class TargetsController(Resource):
         return TARGETS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, request: Request, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, target: str, body: list[JSONObject]) -> JSONObject:
         """Change a volume target by a JSON patch (RFC 6902).
 
         :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
@@ -66,7 +67,7 @@ class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
-    def get_all(self, request: Request, query: dict[str, Any]) -> dict[str, Any]:
+    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
         """List volume connectors, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -74,7 +75,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> JSONObject:
         """Return one volume connector.
 
         :raises VolumeConnectorNotFound: 404
@@ -82,7 +83,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.get_one(request, connector, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
-    def post(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a volume connector of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist
@@ -91,7 +92,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.create(request, body)
 
     @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, request: Request, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, connector: str, body: list[JSONObject]) -> JSONObject:
         """Change a volume connector by a JSON patch (RFC 6902).
 
         :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
@@ -116,7 +117,7 @@ class VolumeController(Resource):
     below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
-    def get_all(self, request: Request) -> dict[str, Any]:
+    def get_all(self, request: Request) -> JSONObject:
         """Return links to the two collections."""
         node_access.confine(request, {})  # The links are the same for everybody.
         return {"links": links.resource(request.base, "volume", ""),

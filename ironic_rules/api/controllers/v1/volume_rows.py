@@ -15,6 +15,7 @@ from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
 
@@ -36,7 +37,7 @@ class VolumeRows:
         self.listing = filters.Listing.of(served.table, checked=False)
         self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
 
-    def list_page(self, request: Request, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
+    def list_page(self, request: Request, query: dict[str, Any], node: str | None = None) -> JSONObject:
         """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
 
         :raises NodeNotFound: 404
@@ -49,7 +50,7 @@ class VolumeRows:
                 wanted["node_id"] = node_access.find(request, conn, ident).id
         return self.served.list_page(request, query, wanted)
 
-    def create(self, request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    def create(self, request: Request, body: JSONObject) -> JSONObject:
         """Store a new one and return it."""
         values = self.served.given(request, body)
         node_uuid = values.pop("node_uuid")
@@ -61,11 +62,11 @@ class VolumeRows:
 
         return self.served.show_new(request, request.db.write(create))
 
-    def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
+    def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> JSONObject:
         """Return one."""
         return self.served.get_one(request, self._checked(uuid), query)
 
-    def patch(self, request: Request, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, request: Request, uuid: str, body: list[JSONObject]) -> JSONObject:
         """Change one, and return it. Both nodes must be powered off if it moves to another one."""
         operations = self.served.operations(request, body)
         node_id = self._node_id(request, uuid)
