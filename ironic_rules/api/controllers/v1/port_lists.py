@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
@@ -25,7 +26,7 @@ PORTGROUPS_BELOW = filters.Listing.of(PORT_GROUP, checked=False, without=_OF_NOD
 ONE = filters.Query(fields=filters.names)
 
 
-def check_fields(request: Request, query: dict[str, Any], table: Fields) -> tuple[str, ...] | None:
+def check_fields(request: Request, query: QueryValues, table: Fields) -> tuple[str, ...] | None:
     """Return the ``fields`` that a request names.
 
     :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
@@ -40,7 +41,7 @@ def check_fields(request: Request, query: dict[str, Any], table: Fields) -> tupl
     return fields
 
 
-def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
+def list_ports(request: Request, query: QueryValues, *, detail: bool | None = None, node: str | None = None,
                portgroup: str | None = None) -> JSONObject:
     """Return a page of ports.
 
@@ -67,7 +68,7 @@ def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None =
     return pagination.collection(request, "ports", rows, page, lambda shown: view.render(shown, request.base))
 
 
-def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | None = None,
+def list_portgroups(request: Request, query: QueryValues, *, detail: bool | None = None,
                     node: str | None = None) -> JSONObject:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = request.version
@@ -84,7 +85,7 @@ def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | N
     return pagination.collection(request, "portgroups", rows, page, lambda shown: view.render(shown, request.base))
 
 
-def shown_fields(request: Request, query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,
+def shown_fields(request: Request, query: QueryValues, detail: bool | None, fields: tuple[str, ...] | None,
                  default: tuple[str, ...] | None, since: int = versions.DETAIL) -> tuple[str, ...] | None:
     """Return the fields that a list shows, None: all.
 
