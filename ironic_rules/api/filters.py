@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from ironic_rules.api import schema
@@ -23,6 +23,8 @@ from ironic_rules.text import is_uuid, pointer_token
 
 #: Turns the text of a parameter into its value; the text of a ValueError says what is valid.
 Kind = Callable[[str], Any]
+#: The parameters of a request, with their values as their kinds return them; the route declares which there may be.
+QueryValues: TypeAlias = dict[str, Any]
 #: Name that openstacksdk sends -> name of the parameter.
 ALIASES = {"details": "detail"}
 MAX_TEXT = 1024
@@ -107,7 +109,7 @@ class Query:
     def __init__(self, **kinds: Kind) -> None:
         self.kinds = kinds
 
-    def load(self, query_string: str) -> dict[str, Any]:
+    def load(self, query_string: str) -> QueryValues:
         """Return the parameters that were given, converted.
 
         :raises InvalidParameterValue: 400, with the names of unknown parameters, and every invalid value

@@ -17,7 +17,7 @@ from oslo_utils import uuidutils
 
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import fields, mac, urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
@@ -69,7 +69,7 @@ class Schema:
             problems.append(Problem(where, str(error)))
             return None
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> Any:
         """Return a non-null ``value`` converted; the text of a ValueError says what is valid."""
         return value
 
@@ -88,7 +88,7 @@ class Text(Schema):
         self.pattern = re.compile(pattern) if pattern else None
         self.expected = expected or (f"must match {pattern}" if pattern else "must be a string")
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
         if not isinstance(value, str):
             raise ValueError("must be a string")
         if len(value) > self.max_length:
@@ -105,7 +105,7 @@ class Text(Schema):
 class HttpUrl(Text):
     """A URL with http or https, converted to its usual form. Where it leads to is checked by the conductor."""
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
         return str(urls.parse(super().convert(value, where, problems)))
 
 
@@ -116,7 +116,7 @@ class Enum(Schema):
         super().__init__(nullable=nullable)
         self.values = values
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
         if not isinstance(value, str) or value not in self.values:
             raise ValueError(f"must be one of {', '.join(self.values)}")
         return value
@@ -125,8 +125,8 @@ class Enum(Schema):
 class Uuid(Schema):
     """A UUID, converted to lower case."""
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
-        if not is_uuid(value):
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
+        if not isinstance(value, str) or not is_uuid(value):
             raise ValueError("must be a UUID")
         return value.lower()
 
@@ -137,8 +137,8 @@ class Mac(Schema):
     An InfiniBand address is left as it is: whether ports may have one is an option (``port_addresses.check``).
     """
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
-        return value if mac.of_infiniband(value) else mac.check_form(value)
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
+        return value if isinstance(value, str) and mac.of_infiniband(value) else mac.check_form(value)
 
 
 class Boolean(Schema):
@@ -148,7 +148,7 @@ class Boolean(Schema):
         super().__init__(nullable=nullable)
         self.lenient = lenient
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> bool:
         if not self.lenient and not isinstance(value, bool):
             raise ValueError("must be true or false")
         return as_bool(value)
@@ -161,7 +161,7 @@ class Integer(Schema):
         super().__init__(nullable=nullable)
         self.minimum, self.maximum, self.lenient = minimum, maximum, lenient
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> int:
         if self.lenient and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not self.minimum <= value <= self.maximum:
@@ -177,7 +177,7 @@ class List(Schema):
         super().__init__(nullable=nullable)
         self.of, self.min_items, self.max_items = of or Anything(nullable=True), min_items, max_items
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> list[Any]:
         if not isinstance(value, list):
             raise ValueError("must be a list")
         if not self.min_items <= len(value) <= self.max_items:
@@ -188,7 +188,7 @@ class List(Schema):
 class Map(Schema):
     """A JSON object with any content."""
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> JSONObject:
         if not isinstance(value, dict):
             raise ValueError("must be an object")
         return value
@@ -205,7 +205,7 @@ class Object(Schema):
         super().__init__(nullable=nullable)
         self.fields, self.required, self.extra = dict(fields), tuple(required), extra
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> JSONObject:
         if not isinstance(value, dict):
             raise ValueError("must be an object")
         for name in self.required:
@@ -235,7 +235,7 @@ class Name(Text):
             "is an invalid name: letters, digits, '-', '.', '_' and '~' are allowed"))
         self.reserved = reserved
 
-    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
         name = super().convert(value, where, problems)
         if uuidutils.is_uuid_like(name):
             raise ValueError("is an invalid name: a name must not look like a UUID")

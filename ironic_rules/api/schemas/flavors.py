@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ironic_rules.api import schema
 from ironic_rules.api.schema import Boolean, Integer, Map, Object, Problems, Schema, Text
@@ -21,7 +20,7 @@ class FlavorId(Text):
         super().__init__(MAX_LENGTH, pattern=r"(?! )[a-zA-Z0-9. _-]+(?<! )", nullable=True, expected=(
             "letters, digits, '-', '_', '.' and, between them, blanks are allowed"))
 
-    def convert(self, value: JSON, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
         if type(value) is int and 0 <= value <= MAX_AMOUNT:
             value = str(value)
         ident = super().convert(value, where, problems)
@@ -36,8 +35,8 @@ class FlavorName(Text):
     def __init__(self) -> None:
         super().__init__(MAX_LENGTH, min_length=1)
 
-    def convert(self, value: JSON, where: str, problems: Problems) -> Any:
-        name: str = super().convert(value, where, problems)
+    def convert(self, value: JSON, where: str, problems: Problems) -> str:
+        name = super().convert(value, where, problems)
         if "/" in name:
             raise ValueError("must not contain a slash")
         if not name.isprintable() or name != name.strip():
@@ -48,7 +47,7 @@ class FlavorName(Text):
 class Factor(Schema):
     """A number above 0, which may be sent as text."""
 
-    def convert(self, value: JSON, where: str, problems: Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: Problems) -> float:
         if isinstance(value, str) and len(value) <= MAX_LENGTH and value.isascii():
             whole, _, part = value.partition(".")
             value = float(value) if whole.isdigit() and (part or "0").isdigit() else None

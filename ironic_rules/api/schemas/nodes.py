@@ -62,7 +62,7 @@ class ConfigDrive(schema.Schema):
 class ProvisionTarget(schema.Schema):
     """A verb of ``states/provision``."""
 
-    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> str:
         if not isinstance(value, str) or value not in states.VERB_VERSIONS:
             raise ValueError(f"must be one of {', '.join(sorted(states.VERB_VERSIONS))}")
         return value

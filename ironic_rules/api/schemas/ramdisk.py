@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import schema, versions
 from ironic_rules.models import urls
 from ironic_rules.models.json_values import JSON
@@ -15,7 +13,7 @@ class AgentUrl(schema.HttpUrl):
     def __init__(self) -> None:
         super().__init__(1024)
 
-    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> str:
         url = urls.parse(super().convert(value, where, problems))
         if url.user is not None or url.rest not in ("", "/"):
             raise ValueError("must be an HTTP or HTTPS URL of a host, without user, password, path and query")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import schema
 from ironic_rules.api.schemas.nodes import Trait
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.runbooks import MAX_STEPS, RUNBOOK
 from ironic_rules.models.steps import MAX_PRIORITY, MAX_STEP_NAME, STEP_INTERFACES
 
@@ -14,7 +12,7 @@ from ironic_rules.models.steps import MAX_PRIORITY, MAX_STEP_NAME, STEP_INTERFAC
 class _Step(schema.Object):
     """A step of a runbook. Without ``args`` it has none."""
 
-    def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> JSONObject:
         loaded = super().convert(value, where, problems)
         return {"args": {}, **loaded}
 

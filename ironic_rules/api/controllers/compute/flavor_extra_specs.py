@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import compute_versions, extra_specs, filters
 from ironic_rules.api.controllers.v1.flavor_extra_specs import one
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
@@ -41,7 +40,7 @@ class ComputeExtraSpecsController(Resource):
             return one(flavors.get(conn, flavor).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, request: Request, flavor: str, body: JSONObject, query: dict[str, Any]) -> JSONObject:
+    def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them. ``validation`` needs 2.86.
 
         :raises FlavorNotFound: 404
@@ -53,7 +52,7 @@ class ComputeExtraSpecsController(Resource):
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
     def put(self, request: Request, flavor: str, key: str, body: JSONObject,
-            query: dict[str, Any]) -> JSONObject:
+            query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key.
 
         :raises FlavorNotFound: 404
@@ -72,7 +71,7 @@ class ComputeExtraSpecsController(Resource):
         extra_specs.remove(request, flavor, key, or_name=False)
 
 
-def _mode(request: Request, query: dict[str, Any]) -> str:
+def _mode(request: Request, query: QueryValues) -> str:
     if request.version >= compute_versions.VALIDATION:
         return str(query.get("validation", STRICT))
     if "validation" in query:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import compute_versions, filters, pagination
 from ironic_rules.api.controllers.compute import flavor_extra_specs
 from ironic_rules.api.controllers.v1.flavors import columns, destroy
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
@@ -40,7 +41,7 @@ class ComputeFlavorDetailController(Resource):
     """``/compute/v2.1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors with all fields; from 2.61 also with their extra specs."""
         return _listed(request, query, views.ALL)
 
@@ -52,7 +53,7 @@ class ComputeFlavorsController(Resource):
     below_item: ClassVar = {"os-extra_specs": flavor_extra_specs.ComputeExtraSpecsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
         return _listed(request, query, views.SUMMARY)
 
@@ -105,7 +106,7 @@ def _shown(request: Request, found: Flavor) -> JSONObject:
     return {"flavor": views.flavor(found, _url(request), request.version)}
 
 
-def _listed(request: Request, query: dict[str, Any], fields: tuple[str, ...]) -> JSONObject:
+def _listed(request: Request, query: QueryValues, fields: tuple[str, ...]) -> JSONObject:
     minor = request.version
     given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
     asked = pagination.page(request, {"sort_key": "flavorid", **given})

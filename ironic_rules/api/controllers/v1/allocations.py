@@ -11,6 +11,7 @@ from ironic_rules.api import filters, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import allocations as schemas
@@ -31,7 +32,7 @@ class NodeAllocationController(Resource):
     """``/v1/nodes/{node}/allocation``, since API 1.52."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return the allocation that has the node.
 
         :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
@@ -56,7 +57,7 @@ class AllocationsController(Resource):
     """``/v1/allocations``, since API 1.52; the ident is a UUID or a name."""
 
     @expose(since=versions.ALLOCATIONS, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List allocations, with all fields or with those of ``fields``.
 
         :raises Invalid: 400, also if the node of the filter does not exist
@@ -68,7 +69,7 @@ class AllocationsController(Resource):
         return _ALLOCATIONS.list_page(request, query, wanted)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, allocation: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, allocation: str, query: QueryValues) -> JSONObject:
         """Return one allocation.
 
         :raises AllocationNotFound: 404

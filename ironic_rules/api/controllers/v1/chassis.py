@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, patch
 from ironic_rules.api.controllers.v1 import nodes
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import chassis as schemas
@@ -30,7 +29,7 @@ class ChassisDetailController(Resource):
     """``/v1/chassis/detail``."""
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List chassis with all their fields."""
         return _CHASSIS.list_page(request, query, {}, detail=True)
 
@@ -39,7 +38,7 @@ class ChassisNodesDetailController(Resource):
     """``/v1/chassis/{chassis}/nodes/detail``."""
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
         """List the nodes of a chassis with all their fields.
 
         :raises ChassisNotFound: 404
@@ -53,7 +52,7 @@ class ChassisNodesController(Resource):
     below = {"detail": ChassisNodesDetailController()}
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
         """List the nodes of a chassis.
 
         :raises ChassisNotFound: 404
@@ -69,12 +68,12 @@ class ChassisController(Resource):
     below_item = {"nodes": ChassisNodesController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List chassis, with a few fields, those of ``fields``, or all (``detail``)."""
         return _CHASSIS.list_page(request, query, {})
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, chassis: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """Return one chassis.
 
         :raises ChassisNotFound: 404

@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import conductors as views
@@ -22,7 +23,7 @@ class ConductorsController(Resource):
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
         asked = pagination.page(request, {"sort_key": "hostname", **query})
         with request.db.reader() as conn:
@@ -34,7 +35,7 @@ class ConductorsController(Resource):
             lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, request: Request, hostname: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, hostname: str, query: QueryValues) -> JSONObject:
         """Show one conductor.
 
         :raises ConductorNotFound: 404

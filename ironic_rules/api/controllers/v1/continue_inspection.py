@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
@@ -47,7 +47,7 @@ class ContinueInspectionController(Resource):
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
-    def post(self, request: Request, body: JSONObject, query: dict[str, Any]) -> JSONObject:
+    def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
         A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the

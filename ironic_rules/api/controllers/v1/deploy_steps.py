@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
@@ -27,7 +26,7 @@ class NodeDeployStepsController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS,
             query=filters.Query(traits=filters.names))
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return the steps that a deployment of the node would run, in order, each with its source.
 
         ``traits`` are those of the instance; the default is those in the node's ``instance_info``. ``problems`` lists
@@ -82,7 +81,7 @@ class TemplateNodesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
-    def get_all(self, request: Request, template: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, template: str, query: QueryValues) -> JSONObject:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
         :raises DeployTemplateNotFound: 404

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 
 from ironic_rules.api import etags, filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import deploy_steps, node_access, step_checks
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import deploy_templates as schemas
@@ -44,7 +45,7 @@ class DeployTemplatesController(Resource):
         self._detailed = detailed
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List templates in the order of their creation.
 
         ``deploy-templates`` shows all fields, ``deploy_templates`` a few, unless ``detail`` or ``fields`` is given.
@@ -62,7 +63,7 @@ class DeployTemplatesController(Resource):
             lambda shown: views.templates(request.base, shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, template: str, query: dict[str, Any],
+    def get_one(self, request: Request, template: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
 

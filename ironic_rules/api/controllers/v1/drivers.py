@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1.node_vendor import method_of
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
@@ -78,7 +79,7 @@ class DriverVendorController(Resource):
     below: ClassVar = {"methods": DriverMethodsController()}
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def get_all(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def get_all(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400: the driver has no such method.
 
         :raises DriverNameNotFound: 404
@@ -86,22 +87,22 @@ class DriverVendorController(Resource):
         _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def post(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def post(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def put(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def patch(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, request: Request, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+    def delete(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
@@ -113,7 +114,7 @@ class DriversController(Resource):
                             "vendor_passthru": DriverVendorController()}
 
     @expose(policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
         found = {} if query.get("type") == "classic" else _drivers(request)
         minor, detail = request.version, query.get("detail", False)
@@ -125,7 +126,7 @@ class DriversController(Resource):
             marker="name")
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, driver: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, driver: str, query: QueryValues) -> JSONObject:
         """Show a driver with its interfaces.
 
         :raises DriverNameNotFound: 404
@@ -133,7 +134,7 @@ class DriversController(Resource):
         return _selected(views.driver(request.base, _one(request, driver), request.version, detail=True), query)
 
 
-def _refuse(request: Request, driver: str, method: str, query: dict[str, Any]) -> None:
+def _refuse(request: Request, driver: str, method: str, query: QueryValues) -> None:
     _one(request, driver)
     raise InvalidParameterValue(
         f"method: driver {driver} has no vendor method {printable(method_of(method, query))}. Valid: none.")
@@ -151,7 +152,7 @@ def _one(request: Request, name: str) -> views.Driver:
         raise DriverNameNotFound(driver=name) from None
 
 
-def _selected(reply: JSONObject, query: dict[str, Any]) -> JSONObject:
+def _selected(reply: JSONObject, query: QueryValues) -> JSONObject:
     fields = query.get("fields")
     if fields is None:
         return reply

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import orjson
 
 from ironic_rules.api import etags, extra_specs, filters, pagination
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
@@ -54,7 +55,7 @@ class ValidateController(Resource):
 
     @expose(policy=policies.VALIDATE, body=schemas.EXTRA_SPECS,
             query=filters.Query(validation=filters.one_of(*check.MODES)))
-    def post(self, request: Request, body: JSONObject, query: dict[str, Any]) -> JSONObject:
+    def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
         """Check extra specs as a write of them would, and store nothing.
 
         The status is 200 also if there are problems. ``problems`` has those for which a write would be refused,
@@ -76,7 +77,7 @@ class ExtraSpecsController(Resource):
     below: ClassVar = {"validate": ValidateController()}
 
     @expose(policy=policies.LIST_KNOWN, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
         ``namespace`` is what stands before the colon (empty: without one), ``type`` that of the values, ``status``
@@ -107,7 +108,7 @@ class ImagePropertiesController(Resource):
     """The properties of images that this service knows. They are not checked: images are Glance's."""
 
     @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
+    def get_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
         return _list(request, "image_properties", installed.image_properties, query, conditions, {})
 
@@ -119,7 +120,7 @@ def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: dict[str, Any],
+def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: QueryValues,
           conditions: etags.Preconditions,
           more: JSONObject) -> bytes | None:
     known = _known(registry)

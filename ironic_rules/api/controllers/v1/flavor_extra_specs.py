@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.api import extra_specs, filters
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
@@ -46,7 +47,7 @@ class FlavorExtraSpecsController(Resource):
             return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
 
     @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
-    def post(self, request: Request, flavor: str, body: JSONObject, query: dict[str, Any]) -> JSONObject:
+    def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them; all of them or none.
 
         ``warnings`` of the reply says what is deprecated and, if it is ``strict``, what keeps instances of the flavor
@@ -61,7 +62,7 @@ class FlavorExtraSpecsController(Resource):
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
     def put(self, request: Request, flavor: str, key: str, body: JSONObject,
-            query: dict[str, Any]) -> JSONObject:
+            query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
 
         :raises FlavorNotFound: 404

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from ironic_rules.api import filters, links, pagination
 from ironic_rules.api.controllers.v1 import flavor_explanation, flavor_extra_specs
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
@@ -26,7 +27,7 @@ class FlavorDetailController(Resource):
     """``/v1/flavors/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
         return _listed(request, {"detail": True, **query})
 
@@ -39,7 +40,7 @@ class FlavorsController(Resource):
                             "explanation": flavor_explanation.FlavorExplanationController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
 
         ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
@@ -47,7 +48,7 @@ class FlavorsController(Resource):
         return _listed(request, query)
 
     @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
-    def get_one(self, request: Request, flavor: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, flavor: str, query: QueryValues) -> JSONObject:
         """Show a flavor with its extra specs.
 
         :raises FlavorNotFound: 404
@@ -105,7 +106,7 @@ def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
         raise FlavorNotFound(flavor=printable(flavor, 255))
 
 
-def _listed(request: Request, query: dict[str, Any]) -> JSONObject:
+def _listed(request: Request, query: QueryValues) -> JSONObject:
     asked = pagination.page(request, {"sort_key": "flavorid", **query})
     fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
     with request.db.reader() as conn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 from oslo_log import log
@@ -10,6 +10,7 @@ from oslo_log import log
 from ironic_rules.api import filters, links, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
@@ -83,7 +84,7 @@ class InspectionJournalController(Resource):
     below_item: ClassVar = {"enroll": EnrollController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
 
         ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
@@ -106,7 +107,7 @@ class NodeJournalController(Resource):
     """The entries of the journal for which a node came near."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_OF_NODE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the refused callbacks that have something of the node.
 
         :raises NodeNotFound: 404
@@ -122,7 +123,7 @@ def _uuid(entry: str) -> str:
     return entry.lower()
 
 
-def _listed(request: Request, query: dict[str, Any], more: dict[str, str]) -> JSONObject:
+def _listed(request: Request, query: QueryValues, more: dict[str, str]) -> JSONObject:
     page = pagination.page(request, query)
     fields = query.get("fields") or _FIELDS
     asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 
@@ -26,6 +26,7 @@ from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsControll
 from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
 from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesController, RuleVocabularyController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -62,7 +63,7 @@ class InspectionRulesController(Resource):
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
         """List rules in the order of their creation, the built-in ones last.
 
         ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
@@ -98,7 +99,7 @@ class InspectionRulesController(Resource):
             request, "inspection_rules", rows, asked, lambda shown: views.rules(request.base, shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+    def get_one(self, request: Request, uuid: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import ramdisk as views
@@ -34,7 +33,7 @@ class LookupController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
             query=filters.Query(addresses=_addresses, node_uuid=filters.uuid))
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
         A node that discovery has created has no token until an operator manages it: callers get one that is not

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.models.json_values import JSONObject
@@ -18,7 +17,7 @@ class NodeFailuresController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST_ALL, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Group the nodes that have failed by ``provision_state`` and ``reason``, the largest group first.
 
         The reason is the beginning of their ``last_error``, in which ``…`` stands for what each machine has of its own:

@@ -5,11 +5,10 @@ It is read when a node is managed, adopted or inspected, and after a step that c
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import hardware_cache
@@ -33,7 +32,7 @@ class BIOSController(Resource):
     """The BIOS settings of a node."""
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS, query=_BIOS)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the settings; since 1.74 with what the BMC says about them (``detail``), or some fields of that.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, ``detail`` and ``fields`` below 1.74
@@ -68,7 +67,7 @@ class FirmwareController(Resource):
     """The components of a node that have firmware."""
 
     @expose(since=versions.FIRMWARE, policy=policies.GET_FIRMWARE, query=_FIRMWARE)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the components with their versions.
 
         :raises NodeNotFound: 404
@@ -79,7 +78,7 @@ class FirmwareController(Resource):
         return {"firmware": [{name: getattr(row, name) for name in _COMPONENT if name in fields} for row in found]}
 
 
-def _fields(query: dict[str, Any], default: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+def _fields(query: QueryValues, default: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     fields: tuple[str, ...] | None = query.get("fields")
     if fields is None:
         return default

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
@@ -26,7 +25,7 @@ class HistoryController(Resource):
     """The history of a node."""
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the entries, oldest first; with ``detail`` all their fields, or those of ``fields``, in full.
 
         :raises NodeNotFound: 404

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, links, versions
 from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections
@@ -26,7 +25,7 @@ class InspectionsController(Resource):
     """Since API 1.96. ``[inspection_history]max_entries`` of each node are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
 
         ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``receive``, ``hooks``,

@@ -12,6 +12,7 @@ from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.node_reapply import ReapplyController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory
@@ -36,7 +37,7 @@ class VersionsController(Resource):
     """``/v1/nodes/{node}/inventory/versions``: the inspections of a node whose data are kept."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the versions of a node's inventory, oldest first, without the data.
 
         ``[inventory]max_versions`` of each node are kept, and always the last one that was successful.
@@ -55,7 +56,7 @@ class DiffController(Resource):
     """``/v1/nodes/{node}/inventory/diff``: what has changed between two inspections of a node."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INVENTORY, query=_DIFF)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return how the inventory ``to`` differs from the inventory ``from``, which are versions of the node.
 
         By default ``to`` is the last successful inspection, and ``from`` the last successful one before it. ``disks``
@@ -79,7 +80,7 @@ class InventoryController(Resource):
     below: ClassVar = {"versions": VersionsController(), "diff": DiffController(), "reapply": ReapplyController()}
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
 
         Secrets in them are masked.

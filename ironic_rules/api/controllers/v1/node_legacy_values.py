@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.api import filters, pagination
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import legacy_values
@@ -22,7 +23,7 @@ class LegacyValuesController(Resource):
     """In every version of the API."""
 
     @expose(policy=policies.LIST_LEGACY_VALUES, query=_LIST)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the values in the order in which they were written; they are taken back in the reverse order.
 
         ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
@@ -56,7 +57,7 @@ class NodesReapplyController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=FILTERS, body=schemas.REAPPLY, status=202)
-    def post(self, request: Request, query: dict[str, Any], body: JSONObject | None) -> JSONObject:
+    def post(self, request: Request, query: QueryValues, body: JSONObject | None) -> JSONObject:
         """Run hooks and rules again on all nodes, or on those that pass the filters of a list; return the operation.
 
         The operation names the nodes on which this is not possible. A node that is locked is tried again at the end.

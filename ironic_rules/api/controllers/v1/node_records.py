@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import sqlalchemy as sa
 
 from ironic_rules.api import pagination
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import NotFound
@@ -25,7 +26,7 @@ class _Record(Protocol):
 R = TypeVar("R", bound=_Record)
 
 
-def listed(request: Request, node: str, query: dict[str, Any], name: str,
+def listed(request: Request, node: str, query: QueryValues, name: str,
            list_for: Callable[[sa.Connection, int, Page], Sequence[R]],
            view: Callable[[str, R], JSONObject]) -> JSONObject:
     """Return a page of the records of a node.

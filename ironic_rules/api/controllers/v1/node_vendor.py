@@ -10,6 +10,7 @@ import orjson
 from ironic_rules.api import filters
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
@@ -40,7 +41,7 @@ class VendorPassthruController(Resource):
     below: ClassVar = {"methods": MethodsController()}
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def get_all(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+    def get_all(self, request: Request, node: str, method: str = "", *, query: QueryValues,
                 body: JSONObject | None) -> Any:
         """Call a method that reads; return its result.
 
@@ -50,38 +51,38 @@ class VendorPassthruController(Resource):
         return _call(request, node, "GET", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def post(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+    def post(self, request: Request, node: str, method: str = "", *, query: QueryValues,
              body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "POST", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+    def put(self, request: Request, node: str, method: str = "", *, query: QueryValues,
             body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "PUT", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+    def patch(self, request: Request, node: str, method: str = "", *, query: QueryValues,
               body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "PATCH", method, query, body)
 
     @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, request: Request, node: str, method: str = "", *, query: dict[str, Any],
+    def delete(self, request: Request, node: str, method: str = "", *, query: QueryValues,
                body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
         return _call(request, node, "DELETE", method, query, body)
 
 
-def _call(request: Request, node: str, http_method: str, method: str, query: dict[str, Any],
+def _call(request: Request, node: str, http_method: str, method: str, query: QueryValues,
           body: JSONObject | None) -> bytes:
     # Without a result, clients still read JSON.
     return orjson.dumps(hardware_request.change(
         request, node, "call_vendor_method", method=method_of(method, query), http_method=http_method, args=body or {}))
 
 
-def method_of(in_path: str, query: dict[str, Any]) -> str:
+def method_of(in_path: str, query: QueryValues) -> str:
     """Return the vendor method that a request names, in its path or in its query.
 
     :raises InvalidParameterValue: 400, it names none, or two, or what cannot be a name

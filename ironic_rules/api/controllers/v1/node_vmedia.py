@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
@@ -55,7 +54,7 @@ class VmediaController(Resource):
 
     @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES, hidden=True,
             query=filters.Query(device_types=_types))
-    def delete(self, request: Request, node: str, query: dict[str, Any], body: JSONObject | None) -> None:
+    def delete(self, request: Request, node: str, query: QueryValues, body: JSONObject | None) -> None:
         """Start ejecting what is in the drives of the types ``device_types``, or in all of them.
 
         The types are in the query or, as openstacksdk sends them, in the body.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.models.json_values import JSONObject
@@ -18,7 +19,7 @@ class NodeTargetsController(Resource):
     """``/v1/nodes/{node}/volume/targets``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the volume targets of a node.
 
         :raises NodeNotFound: 404
@@ -30,7 +31,7 @@ class NodeConnectorsController(Resource):
     """``/v1/nodes/{node}/volume/connectors``."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the volume connectors of a node.
 
         :raises NodeNotFound: 404

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules import policy
@@ -30,6 +28,7 @@ from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.controllers.v1.ports import NodePortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
@@ -53,7 +52,7 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def list_nodes(request: Request, query: JSONObject, *, detail: bool) -> JSONObject | tuple[bytes, ...]:
+def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject | tuple[bytes, ...]:
     """Return a page of nodes, or its JSON.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
@@ -82,7 +81,7 @@ def list_nodes(request: Request, query: JSONObject, *, detail: bool) -> JSONObje
                                      lambda shown: node_replies.show_nodes(request, conn, shown, fields))
 
 
-def list_all_fields(request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+def list_all_fields(request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
@@ -94,7 +93,7 @@ class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
@@ -138,7 +137,7 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
@@ -146,7 +145,7 @@ class NodesController(Resource):
         return list_nodes(request, query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return one node.
 
         :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
@@ -184,7 +183,7 @@ class NodesController(Resource):
         return created
 
     @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
-    def patch(self, request: Request, node: str, body: list[JSONObject], query: dict[str, Any]) -> JSONObject:
+    def patch(self, request: Request, node: str, body: list[JSONObject], query: QueryValues) -> JSONObject:
         """Change a node by a JSON patch (RFC 6902).
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.

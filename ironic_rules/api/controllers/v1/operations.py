@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, pagination, rule_details
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import operations as views
@@ -32,7 +33,7 @@ class OperationNodesController(Resource):
     """``/v1/operations/{operation}/nodes``."""
 
     @expose(policy=policies.GET, query=_NODES)
-    def get_all(self, request: Request, operation: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, operation: str, query: QueryValues) -> JSONObject:
         """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
 
         They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
@@ -75,7 +76,7 @@ class OperationsController(Resource):
     below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List operations in the order of their creation, those that have ended, too.
 
         ``progress`` counts the nodes of an operation: all of them, those that are done, of these the ones that were

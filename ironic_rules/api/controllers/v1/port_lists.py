@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
@@ -24,7 +25,7 @@ PORTGROUPS_BELOW = filters.Listing.of(PORT_GROUP, checked=False, without=_OF_NOD
 ONE = filters.Query(fields=filters.names)
 
 
-def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
+def list_ports(request: Request, query: QueryValues, *, detail: bool | None = None, node: str | None = None,
                portgroup: str | None = None) -> JSONObject:
     """Return a page of ports.
 
@@ -51,7 +52,7 @@ def list_ports(request: Request, query: dict[str, Any], *, detail: bool | None =
     return pagination.collection(request, "ports", rows, page, lambda shown: view.render(shown, request.base))
 
 
-def list_portgroups(request: Request, query: dict[str, Any], *, detail: bool | None = None,
+def list_portgroups(request: Request, query: QueryValues, *, detail: bool | None = None,
                     node: str | None = None) -> JSONObject:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = request.version

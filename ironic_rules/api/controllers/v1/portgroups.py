@@ -10,6 +10,7 @@ from ironic_rules.api import links, masks, pagination, patch, port_addresses, sc
 from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
@@ -30,7 +31,7 @@ class PortgroupsDetailController(Resource):
     """``/v1/portgroups/detail``, since API 1.23."""
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List port groups with all their fields."""
         return port_lists.list_portgroups(request, query, detail=True)
 
@@ -39,7 +40,7 @@ class NodePortgroupsDetailController(Resource):
     """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the port groups of a node with all their fields."""
         return port_lists.list_portgroups(request, query, detail=True, node=node)
 
@@ -50,7 +51,7 @@ class NodePortgroupsController(Resource):
     below = {"detail": NodePortgroupsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the port groups of a node."""
         return port_lists.list_portgroups(request, query, node=node)
 
@@ -62,7 +63,7 @@ class PortgroupsController(Resource):
     below_item = {"ports": PortgroupPortsController()}
 
     @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound: 404, the node of a filter
@@ -70,7 +71,7 @@ class PortgroupsController(Resource):
         return port_lists.list_portgroups(request, query)
 
     @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """Return one port group.
 
         :raises PortgroupNotFound: 404

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules.api import links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
@@ -24,7 +23,7 @@ class PortsDetailController(Resource):
     """``/v1/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List ports with all their fields."""
         return port_lists.list_ports(request, query, detail=True)
 
@@ -33,7 +32,7 @@ class NodePortsDetailController(Resource):
     """``/v1/nodes/{node}/ports/detail``."""
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the ports of a node with all their fields."""
         return port_lists.list_ports(request, query, detail=True, node=node)
 
@@ -44,7 +43,7 @@ class NodePortsController(Resource):
     below = {"detail": NodePortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, node: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the ports of a node."""
         return port_lists.list_ports(request, query, node=node)
 
@@ -53,7 +52,7 @@ class PortgroupPortsDetailController(Resource):
     """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """List the ports of a port group with all their fields."""
         return port_lists.list_ports(request, query, detail=True, portgroup=portgroup)
 
@@ -64,7 +63,7 @@ class PortgroupPortsController(Resource):
     below = {"detail": PortgroupPortsDetailController()}
 
     @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
-    def get_all(self, request: Request, portgroup: str, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """List the ports of a port group."""
         return port_lists.list_ports(request, query, portgroup=portgroup)
 
@@ -75,7 +74,7 @@ class PortsController(Resource):
     below = {"detail": PortsDetailController()}
 
     @expose(policy=policies.LIST, query=port_lists.PORTS)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
@@ -83,7 +82,7 @@ class PortsController(Resource):
         return port_lists.list_ports(request, query)
 
     @expose(policy=policies.GET, query=port_lists.ONE)
-    def get_one(self, request: Request, port: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, port: str, query: QueryValues) -> JSONObject:
         """Return one port.
 
         :raises PortNotFound: 404

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import orjson
 
 from ironic_rules.api import filters, links, pagination, rule_list, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db.paging import Page
@@ -30,7 +30,7 @@ class RuleConflictsController(Resource):
     """Since API 1.96."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 
         ``writes`` has each place that the rule itself names, so none that depends on a template and none of actions of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules import policy
 from ironic_rules.api import etags, filters, pagination, rule_details, rule_set, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -49,7 +50,7 @@ class RuleRevisionsController(Resource):
     below_item: ClassVar = {"rollback": RollbackController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List the revisions that are kept, the newest first.
 
         ``marker`` is the number of a revision.

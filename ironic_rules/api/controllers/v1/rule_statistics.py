@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from ironic_rules.api import built_in_rules, filters, pagination, versions
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
@@ -25,7 +25,7 @@ class RulesStatisticsController(Resource):
     """Since API 1.96. The API and conductors count in memory, and add to what is stored once a minute."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List the statistics of all rules in the order of their creation, the built-in ones last.
 
         An inspection has ``considered`` a rule if it came to its phase, and to its place there, and the rule was

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
 from ironic_rules.api import etags, filters, links, masks, pagination, rule_details
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.middleware import inspector_clients
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
@@ -35,7 +34,7 @@ class RulesController(Resource):
     """In every version of the API. Rules are identified by UUID."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List rules in the order of their creation, in which they run.
 
         Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
@@ -55,7 +54,7 @@ class RulesController(Resource):
             request.base, shown, fields, masked=_is_masked(request)))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, uuid: str, query: dict[str, Any],
+    def get_one(self, request: Request, uuid: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
@@ -80,7 +79,7 @@ class RulesController(Resource):
         return views.rule(request.base, found, fields, masked=_is_masked(request))
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
-    def post(self, request: Request, query: dict[str, Any], body: JSONObject) -> JSONObject:
+    def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
         With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
@@ -136,7 +135,7 @@ class RulesController(Resource):
         return _written(request, stored)
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete_all(self, request: Request, query: dict[str, Any],
+    def delete_all(self, request: Request, query: QueryValues,
                    conditions: etags.Preconditions) -> JSONObject | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
@@ -156,7 +155,7 @@ class RulesController(Resource):
         return _answer(request, request.db.write(write))
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete(self, request: Request, uuid: str, query: dict[str, Any],
+    def delete(self, request: Request, uuid: str, query: QueryValues,
                conditions: etags.Preconditions) -> JSONObject | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
 

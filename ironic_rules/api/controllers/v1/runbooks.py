@@ -12,6 +12,7 @@ from ironic_rules.api import filters, links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, step_checks
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as node_schemas
@@ -85,14 +86,14 @@ class RunbooksController(Resource):
     below_item = {"traits": RunbookTraitsController()}
 
     @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
         node_access.confine(request, wanted)
         return _RUNBOOKS.list_page(request, query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
-    def get_one(self, request: Request, runbook: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, runbook: str, query: QueryValues) -> JSONObject:
         """Return one runbook.
 
         :raises RunbookNotFound: 404

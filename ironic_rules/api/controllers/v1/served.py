@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, pagination, patch, schema, versions
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
@@ -36,7 +37,7 @@ class Served:
         self._default = table.summary if summary else None
         self._detail_since = detail_since
 
-    def list_page(self, request: Request, query: dict[str, Any], wanted: Mapping[str, Any], *,
+    def list_page(self, request: Request, query: QueryValues, wanted: Mapping[str, Any], *,
                   detail: bool | None = None) -> JSONObject:
         """Return a page of the collection.
 
@@ -55,7 +56,7 @@ class Served:
         return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
                                      lambda shown: self._views.render(shown, minor, fields, request.base))
 
-    def get_one(self, request: Request, ident: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, ident: str, query: QueryValues) -> JSONObject:
         """Return the resource that a URL names, with the fields that the query names.
 
         :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.api import links, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, volume_rows
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import volumes as schemas
@@ -19,7 +20,7 @@ class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List volume targets, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -27,7 +28,7 @@ class TargetsController(Resource):
         return TARGETS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, request: Request, target: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, target: str, query: QueryValues) -> JSONObject:
         """Return one volume target.
 
         :raises VolumeTargetNotFound: 404
@@ -67,7 +68,7 @@ class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
-    def get_all(self, request: Request, query: dict[str, Any]) -> JSONObject:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List volume connectors, of all nodes or of one.
 
         :raises NodeNotFound: 404, the node of the filter
@@ -75,7 +76,7 @@ class ConnectorsController(Resource):
         return CONNECTORS.list_page(request, query)
 
     @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
-    def get_one(self, request: Request, connector: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, connector: str, query: QueryValues) -> JSONObject:
         """Return one volume connector.
 
         :raises VolumeConnectorNotFound: 404

@@ -10,6 +10,7 @@ from oslo_utils import uuidutils
 from ironic_rules.api import filters, pagination, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
@@ -37,7 +38,7 @@ class VolumeRows:
         self.listing = filters.Listing.of(served.table, checked=False)
         self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
 
-    def list_page(self, request: Request, query: dict[str, Any], node: str | None = None) -> JSONObject:
+    def list_page(self, request: Request, query: QueryValues, node: str | None = None) -> JSONObject:
         """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
 
         :raises NodeNotFound: 404
@@ -62,7 +63,7 @@ class VolumeRows:
 
         return self.served.show_new(request, request.db.write(create))
 
-    def get_one(self, request: Request, uuid: str, query: dict[str, Any]) -> JSONObject:
+    def get_one(self, request: Request, uuid: str, query: QueryValues) -> JSONObject:
         """Return one."""
         return self.served.get_one(request, self._checked(uuid), query)
 
