@@ -57,7 +57,6 @@ T = TypeVar("T")
 #: key of ``driver_internal_info`` while the inspect interface waits for more data than it has received
 WAITS = "inspection_waits_for_more"
 ABORTED = "Inspection was aborted by request."
-_OURS = "ironic_rules.hardware."
 #: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
 
@@ -164,7 +163,7 @@ def start(conductor: Conductor, task: Task) -> Result:
     interface = conductor.hardware.interface(task.node, "inspect")
     # A function, which a copy of the task shares; of a partial object it would have the conductor copied.
     task.addresses_of_others = lambda macs: _of_others(conductor, task.node.id, macs)
-    data = _call(task, interface.inspect_hardware)
+    data = _call(task, interface, interface.inspect_hardware)
     hardware_cache.refresh(conductor, task)
     if data is None or data == states.INSPECTWAIT:
         return _booted(task)
@@ -294,7 +293,7 @@ class Processing:
             raise IronicRulesError(
                 f"The inspect interface returned neither inspection data nor a state in which inspection can continue, "
                 f"but {printable(data, 64) if isinstance(data, str) else type(data).__name__}.")
-        if interface is not None and not type(interface).__module__.startswith(_OURS):
+        if interface is not None and not interface.is_trusted:
             _check_storable(data)
         self.data = data
         rule_set = conductor.rules.current(rules_revision)
@@ -323,7 +322,7 @@ class Processing:
         self.is_sealed = self.outcome.is_sealed
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
-            _call(task, interface.finish)
+            _call(task, interface, interface.finish)
         return self.outcome
 
     def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
@@ -392,12 +391,12 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
         task.accepted = functools.partial(_accepted, conductor, node_id)
     try:
         answer = _call(
-            task, interface.continue_inspection, pending.inventory_data, pending.received_plugin_data)
+            task, interface, interface.continue_inspection, pending.inventory_data, pending.received_plugin_data)
         if answer == states.INSPECTWAIT:
             return _wait(conductor, task, pending)
         if answer == states.MANAGEABLE:
             outcome = Outcome([], pending.received_plugin_data, [])
-            _call(task, interface.finish)
+            _call(task, interface, interface.finish)
         else:
             outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules,
                                      foreign=_known_foreign(interface, answer, pending))
@@ -441,7 +440,7 @@ def _known_foreign(interface: InspectInterface, answer: Any,
     """Return the addresses of other nodes that were read with a report; None if they may be of other data."""
     # Interfaces of other packages can have changed the inventory, also in place.
     is_as_sent = (isinstance(answer, InspectionData) and answer.inventory is pending.inventory_data
-                  and type(interface).__module__.startswith(_OURS))
+                  and interface.is_trusted)
     return pending.foreign_addresses if is_as_sent and isinstance(pending, Report) else None
 
 
@@ -464,13 +463,12 @@ def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:
     return None if found is None else InspectionData(found.inventory_data, found.received_plugin_data)
 
 
-def _call(task: Task, method: Callable[..., T], *args: Any) -> T:
+def _call(task: Task, interface: InspectInterface, method: Callable[..., T], *args: Any) -> T:
     """Return what a method of the inspect interface returns, which has the time of a step, and may write as much.
 
     :raises IronicRulesError: it wrote more
     """
-    is_ours = type(getattr(method, "__self__", None)).__module__.startswith(_OURS)
-    kept = None if is_ours else Kept(task, "interfaces")
+    kept = None if interface.is_trusted else Kept(task, "interfaces")
     task.watch.begin(STEP, _overdue, f"{method.__name__} of the inspect interface {task.node.inspect_interface}")
     try:
         found = method(task, *args)

@@ -22,6 +22,7 @@ from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
 from ironic_rules.steps.declaration import StepInfo, declaration, deploy_step, requested_step
@@ -55,7 +56,7 @@ class HardwareType:
         return names
 
 
-class Interface:
+class Interface(ExtensionPoint):
     """Base of all interfaces: one object serves all nodes and threads, so it has no state of a node."""
 
     #: one of ``INTERFACES``

@@ -28,16 +28,8 @@ class HookSettings:
     infiniband_addresses: bool = False
 
 
-def readable(conf: cfg.ConfigOpts) -> HookSettings:
-    """Return the settings in ``conf``, with the default of each that cannot be read."""
-    found: dict[str, Any] = {}
-    for option in fields(HookSettings):
-        group = {"supported_interfaces": conf.inspection_rules, "infiniband_addresses": conf}.get(
-            option.name, conf.inspector)
-        with contextlib.suppress(cfg.Error, ValueError):
-            value = group[option.name]
-            found[option.name] = tuple(value) if isinstance(value, list) else value
-    return HookSettings(**found)
+#: The groups of the options that are not in ``[inspector]``.
+_OTHER_GROUPS = {"supported_interfaces": "inspection_rules", "infiniband_addresses": "DEFAULT"}
 
 
 def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
@@ -46,13 +38,19 @@ def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
     :raises cfg.Error: an option of ``[inspector]`` has an invalid value, even if it is only read later
     """
     dict(conf.inspector)
-    return HookSettings(
-        add_ports=conf.inspector.add_ports, keep_ports=conf.inspector.keep_ports,
-        update_pxe_enabled=conf.inspector.update_pxe_enabled,
-        disk_partitioning_spacing=conf.inspector.disk_partitioning_spacing,
-        cpu_capabilities=dict(conf.inspector.cpu_capabilities),
-        pci_device_alias=tuple(conf.inspector.pci_device_alias),
-        physical_network_cidr_map=tuple(conf.inspector.physical_network_cidr_map),
-        known_accelerators=conf.inspector.known_accelerators,
-        supported_interfaces=conf.inspection_rules.supported_interfaces,
-        infiniband_addresses=conf.infiniband_addresses)
+    return HookSettings(**{option.name: _value(conf, option.name) for option in fields(HookSettings)})
+
+
+def readable(conf: cfg.ConfigOpts) -> HookSettings:
+    """Return the settings in ``conf``, with the default of each that cannot be read."""
+    found: dict[str, Any] = {}
+    for option in fields(HookSettings):
+        with contextlib.suppress(cfg.Error, ValueError):
+            found[option.name] = _value(conf, option.name)
+    return HookSettings(**found)
+
+
+def _value(conf: cfg.ConfigOpts, name: str) -> Any:
+    group = _OTHER_GROUPS.get(name, "inspector")
+    value = (conf if group == "DEFAULT" else conf[group])[name]
+    return tuple(value) if isinstance(value, list) else value

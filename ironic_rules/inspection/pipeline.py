@@ -33,7 +33,6 @@ from ironic_rules.text import WITHHELD, printable
 
 LOG = logging.getLogger(__name__)
 
-_OURS = "ironic_rules.inspection.hooks."
 #: Runs the legacy rules on a task whose processed data the source returns.
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
 
@@ -184,8 +183,7 @@ class Pipeline:
         :raises HookFailed: for any exception of the hook, unless the database is unavailable: then the inspection is
             resumed later
         """
-        # This package's hooks write only what they may, and need not be checked.
-        kept = None if type(hook).__module__.startswith(_OURS) else Kept(task, "hooks")
+        kept = None if hook.is_trusted else Kept(task, "hooks")
         task.watch.begin(HOOK, _overdue, name)
         try:
             work(task, received.data, data)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable
 from ironic_rules.legacy.ledger import MISSING, Ledger
-from ironic_rules.legacy.values import compile_message, compile_value
+from ironic_rules.legacy.values import LegacyScope, compile_message
 from ironic_rules.models import pointer, traits
 from ironic_rules.models.draft import FieldPath, NodeDraft
 from ironic_rules.models.json_values import same
@@ -18,14 +18,12 @@ from ironic_rules.rules import capabilities
 from ironic_rules.rules.actions import fields
 from ironic_rules.rules.compiled_actions import count_written
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
-from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.mask import View, Views
-from ironic_rules.rules.values import Compiled, Const, as_getter
+from ironic_rules.rules.values import Compiled, Const, as_getter, compile_value
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Fields that a node always has.
 _REQUIRED = frozenset((name,) for name in NODE.required)
-Complain = Callable[[str, str], None]
 
 
 class Failed(ActionError):
@@ -48,13 +46,12 @@ class Given:
 
     where: str
     params: Mapping[str, Any]
-    complain: Complain
-    limits: Limits
+    scope: LegacyScope
     path: str = "path"
 
     def problem(self, name: str, text: str) -> None:
         """Add a problem of a parameter."""
-        self.complain(f"{self.where}/{self.path if name == 'path' else name}", text)
+        self.scope.complain(f"{self.where}/{self.path if name == 'path' else name}", text)
 
     def text(self, name: str) -> str:
         """Return a parameter that must be a text; "" if it is not."""
@@ -73,7 +70,7 @@ class Given:
 
     def value(self, name: str) -> Compiled:
         """Return a parameter in which templates are filled in."""
-        return compile_value(self.params[name], f"{self.where}/{name}", self.complain, self.limits)
+        return compile_value(self.scope, self.params[name], f"{self.where}/{name}")
 
 
 class LegacyAction(abc.ABC):
@@ -92,7 +89,7 @@ class LegacyAction(abc.ABC):
     def __init__(self, op: str, given: Given) -> None:
         self.op = op
         self.where = given.where
-        self.most = given.limits.written
+        self.most = given.scope.limits.written
         #: the parameters as JSON, for explained runs
         self.written = b"{}"
 
@@ -272,7 +269,7 @@ class Fail(LegacyAction):
     def __init__(self, op: str, given: Given) -> None:
         super().__init__(op, given)
         self._text = given.text("message")
-        self._message = compile_message(self._text, f"{given.where}/message", given.complain, given.limits)
+        self._message = compile_message(given.scope, self._text, f"{given.where}/message")
         self._maintenance = given.flag("maintenance", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:

@@ -15,14 +15,12 @@ from ironic_rules.legacy import conditions, foreign, form, paths
 from ironic_rules.legacy import plugins as plugin_module
 from ironic_rules.legacy.actions import ACTIONS, Given, LegacyAction
 from ironic_rules.legacy.plugins import Plugins
+from ironic_rules.legacy.values import scope_of
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.models.watch import is_signal
 from ironic_rules.rules.compiler import INVALID, Check, CompiledCondition
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.text import nearest
-
-#: Maximum number of problems that are reported.
-MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -66,28 +64,28 @@ class _Pass:
 
     def __init__(self, rule: str, limits: Limits, plugins: Plugins) -> None:
         self._rule = rule
+        self._scope = scope_of(limits)
         self._limits = limits
         self._plugins = plugins
-        self.problems: list[Problem] = []
         #: why plug-ins that the rule uses are missing
         self.missing: list[Problem] = []
         self.conditions: list[CompiledCondition] = []
         self.actions: list[LegacyAction] = []
 
-    def complain(self, where: str, text: str) -> None:
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(where, text))
+    @property
+    def problems(self) -> list[Problem]:
+        return self._scope.problems
 
     def read(self, body: Any) -> None:
         """Check and compile a rule as a user writes it."""
-        if not form.is_readable(body, self.complain):
+        if not form.is_readable(body, self._scope.complain):
             return
-        form.check_fields(body, self.complain)
-        for condition in form.conditions(body, self._limits, self.complain):
+        form.check_fields(body, self._scope.complain)
+        for condition in form.conditions(body, self._limits, self._scope.complain):
             check = self._condition(condition)
             if check is not None:
                 self.conditions.append(CompiledCondition(condition.where, condition.op, check, ()))
-        for action in form.actions(body, self._limits, self.complain):
+        for action in form.actions(body, self._limits, self._scope.complain):
             made = self._action(action)
             if made is not None:
                 self.actions.append(made)
@@ -98,15 +96,15 @@ class _Pass:
         try:
             field = paths.parse(said.field, self._limits.loop_items)
         except paths.PathProblem as exc:
-            self.complain(f"{said.where}/field", str(exc))
+            self._scope.complain(f"{said.where}/field", str(exc))
         if said.op not in conditions.OPERATORS:
             return self._foreign_condition(said, field)
         required = frozenset() if said.op in conditions.ALLOW_NONE else frozenset({"value"})
-        if form.check_names(said.params, required, frozenset(), said.where, self.complain) and required:
+        if form.check_names(said.params, required, frozenset(), said.where, self._scope.complain) and required:
             value = said.params["value"]
             problem = "is required" if value is None else conditions.problem(said.op, value, self._limits)
             if problem is not None:
-                self.complain(f"{said.where}/value", problem)
+                self._scope.complain(f"{said.where}/value", problem)
         if len(self.problems) > before or field is None:
             return None
         return conditions.shared(_text([said.field, said.op, said.params, said.multiple, said.invert]), self._limits)
@@ -117,7 +115,7 @@ class _Pass:
             self._miss(plugin_module.CONDITIONS, said.op, f"{said.where}/op",
                        [*conditions.OPERATORS, *self._plugins.conditions])
             return None
-        foreign.complain_of_params(plugin, said.params, said.where, self.complain, frozenset({"value"}))
+        foreign.complain_of_params(plugin, said.params, said.where, self._scope.complain, frozenset({"value"}))
         if field is None:
             return None
         made = foreign.condition(self._rule, said.where, plugin, field, said.params, said.multiple, said.invert)
@@ -138,15 +136,15 @@ class _Pass:
                            [*ACTIONS, *self._plugins.actions])
                 return None
             return foreign.PluginAction(
-                said.action, Given(said.where, said.params, self.complain, self._limits), plugin)
+                said.action, Given(said.where, said.params, self._scope), plugin)
         params, path = dict(said.params), "path"
         if "path" in kind.required and "key" in params:
             if "path" in params:
-                self.complain(f"{said.where}/key", "is another name of path; write one of them")
+                self._scope.complain(f"{said.where}/key", "is another name of path; write one of them")
             params["path"], path = params.pop("key"), "key"
-        if not form.check_names(params, kind.required, kind.optional, said.where, self.complain):
+        if not form.check_names(params, kind.required, kind.optional, said.where, self._scope.complain):
             return None
-        return kind(said.action, Given(said.where, params, self.complain, self._limits, path))
+        return kind(said.action, Given(said.where, params, self._scope, path))
 
     def _miss(self, group: str, name: str, where: str, known: list[str]) -> None:
         reason = self._plugins.broken.get((group, name))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironic_rules.legacy import actions, counterparts
-from ironic_rules.legacy.converted_conditions import field_text, literal
+from ironic_rules.legacy.converted_conditions import literal
 from ironic_rules.legacy.counterparts import Counterpart, Kind, NoCounterpart
+from ironic_rules.legacy.paths import field_text
 from ironic_rules.legacy.values import message_parts
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import template

@@ -7,15 +7,15 @@ is there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jsonpath_ng.jsonpath import Fields, Index, JSONPath, Root, This, Wildcard
+from jsonpath_ng.jsonpath import Fields, JSONPath, Wildcard
 
 from ironic_rules.legacy import conditions, counterparts, paths
 from ironic_rules.legacy.counterparts import ANY, Counterpart, Kind, NoCounterpart
+from ironic_rules.legacy.paths import field_text
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import template
 from ironic_rules.rules.limits import DEFAULT
@@ -25,8 +25,6 @@ Note = Callable[[str], None]
 _INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 #: The index of each comparison of whole numbers: the operator, and what is added to the reference.
 _STRICT = {"lt": ("lt", 0), "le": ("lt", 1), "gt": ("gt", 0), "ge": ("gt", -1)}
-#: Braces of a regular expression that are no template.
-_QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
 _SCALARS = frozenset({Kind.TEXT, Kind.WHOLE, Kind.FLAG})
 
 NULL = "A field of null counts as missing; for ironic-inspector it differs from the reference."
@@ -229,22 +227,13 @@ def _looped(found: Counterpart, root: str, before: tuple[str, ...], multiple: st
 
 def _steps(parts: list[JSONPath]) -> Iterator[str]:
     for part in parts:
-        if isinstance(part, (Root, This)):
-            continue
-        if isinstance(part, Fields) and len(part.fields) == 1 and part.fields[0]:
-            yield str(part.fields[0])
-        elif isinstance(part, Index) and len(part.indices) == 1 and 0 <= part.indices[0] < 10 ** 9:
-            yield str(part.indices[0])
-        elif isinstance(part, Wildcard):
-            yield ANY
-        else:
+        is_any = isinstance(part, Wildcard) or (isinstance(part, Fields) and part.fields == (ANY,))
+        step = ANY if is_any else paths.step(part)
+        if step is None:
             raise NoCounterpart("the path has a part that templates do not have: only keys, indexes and one wildcard "
                                 "can be converted")
-
-
-def field_text(root: str, steps: tuple[str, ...]) -> str:
-    """Return a template that reads the value at a path."""
-    return "{" + root + "".join(f"[{step}]" for step in steps) + "}"
+        if step:
+            yield step
 
 
 def literal(value: Any) -> Any:
@@ -283,5 +272,5 @@ def regex(text: str) -> str:
 
 def _is_quantifier(text: str, index: int) -> bool:
     start = index if text[index] == "{" else text.rfind("{", 0, index)
-    found = _QUANTIFIER.match(text, start) if start >= 0 else None
+    found = template.QUANTIFIER.match(text, start) if start >= 0 else None
     return found is not None and index in (start, found.end() - 1)

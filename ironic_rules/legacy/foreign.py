@@ -12,14 +12,13 @@ from ironic_rules.legacy.actions import Given, LegacyAction
 from ironic_rules.legacy.conditions import Tested, check
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.node_info import NodeInfo
-from ironic_rules.legacy.values import compile_value
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, is_signal
 from ironic_rules.rules.compiler import Check
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.mask import View, Views
-from ironic_rules.rules.values import Compiled
+from ironic_rules.rules.values import Compiled, compile_value
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: The key of a view with the task: a condition of a plug-in needs more than data.
@@ -101,11 +100,10 @@ class PluginAction(LegacyAction):
         super().__init__(op, given)
         self._plugin = plugin
         self._said = given.params
-        complain_of_params(plugin, given.params, given.where, given.complain, frozenset())
+        complain_of_params(plugin, given.params, given.where, given.scope.complain, frozenset())
         formatted = self.formatted
         self._params: dict[str, Compiled] = {
-            name: compile_value(value, f"{given.where}/{printable(name, 64)}", given.complain, given.limits,
-                                formatted=name in formatted)
+            name: compile_value(given.scope, value, f"{given.where}/{printable(name, 64)}", formatted=name in formatted)
             for name, value in given.params.items()}
 
     @property

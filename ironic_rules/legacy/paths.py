@@ -145,7 +145,12 @@ def _parsed(path: str) -> JSONPath:
 
 
 def _field(root: str, steps: tuple[str, ...]) -> template.Field:
-    return template.Field(root, steps, "{" + root + "".join(f"[{step}]" for step in steps) + "}", 1)
+    return template.Field(root, steps, field_text(root, steps), 1)
+
+
+def field_text(root: str, steps: tuple[str, ...]) -> str:
+    """Return a template that reads the value at a path."""
+    return "{" + root + "".join(f"[{step}]" for step in steps) + "}"
 
 
 def _flat(path: JSONPath) -> list[JSONPath]:

@@ -284,8 +284,8 @@ class _Run:
                 note = str(exc)
             except RecursionError as exc:
                 raise _failure(rule, condition.where, exc) from None
-            conditions.append(explaining.condition(
-                explainer, condition, self.view, outcome, note, short_circuited=not holds))
+            conditions.append(explainer.condition(condition, self.view, outcome, note, short_circuited=not holds,
+                                                  read=explaining.read_condition))
             holds = holds and bool(outcome)
         self._conditions[number] = tuple(conditions)
         if not holds:

@@ -1,7 +1,7 @@
 """What code of a plug-in must leave as it is: what identifies a node, its lock and its state. It leaves only JSON.
 
 Drafts accept any value of any field, because the conductor and its interfaces write most of them. The caller of a hook,
-an action or a step compares afterwards.
+an action or a step compares afterwards, unless the code is of this package (``ExtensionPoint.is_trusted``).
 """
 
 from __future__ import annotations
@@ -26,6 +26,19 @@ _WRITABLE: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 #: The authors of a port may choose these once.
 _OF_NEW_PORTS = frozenset({"uuid", "address"})
+_THIS_PACKAGE = __name__.partition(".")[0]
+
+
+class ExtensionPoint:
+    """Base of the classes that other packages extend: hooks, actions of rules, interfaces of hardware."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the class is of this package, whose code writes only what it may, and waits only where it says so.
+
+        A class of another package is not, even if it extends one that is.
+        """
+        return type(self).__module__.partition(".")[0] == _THIS_PACKAGE
 
 
 class Kept:

@@ -7,13 +7,14 @@ all of them, and every message is given to each.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import identifiers, plan, report, targets
+from ironic_rules.pxe_filter import plan, report, targets
+from ironic_rules.pxe_filter.reader import Changes, Everything
 from ironic_rules.pxe_filter.reloader import Reloader
 from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.statistics import AreaStatistics
@@ -47,6 +48,8 @@ class Area:
         self._unsure: set[int] = set()
         #: those of these addresses that had no port then
         self._unsure_macs: set[str] = set()
+        #: ids of the nodes that the last reading was about; None: all
+        self._asked: Collection[int] | None = None
         #: whether the plan was filled from the database
         self._filled = False
         self._synced = False
@@ -100,7 +103,7 @@ class Area:
     def begin(self) -> frozenset[int]:
         """The database will be read: from now on, messages are newer. Return the nodes that were on inspection."""
         more = True
-        while more:  # as in ``replace``
+        while more:  # as in ``_replace``
             with self._lock:
                 more = self._plan.index(_FILES)
         with self._lock:
@@ -116,33 +119,34 @@ class Area:
         """Return a comparison of the plan with all ports."""
         return self._plan.compare(refused)
 
-    def replace(self, inspecting: Collection[int], files: plan.Files) -> None:
-        """Take over a complete reading, a few files at a time: messages come in between.
+    def take(self, read: Everything | Changes, refused: set[str]) -> None:
+        """Take over a reading; ``finish`` follows.
 
-        :param inspecting: ids of the nodes on inspection
-        :param files: the files that are different
+        :param refused: invalid addresses are added to this set
         """
+        if isinstance(read, Everything):
+            self._asked = None
+            self._replace(read)
+            return
+        self._asked = read.asked
         with self._lock:
-            self._writer.note(self._plan.begin(inspecting, self._recent))
+            dirty = self._plan.update(read.changed, read.ports, read.inspecting, self._recent, refused,
+                                      self._unsure_macs)
+            self._writer.note_changes(dirty, self._plan.take_flips())
+
+    def _replace(self, read: Everything) -> None:
+        """Take over a complete reading, a few files at a time: messages come in between."""
+        with self._lock:
+            self._writer.note(self._plan.begin(read.inspecting, self._recent))
+        files = read.files
         while files:
             some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
             with self._lock:
                 self._writer.note(self._plan.take_over(some, logged=self._filled))
 
-    def update(self, changed: Collection[int], ports: Sequence[records.Port], inspecting: Collection[int],
-               refused: set[str]) -> None:
-        """Take over a reading of some nodes. Parameters as of ``Plan.update``; ``ports`` also of other areas."""
-        mine = [port for port in ports if self.scope.has(port.physical_network, port.conductor_group)]
-        pairs = [(port.address, port.node_id) for port in mine]
-        pairs += identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)
-        with self._lock:
-            dirty = self._plan.update(changed, pairs, inspecting, self._recent, refused, self._unsure_macs)
-            self._writer.note_changes(dirty, self._plan.take_flips())
-
-    def finish(self, asked: Collection[int] | None, *, periodic: bool) -> None:
+    def finish(self, *, periodic: bool) -> None:
         """A reading is taken over: decide what to read again, and write.
 
-        :param asked: ids of the nodes that were read; None: all
         :param periodic: replace the state from messages by that of the database
         """
         with self._lock:
@@ -151,7 +155,7 @@ class Area:
             if not self._lingers:
                 self._writer.note(self._plan.forget_gone())
             subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
-            self._unsure = subjects if asked is None else subjects.intersection(asked)
+            self._unsure = subjects if self._asked is None else subjects.intersection(self._asked)
             self._unsure_macs = {mac for mac in self._recent if self._plan.node_of(mac) == plan.GONE}
             if not self._filled:
                 self._filled = True
@@ -225,9 +229,3 @@ class Area:
                 self._writer.note(target.leftovers(), target=target)
         if self.is_behind:
             self.write()
-
-
-def inspecting_of(areas: Sequence[Area], found: Mapping[int, records.Node]) -> list[frozenset[int]]:
-    """Return the ids of the nodes on inspection of each area."""
-    return [frozenset(node.id for node in found.values() if area.scope.has_group(node.conductor_group))
-            for area in areas]

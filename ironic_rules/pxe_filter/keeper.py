@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent import futures
 
-import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import identifiers, plan
-from ironic_rules.pxe_filter.area import Area, inspecting_of
+from ironic_rules.pxe_filter.area import Area
+from ironic_rules.pxe_filter.reader import Changes, Everything, Reader
 from ironic_rules.pxe_filter.settings import FilterSettings
 from ironic_rules.pxe_filter.statistics import Statistics
 from ironic_rules.text import printable
@@ -35,10 +33,8 @@ class Keeper:
         self._db = db
         self.areas = [Area(target) for target in settings.targets]
         self.statistics = Statistics([area.statistics for area in self.areas])
-        self._scopes = [area.scope for area in self.areas]
-        self._whole = records.union(self._scopes)
         self._pool = None if len(self.areas) == 1 else futures.ThreadPoolExecutor(len(self.areas), "pxe-area")
-        self._reader = records.ChangeReader()
+        self._reader = Reader([area.scope for area in self.areas], settings.interfaces)
         self._refused: set[str] = set()
         self._synced = False
         #: when all ports were read; None: they must be read
@@ -75,11 +71,6 @@ class Keeper:
         """Write what messages have changed, and what could not be written before."""
         self._each(Area.write)
 
-    def observe(self) -> None:
-        """Look at what the servers have taken over, and make them reload if that is due."""
-        for area in self.areas:
-            area.observe()
-
     def sync(self, *, periodic: bool) -> None:
         """Read changes from the database, and write the files.
 
@@ -109,41 +100,17 @@ class Keeper:
         due = self._read_all_at is None or (
             periodic and time.monotonic() - self._read_all_at >= self._settings.full_sync_period)
         refused: set[str] = set()
-        asked: set[int] | None = None
-        files: list[plan.Files] = []
+        unsure: set[int] = set().union(*(area.unsure for area in self.areas))
         with self._db.reader() as conn:
-            changed = None if due else self._reader.changed(conn)
-            if changed is None:
-                self._reader.begin(conn)
-            inspecting = inspecting_of(self.areas, records.on_inspection(conn, self._settings.interfaces, self._whole))
-            if changed is None:
-                files = self._differences(conn, refused)
-            else:
-                asked = changed.union(*(area.unsure for area in self.areas), *(
-                    known ^ now for known, now in zip(before, inspecting, strict=True)))
-                ports = records.ports_of(conn, asked, self._whole)
-        for number, area in enumerate(self.areas):
-            if changed is None:
-                area.replace(inspecting[number], files[number])
-            else:
-                area.update(changed, ports, inspecting[number], refused)
-        if changed is None:
+            changes = None if due else self._reader.read_changes(conn, before, unsure, refused)
+            found: Sequence[Everything | Changes] = changes or self._reader.read_everything(conn, self.areas, refused)
+        for area, read in zip(self.areas, found, strict=True):
+            area.take(read, refused)
+        if changes is None:
             self._read_all_at = time.monotonic()
-        self._each(lambda area: area.finish(asked, periodic=periodic))
-        self._refuse(refused, everything=changed is None)
-        return "incremental" if changed is not None else "full"
-
-    def _differences(self, conn: sa.Connection, refused: set[str]) -> list[plan.Files]:
-        """Read all ports, again if one area has to compare them again; return the different files of each area."""
-        comparisons = [area.compare(refused) for area in self.areas]
-        # Sorted, so that an identifier of two ports always has the same owner.
-        keys = [sorted(dict(sorted(identifiers.keys(pairs, refused))).items())
-                for pairs in records.identified(conn, self._scopes)]
-        self._read(conn, comparisons, keys)
-        again = [comparison.needs_again() for comparison in comparisons]
-        if any(again):
-            self._read(conn, comparisons, keys)
-        return [comparison.different for comparison in comparisons]
+        self._each(lambda area: area.finish(periodic=periodic))
+        self._refuse(refused, everything=changes is None)
+        return "incremental" if changes is not None else "full"
 
     def _each(self, work: Callable[[Area], None]) -> None:
         """Do this for every area at once: the server of one may be slow."""
@@ -152,14 +119,6 @@ class Keeper:
             return
         for done in [self._pool.submit(work, area) for area in self.areas]:
             done.result()
-
-    def _read(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
-              keys: Sequence[list[tuple[str, int]]]) -> None:
-        for comparison, known in zip(comparisons, keys, strict=True):
-            comparison.take(((), ()), known)
-        for page in records.all_ports(conn, self._scopes):
-            for comparison, ports in zip(comparisons, page, strict=True):
-                comparison.take(ports)
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:

@@ -11,7 +11,8 @@ from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import identifiers, plan, targets
+from ironic_rules.pxe_filter import plan, targets
+from ironic_rules.pxe_filter.reader import Reader
 from ironic_rules.pxe_filter.settings import FilterSettings, TargetSettings
 from ironic_rules.text import enumeration, printable
 
@@ -70,21 +71,12 @@ def _status(settings: FilterSettings, target: TargetSettings, db: Database) -> I
         wanted.remember(addresses)
         states.append(f"{one.name}\t{printable(state)}")
     with db.reader() as conn:
-        inspecting = records.on_inspection(conn, settings.interfaces, target.scope)
-        comparison = wanted.compare(refused)
-        [identified] = records.identified(conn, [target.scope])
-        keys = dict(identifiers.keys(identified, refused))
-        for _ in range(2):
-            comparison.take(((), ()), keys.items())
-            for [columns] in records.all_ports(conn, [target.scope]):
-                comparison.take(columns)
-            if not comparison.needs_again():
-                break
-        wanted.begin(inspecting)
-        wanted.take_over(comparison.different)
+        [read] = Reader([target.scope], settings.interfaces).read_everything(conn, [wanted], refused)
+        wanted.begin(read.inspecting)
+        wanted.take_over(read.files)
         ports = sorted(wanted.macs())
         nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
-    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, len(inspecting))}"
+    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, len(read.inspecting))}"
     for mac, node_id in ports:
         yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.watch import Watch
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.text import MAX_MESSAGE, printable
@@ -133,7 +134,7 @@ class ActiveRule:
         return taken
 
 
-class InspectionRuleActionBase(metaclass=abc.ABCMeta):
+class InspectionRuleActionBase(ExtensionPoint, metaclass=abc.ABCMeta):
     """Abstract base class for rule action plugins.
 
     The arguments that a rule may give are those of ``__call__`` after ``task`` and ``rule``. Raise

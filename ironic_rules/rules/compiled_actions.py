@@ -27,7 +27,6 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.
 PER_VALUE = 8
 _NO_KEYS: frozenset[str] = frozenset()
-_OURS = "ironic_rules.rules.actions."
 _SET = "set-attribute"
 
 
@@ -41,7 +40,7 @@ class CompiledAction(abc.ABC):
         self.where = where
         self.op = operation.name
         #: whether it is of another package
-        self.is_foreign = not type(operation.call).__module__.startswith(_OURS)
+        self.is_foreign = not operation.call.is_trusted
         #: whether it may never end
         self.waits = self.is_foreign or operation.call.waits
         self.touches: frozenset[str] = operation.call.touches

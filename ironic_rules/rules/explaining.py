@@ -6,6 +6,7 @@ show it; the outcome is always that of the compiled rule.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -83,8 +84,8 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """A condition or action as in its rule.
+class WrittenCondition:
+    """A condition as in its rule.
 
     :ivar items: of its loop, if it has one
     :ivar call: the condition for one of its items
@@ -97,16 +98,66 @@ class _Written:
     items: loop.Items | None = None
     call: Callable[[View], bool] | None = None
 
+    def why(self, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+        """Return the reason for an outcome: a word, and what there is to say about it."""
+        missing = next((argument.missing for argument in given if argument.missing), None)
+        if missing is not None:
+            return "missing", missing
+        if outcome is None:
+            return self.why_unknown(given)
+        is_true = outcome is not self.inverted
+        return (None if is_true else self.why_untrue(given)) or (self.words()[not is_true], None)
+
+    def why_unknown(self, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+        """Return why it could not be evaluated."""
+        return "cannot be evaluated", None
+
+    def why_untrue(self, given: Sequence[ArgumentTrace]) -> tuple[str, str | None] | None:
+        """Return why it is not true; None if the operator says it."""
+        if self.name in _COMPARING and not any(
+                argument.name == "force_strings" and argument.value for argument in given):
+            types = [argument.type for argument in given if argument.name != "force_strings"]
+            # Integers and other numbers are compared with each other.
+            if len({"number" if found == "integer" else found for found in types}) > 1:
+                return "type", " and ".join(dict.fromkeys(types))
+        if self.name == "in-net" and given and not (
+                isinstance(given[0].value, str) and parse_address(given[0].value) is not None):
+            return "not an address", given[0].type
+        return None
+
+    def words(self) -> tuple[str, str]:
+        """Return why the operator is true, and why it is false."""
+        return _WORDS[self.name]
+
+    def why_no_items(self, *, is_empty: bool) -> tuple[str, str | None]:
+        """Return why the loop has no items: it is empty, or cannot be evaluated."""
+        return "empty loop" if is_empty else "no loop", None
+
+    def item(self, explainer: Explainer, view: View, item: Any) -> ItemTrace:
+        """Return the trace of one item."""
+        # The captured item is that of the engine: later conditions have their own.
+        before, outcome = view.get("item"), None
+        view["item"] = item
+        try:
+            with contextlib.suppress(CannotEvaluate):
+                assert self.call is not None
+                outcome = self.call(view) is not self.inverted
+            shown = explainer.shown(self.arguments, view)
+        finally:
+            view["item"] = before
+        return ItemTrace(outcome, shown, *self.why(outcome, shown))
+
 
 @functools.lru_cache(maxsize=8192)
-def _condition(text: bytes) -> _Written:
+def _condition(text: bytes) -> WrittenCondition:
     item = orjson.loads(text)
     op: str = item["op"]
     name = op.removeprefix("!").removeprefix(" ") if op.startswith("!") else op
     operation = OPERATORS.get(name)
     scope = Scope(_NAMES, False, False, [], _LIMITS)
     args = item.get("args", {})
-    found = _Written(name, op.startswith("!"), tuple(_arguments(operation, args)), item.get("multiple") or "any")
+    found = WrittenCondition(name, op.startswith("!"), tuple(_arguments(operation, args)),
+                             item.get("multiple") or "any")
     if item.get("loop") is None:
         return found
     items = loop.compile_items(scope, item["loop"], "")
@@ -117,9 +168,9 @@ def _condition(text: bytes) -> _Written:
 
 
 @functools.lru_cache(maxsize=8192)
-def _action(text: bytes) -> _Written:
+def _action(text: bytes) -> tuple[Argument, ...]:
     item = orjson.loads(text)
-    return _Written(item["op"], False, tuple(_arguments(ACTIONS.get(item["op"]), item.get("args", {}))), "any")
+    return tuple(_arguments(ACTIONS.get(item["op"]), item.get("args", {})))
 
 
 def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
@@ -141,27 +192,24 @@ def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
         is_regex = known is not None and known.kind.regex
         if known is not None and known.variadic == "positional" and isinstance(value, list):
             for index, item in enumerate(value):
-                yield _argument(f"{name}/{index}", item, is_formatted, is_regex)
+                yield written_argument(_scope(), f"{name}/{index}", item, formatted=is_formatted, regex=is_regex)
         else:
-            yield _argument(name, value, is_formatted, is_regex)
+            yield written_argument(_scope(), name, value, formatted=is_formatted, regex=is_regex)
 
 
-def _argument(name: str, written: Any, is_formatted: bool, is_regex: bool) -> Argument:
-    scope = Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
-    compiled = compile_value(scope, written, "", formatted=is_formatted, regex=is_regex)
+def _scope() -> Scope:
+    return Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
+
+
+def written_argument(scope: Scope, name: str, written: Any, *, formatted: bool, regex: bool = False) -> Argument:
+    """Return an argument as it is written.
+
+    :param scope: of this argument alone
+    """
+    compiled = compile_value(scope, written, "", formatted=formatted, regex=regex)
     if isinstance(compiled, Const) or scope.problems:
         return Argument(name, written, None, (), None)
-    fields = tuple(_fields(written, is_regex))
-    alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
-    return Argument(name, written, compiled.get, fields, alone if compiled.path is not None else None)
-
-
-def _fields(written: Any, is_regex: bool) -> Iterable[template.Field]:
-    if isinstance(written, str):
-        yield from (part for part in template.parse(written, is_regex) if isinstance(part, template.Field))
-    elif isinstance(written, (list, dict)):
-        for item in written.values() if isinstance(written, dict) else written:
-            yield from _fields(item, is_regex)
+    return Argument(name, written, compiled.get, tuple(scope.fields), compiled.path)
 
 
 class Explainer:
@@ -179,50 +227,41 @@ class Explainer:
         self._room = MAX_SHOWN
 
     def condition(self, condition: CompiledCondition, view: View, outcome: bool | None, note: str | None, *,
-                  short_circuited: bool) -> ConditionTrace:
+                  short_circuited: bool, read: Callable[[bytes], WrittenCondition] = _condition) -> ConditionTrace:
         """Return the trace of a condition that was evaluated.
 
         :param note: why it could not be
+        :param read: reads what the condition was compiled from
         """
         self.tick()
         if note is not None and self.is_secretive:
             note = secrets.MASK
-        written = _condition(condition.check.written) if condition.check.written else None
-        if written is None or written.items is not None:
-            trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
-            return trace if written is None else self._loop(trace, written, view)
+        trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
+        if not condition.check.written:
+            return trace
+        written = read(condition.check.written)
+        if written.items is not None:
+            return self._loop(trace, written, written.items, view)
         shown = self.shown(written.arguments, view)
-        return ConditionTrace(condition.where, condition.op, outcome, note, short_circuited, shown,
-                              *_why(written, outcome, shown))
+        why, detail = written.why(outcome, shown)
+        return replace(trace, arguments=shown, why=why, detail=detail)
 
-    def _loop(self, trace: ConditionTrace, written: _Written, view: View) -> ConditionTrace:
-        assert written.items is not None
+    def _loop(self, trace: ConditionTrace, written: WrittenCondition, items: loop.Items, view: View) -> ConditionTrace:
+        trace = replace(trace, multiple=written.multiple)
         try:
-            found = written.items(view)
+            found = items(view)
         except CannotEvaluate:
-            return replace(trace, why="no loop", multiple=written.multiple)
+            why, detail = written.why_no_items(is_empty=False)
+            return replace(trace, why=why, detail=detail)
         if not found:
-            return replace(trace, why="empty loop", multiple=written.multiple, count=0)
-        # The captured item is that of the engine: later conditions have their own.
-        before = view.get("item")
-        try:
-            items = tuple(self._item(written, view, item) for item in found[:MAX_ITEMS])
-        finally:
-            view["item"] = before
-        return replace(trace, multiple=written.multiple, count=len(found),
-                       items=marked(items, written.multiple, len(found)))
+            why, detail = written.why_no_items(is_empty=True)
+            return replace(trace, why=why, detail=detail, count=0)
+        traces = tuple(self._item(written, view, item) for item in found[:MAX_ITEMS])
+        return replace(trace, count=len(found), items=_marked(traces, written.multiple, len(found)))
 
-    def _item(self, written: _Written, view: View, item: Any) -> ItemTrace:
+    def _item(self, written: WrittenCondition, view: View, item: Any) -> ItemTrace:
         self.tick()
-        view["item"] = item
-        outcome: bool | None = None
-        try:
-            assert written.call is not None
-            outcome = written.call(view) is not written.inverted
-        except CannotEvaluate:
-            pass
-        shown = self.shown(written.arguments, view)
-        return ItemTrace(outcome, shown, *_why(written, outcome, shown))
+        return written.item(self, view, item)
 
     def noted(self, actions: Sequence[CompiledAction]) -> tuple[NotedAction, ...]:
         """Return actions that note the arguments of each of their runs."""
@@ -230,8 +269,12 @@ class Explainer:
 
     def run_of(self, action: CompiledAction, view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments of an action as they are now."""
+        return self.run_with(_action(action.written) if action.written else (), view)
+
+    def run_with(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
+        """Return the given arguments of an action as they are now."""
         self.tick()
-        return masked_by_path(self.shown(_action(action.written).arguments, view)) if action.written else ()
+        return _masked_by_path(self.shown(given, view))
 
     def shown(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments as they are now; none if too much is shown already."""
@@ -283,7 +326,7 @@ class Explainer:
         return ArgumentTrace(name, written, shown, type_of(value), missing)
 
 
-def masked_by_path(given: tuple[ArgumentTrace, ...]) -> tuple[ArgumentTrace, ...]:
+def _masked_by_path(given: tuple[ArgumentTrace, ...]) -> tuple[ArgumentTrace, ...]:
     """Return the arguments of an action, of one that writes under a secret key without what it writes."""
     if not any(argument.name in _PATHS and isinstance(argument.value, str)
                and any(map(secrets.is_secret_key, re.split(r"[/.]", argument.value))) for argument in given):
@@ -315,7 +358,7 @@ class NotedAction:
             self._explainer.tick()
 
 
-def marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[ItemTrace, ...]:
+def _marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[ItemTrace, ...]:
     """Return the items of a loop, with those marked on which its outcome did not depend."""
     if multiple == "first":
         needed = range(1)
@@ -326,26 +369,6 @@ def marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[Ite
         deciding = next((place for place, item in enumerate(items) if bool(item.outcome) is wanted), count)
         needed = range(deciding + 1)
     return tuple(item if place in needed else replace(item, needed=False) for place, item in enumerate(items))
-
-
-def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
-    """Return the reason for an outcome: a word, and what there is to say about it."""
-    missing = next((argument.missing for argument in given if argument.missing), None)
-    if missing is not None:
-        return "missing", missing
-    if outcome is None:
-        return "cannot be evaluated", None
-    is_true = outcome is not written.inverted
-    if not is_true and written.name in _COMPARING and not any(
-            argument.name == "force_strings" and argument.value for argument in given):
-        types = [argument.type for argument in given if argument.name != "force_strings"]
-        # Integers and other numbers are compared with each other.
-        if len({"number" if found == "integer" else found for found in types}) > 1:
-            return "type", " and ".join(dict.fromkeys(types))
-    if not is_true and written.name == "in-net" and given and not (
-            isinstance(given[0].value, str) and parse_address(given[0].value) is not None):
-        return "not an address", given[0].type
-    return _WORDS[written.name][not is_true], None
 
 
 def type_of(value: Any) -> str:

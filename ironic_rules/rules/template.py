@@ -19,7 +19,7 @@ _STEP = re.compile(r"\.([^.\[\]{}!:|\s]+)|\[([^\[\]{}]+)\]")
 _CONVERSION = re.compile(r"\|([^.\[\]{}!:|\s]*)")
 _KNOWN = f"known: {', '.join(CONVERSIONS)}"
 #: Braces in a regular expression that are not a template.
-_QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
+QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
 #: Longer texts are parsed each time: those in the cache may be of deleted rules.
 _MAX_CACHED = 256
 _ESCAPE = re.compile(r"\\(?:[pPx]\{[^{}]*\}|.)", re.DOTALL)
@@ -108,7 +108,7 @@ def _literal_of_regex(text: str, at: int) -> str:
         found = _ESCAPE.match(text, at)
         return found.group() if found else text[at]
     if text[at] == "{":
-        if found := _QUANTIFIER.match(text, at):
+        if found := QUANTIFIER.match(text, at):
             return found.group()
         if not text.startswith("{{", at) and _NAME.match(text, at + 1) is None:
             return "{"

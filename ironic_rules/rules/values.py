@@ -54,7 +54,7 @@ _MOST_HINTS = 100
 
 @dataclass(slots=True)
 class Scope:
-    """The context of values and the names that they may use; collects their problems.
+    """The context of values and the names that they may use; collects their problems and their templates.
 
     :ivar strict: a missing path raises (actions) instead of being None (conditions)
     :ivar names: valid root names
@@ -70,9 +70,25 @@ class Scope:
     limits: Limits = DEFAULT
     warnings: Warnings | None = None
     items: template.Field | None = None
-    #: the names that are used
-    roots: set[str] = field(default_factory=set)
+    #: the fields of the templates, as far as they are valid
+    fields: list[template.Field] = field(default_factory=list)
     groups: Groups | None = None
+
+    @property
+    def roots(self) -> set[str]:
+        """The names that are used."""
+        return {used.root for used in self.fields}
+
+    def compile_key(self, key: Any, where: str, *, formatted: bool) -> tuple[str, Compiled] | None:
+        """Return the place of a key in the object at ``where``, and the compiled key; None if there is a problem."""
+        if not isinstance(key, str) or not is_storable(key):
+            self.complain(where, "keys must be strings without NUL and lone surrogate characters")
+            return None
+        return where + pointer.format((key,)), Const(key)
+
+    def compile_template(self, text: str, where: str, *, regex: bool) -> Compiled:
+        """Compile a text with braces."""
+        return _compile_template(self, text, where, regex)
 
     def complain(self, where: str, text: str) -> None:
         """Add a problem."""
@@ -129,17 +145,17 @@ def as_getter(compiled: Compiled) -> Getter:
 
 def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
                   depth: int) -> Compiled:
-    parts: dict[str, Compiled] = {}
+    parts: list[tuple[Compiled, Compiled]] = []
     for key, item in value.items():
-        if not isinstance(key, str) or not is_storable(key):
-            scope.complain(where, "keys must be strings without NUL and lone surrogate characters")
-            continue
-        place = where + pointer.format((key,))
-        parts[key] = compile_value(scope, item, place, formatted=formatted, regex=regex, depth=depth + 1)
-    if all(isinstance(part, Const) for part in parts.values()):
-        return Const({key: part.value for key, part in parts.items() if isinstance(part, Const)})
-    getters = {key: as_getter(part) for key, part in parts.items()}
-    return Filled(lambda view: {key: get(view) for key, get in getters.items()})
+        if (made := scope.compile_key(key, where, formatted=formatted)) is not None:
+            place, compiled = made
+            parts.append((compiled, compile_value(scope, item, place, formatted=formatted, regex=regex,
+                                                  depth=depth + 1)))
+    if all(isinstance(part, Const) for pair in parts for part in pair):
+        return Const({key.value: part.value for key, part in parts
+                      if isinstance(key, Const) and isinstance(part, Const)})
+    getters = [(as_getter(key), as_getter(part)) for key, part in parts]
+    return Filled(lambda view: {get_key(view): get(view) for get_key, get in getters})
 
 
 def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: bool) -> Compiled:
@@ -151,13 +167,17 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
         return Const("")
     if not formatted or ("{" not in text and "}" not in text):
         return Const(text)
+    return scope.compile_template(text, where, regex=regex)
+
+
+def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compiled:
     try:
         parts = template.parse(text, regex)
     except template.TemplateError as exc:
         scope.complain(where, str(exc))
         return Const("")
     fields = [part for part in parts if isinstance(part, template.Field)]
-    scope.roots.update(part.root for part in fields)
+    scope.fields += fields
     before = len(scope.problems)
     for part in fields:
         _check_path(scope, part, where)

@@ -10,10 +10,11 @@ import abc
 from typing import Any, ClassVar
 
 from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Task
 
 
-class InspectionHook(metaclass=abc.ABCMeta):
+class InspectionHook(ExtensionPoint, metaclass=abc.ABCMeta):
     """Processes a ramdisk's data. Runs under the node's lock, in state INSPECTING.
 
     One object serves all nodes and threads. It may change ``plugin_data`` and the drafts ``task.node`` and
@@ -33,7 +34,7 @@ class InspectionHook(metaclass=abc.ABCMeta):
         """Set the service's settings; called once, before any other method."""
         self.settings = settings
 
-    def preprocess(  # noqa: B027  (optional for a hook)
+    def preprocess(
             self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         """Run before the main processing of any hook. Should not change the node or its ports.
 

@@ -78,7 +78,7 @@ def follows(site: Site, net: Network, url: str) -> None:
     site.move(node, states.MANAGEABLE)
     keeper.sync(periodic=True)
     assert net.wire.ask(*four(mac, other)) == [False, False]
-    keeper.observe()
+    keeper.areas[0].observe()
     assert keeper.statistics.in_force
 
 
@@ -111,10 +111,10 @@ def test_the_open_policy(site: Site, net: Network, hosts: str) -> None:
     assert net.wire.ask(*four(mac, other, stranger)) == [False, False, False]
 
     kea.stop()
-    keeper.observe()
+    keeper.areas[0].observe()
     assert not keeper.statistics.in_force
     kea.start()
-    keeper.observe()
+    keeper.areas[0].observe()
     assert keeper.statistics.in_force
     assert net.wire.ask(*four(mac, other, stranger)) == [False, False, False]
 

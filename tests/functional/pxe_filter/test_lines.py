@@ -24,7 +24,7 @@ def net(tmp_path: Path) -> Iterator[Network]:
 
 
 def in_force(keeper: Keeper) -> bool:
-    keeper.observe()
+    keeper.areas[0].observe()
     return keeper.statistics.in_force
 
 
@@ -184,7 +184,7 @@ def test_a_file_whose_reading_was_not_seen_is_written_again(
     name = next(iter(lines(site.folder).keys() - {"unknown_hosts_filter"}))
     inode = (site.folder / name).stat().st_ino
 
-    keeper.observe()  # this test has read the files, too
+    keeper.areas[0].observe()  # this test has read the files, too
     target._patience_s = 0.0
     target._watch.unread.add(name)
     assert not in_force(keeper)

@@ -235,7 +235,7 @@ def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
     """The database is read before the commit that the message is about, and the result is used after it."""
     _node, mac = site.machine(states.ACTIVE)
     keeper = site.synced()
-    original = keeper._reader.changed
+    original = keeper._reader._list.changed
 
     def changed(conn: Any) -> Any:
         found = original(conn)
@@ -243,11 +243,11 @@ def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
         keeper.write()
         return found
 
-    keeper._reader.changed = changed
+    keeper._reader._list.changed = changed
     keeper.sync(periodic=True)
     site.reaches({mac: True, "*": True})
 
-    keeper._reader.changed = original
+    keeper._reader._list.changed = original
     keeper.sync(periodic=True)
     site.reaches({mac: False, "*": False})
 
@@ -258,7 +258,7 @@ def test_a_message_that_comes_while_its_change_is_read_does_not_outlive_the_next
     keeper = site.synced()
     added = site.mac()
     site.add_port(node, added)
-    original = keeper._reader.changed
+    original = keeper._reader._list.changed
 
     def changed(conn: Any) -> Any:
         found = original(conn)
@@ -266,11 +266,11 @@ def test_a_message_that_comes_while_its_change_is_read_does_not_outlive_the_next
         keeper.write()
         return found
 
-    keeper._reader.changed = changed
+    keeper._reader._list.changed = changed
     keeper.sync(periodic=False)
     site.reaches({mac: True, added: False, "*": True})
 
-    keeper._reader.changed = original
+    keeper._reader._list.changed = original
     keeper.sync(periodic=False)
     site.reaches({mac: True, added: True, "*": True})
 
@@ -339,7 +339,7 @@ def test_a_message_about_a_deletion_that_was_read_already_does_not_outlive_the_n
     node, mac = site.machine()
     keeper = site.synced()
     site.drop_node(node)
-    original = keeper._reader.changed
+    original = keeper._reader._list.changed
 
     def changed(conn: Any) -> Any:
         found = original(conn)
@@ -347,10 +347,10 @@ def test_a_message_about_a_deletion_that_was_read_already_does_not_outlive_the_n
         keeper.write()
         return found
 
-    keeper._reader.changed = changed
+    keeper._reader._list.changed = changed
     keeper.sync(periodic=False)
     assert site.verdicts() == {kept: True, mac: False, "*": True}
 
-    keeper._reader.changed = original
+    keeper._reader._list.changed = original
     keeper.sync(periodic=False)
     assert site.verdicts() == {kept: True, mac: True, "*": True}

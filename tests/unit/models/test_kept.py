@@ -6,9 +6,11 @@ import uuid
 
 import pytest
 
+from ironic_rules.inspection.hooks.memory import MemoryHook
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.nodes import NODE
+from ironic_rules.rules import ACTIONS
 from tests.unit.inspection.tasks import make_task
 
 MAC = "52:54:00:00:00:01"
@@ -16,6 +18,16 @@ NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
 EMPTY = {"created_at": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)}
 NODE_VALUES = {name: EMPTY[name] if name in EMPTY else NODE[name].empty() for name in NODE} | {
     "id": 1, "uuid": str(uuid.uuid4()), "driver": "x", "reservation": "conductor-1", "inspection_started_at": NOW}
+
+
+class OtherMemoryHook(MemoryHook):
+    """A hook of another package that extends one of this package."""
+
+
+def test_only_code_of_this_package_is_trusted():
+    assert MemoryHook().is_trusted
+    assert not OtherMemoryHook().is_trusted
+    assert all(action.call.is_trusted for action in ACTIONS)
 
 
 def problem_after(work, author="hooks"):

@@ -1,0 +1,112 @@
+"""Reads of the database what the plans follow: everything, or what has changed since the last reading.
+
+One reading is for several plans, each of which has a scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+import sqlalchemy as sa
+
+from ironic_rules.db import pxe_filter as records
+from ironic_rules.pxe_filter import identifiers, plan
+
+
+class Everything(NamedTuple):
+    """All that was read for one plan.
+
+    :param inspecting: ids of the nodes on inspection
+    :param files: the files whose addresses differ from the plan, complete
+    """
+
+    inspecting: frozenset[int]
+    files: plan.Files
+
+
+class Changes(NamedTuple):
+    """What was read of some nodes for one plan.
+
+    :param inspecting: ids of all nodes on inspection
+    :param changed: ids of the nodes whose ports may have changed
+    :param ports: (address or identifier, node id) of the ports of these, of the nodes whose inspection has begun or
+        ended, and of other nodes to check
+    :param asked: ids of all those nodes
+    """
+
+    inspecting: frozenset[int]
+    changed: Collection[int]
+    ports: Sequence[tuple[str, int]]
+    asked: Collection[int]
+
+
+class Comparable(Protocol):
+    """A plan, or what has one."""
+
+    def compare(self, refused: set[str]) -> plan.Comparison:
+        """Return a comparison of the plan with all ports."""
+
+
+class Reader:
+    """Reads for plans with these scopes, in their order; invalid addresses are added to ``refused``.
+
+    :param interfaces: the inspect interfaces whose nodes need the DHCP server
+    """
+
+    def __init__(self, scopes: Sequence[records.Scope], interfaces: Collection[str]) -> None:
+        self._scopes = scopes
+        self._whole = records.union(scopes)
+        self._interfaces = interfaces
+        self._list = records.ChangeReader()
+
+    def read_everything(self, conn: sa.Connection, plans: Sequence[Comparable], refused: set[str]) -> list[Everything]:
+        """Read all ports, again if one plan has to compare them again."""
+        self._list.begin(conn)
+        inspecting = self._inspecting(conn)
+        comparisons = [each.compare(refused) for each in plans]
+        # Sorted, so that an identifier of two ports always has the same owner.
+        keys = [sorted(dict(sorted(identifiers.keys(pairs, refused))).items())
+                for pairs in records.identified(conn, self._scopes)]
+        self._compare(conn, comparisons, keys)
+        again = [comparison.needs_again() for comparison in comparisons]
+        if any(again):
+            self._compare(conn, comparisons, keys)
+        return [Everything(nodes, comparison.different)
+                for nodes, comparison in zip(inspecting, comparisons, strict=True)]
+
+    def _compare(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
+                 keys: Sequence[list[tuple[str, int]]]) -> None:
+        for comparison, known in zip(comparisons, keys, strict=True):
+            comparison.take(((), ()), known)
+        for page in records.all_ports(conn, self._scopes):
+            for comparison, ports in zip(comparisons, page, strict=True):
+                comparison.take(ports)
+
+    def read_changes(self, conn: sa.Connection, before: Sequence[frozenset[int]], unsure: Collection[int],
+                     refused: set[str]) -> list[Changes] | None:
+        """Read what has changed since the last reading; None if that is unknown, and everything must be read.
+
+        :param before: by plan, ids of the nodes that were on inspection
+        :param unsure: ids of nodes to read as well
+        """
+        changed = self._list.changed(conn)
+        if changed is None:
+            return None
+        inspecting = self._inspecting(conn)
+        asked = changed.union(unsure, *(known ^ now for known, now in zip(before, inspecting, strict=True)))
+        ports = records.ports_of(conn, asked, self._whole)
+        return [Changes(nodes, changed, _pairs(ports, scope, refused), asked)
+                for nodes, scope in zip(inspecting, self._scopes, strict=True)]
+
+    def _inspecting(self, conn: sa.Connection) -> list[frozenset[int]]:
+        found = records.on_inspection(conn, self._interfaces, self._whole)
+        return [frozenset(node.id for node in found.values() if scope.has_group(node.conductor_group))
+                for scope in self._scopes]
+
+
+def _pairs(ports: Sequence[records.Port], scope: records.Scope, refused: set[str]) -> list[tuple[str, int]]:
+    """Return (address or identifier, node id) of the ports in a scope."""
+    mine = [port for port in ports if scope.has(port.physical_network, port.conductor_group)]
+    return [*((port.address, port.node_id) for port in mine),
+            *identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)]
