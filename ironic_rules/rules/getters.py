@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import secrets
 from ironic_rules.rules import conversions, groups, template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath, OperandError
-from ironic_rules.rules.mask import View
-
-Getter = Callable[[View], Any]
+from ironic_rules.rules.mask import Getter, View
 
 #: Types without parts, in which nothing can be secret. A text may be a URL with a password.
 _SCALARS = frozenset({int, float, bool, type(None)})
