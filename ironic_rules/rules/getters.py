@@ -43,9 +43,9 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
             if strict:
                 raise MissingPath(text) from None
             return None
-        if value.__class__ in _SCALARS or is_local or (value.__class__ is str and "://" not in value):
-            return value
-        return view.shown(root, text, value)
+        if value.__class__ is str:
+            return value if "://" not in value or is_local else view.shown(root, text, value)
+        return value if value.__class__ in _SCALARS or is_local else view.shown(root, text, value)
 
     return get
 

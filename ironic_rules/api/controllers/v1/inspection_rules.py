@@ -43,7 +43,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.models.inspection_rules import RULE, SEALED, SUMMARY, Rule
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
-from ironic_rules.rules import RuleWarning
+from ironic_rules.rules import Checked
 from ironic_rules.text import is_uuid
 
 _LIST = filters.Listing.of(RULE, sort_keys=[rule_list.EXECUTION])
@@ -132,13 +132,14 @@ class InspectionRulesController(Resource):
         :raises InspectionRuleAlreadyExists: 409
         """
         rule = rules.from_wire(body, default_scope=pecan.request.rules.default_scope)
-        warnings = _check(rule)
+        checked = _check(rule)
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
         stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
+        pecan.request.rules.keep(stored.uuid, stored.revision, checked)
         pecan.response.extra_headers += [
             ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.warned(stored, warnings)
+        return views.warned(stored, checked.warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
     def put(self, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
@@ -182,17 +183,20 @@ class InspectionRulesController(Resource):
         uuid = _uuid(uuid)
         built_in_rules.refuse(uuid)
 
-        def write(conn: sa.Connection) -> tuple[Rule, list[RuleWarning]]:
+        def write(conn: sa.Connection) -> tuple[Rule, Checked]:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
-            changes, warnings = _patched(conn, old, operations)
+            changes, checked = _patched(conn, old, operations)
             changed = inspection_rules.update(conn, uuid, changes, revision=old.revision, author=rule_set.author())
-            return changed, warnings
+            return changed, checked
 
         with conditions.guard(RuleChanged):
-            changed, warnings = pecan.request.db.write(write)
+            changed, checked = pecan.request.db.write(write)
+        if not checked.problems:
+            pecan.request.rules.keep(changed.uuid, changed.revision, checked)
+            pecan.request.rule_problems.passed([(changed.uuid, changed.revision)])
         pecan.response.extra_headers.append(("ETag", _tag(changed)))
-        return views.warned(changed, warnings, _problems(changed))
+        return views.warned(changed, checked.warnings, _problems(changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self, conditions: etags.Preconditions) -> None:
@@ -245,17 +249,17 @@ def _problems(found: Rule) -> Sequence[Problem]:
     return problems
 
 
-def _check(rule: dict[str, Any]) -> list[RuleWarning]:
-    """Return the warnings about a new rule."""
-    checked = rules.check(rule, limits=pecan.request.rules.limits, known_paths=rule_set.known_paths)
+def _check(rule: dict[str, Any]) -> Checked:
+    """Return a new rule, compiled, with the warnings about it."""
+    checked: Checked = rules.check(rule, limits=pecan.request.rules.limits, known_paths=rule_set.known_paths)
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
-    return checked.warnings
+    return checked
 
 
 def _patched(conn: sa.Connection, old: Rule,
-             operations: list[patch.Operation]) -> tuple[JSONObject, list[RuleWarning]]:
-    """Return the columns of a rule after a patch, and the warnings about it."""
+             operations: list[patch.Operation]) -> tuple[JSONObject, Checked]:
+    """Return the columns of a rule after a patch, and the same compiled, with the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
     settings = pecan.request.rules
@@ -278,7 +282,7 @@ def _patched(conn: sa.Connection, old: Rule,
         problems = _without_secrets(problems, touched)
     if problems:
         raise InvalidRule(problems=problems)
-    return new, checked.warnings
+    return new, checked
 
 
 def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
