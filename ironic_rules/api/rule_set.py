@@ -24,7 +24,7 @@ from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.models.json_values import JSONObject
-from ironic_rules.rules import RuleWarning, comparison
+from ironic_rules.rules import Checked, RuleWarning, comparison
 from ironic_rules.rules.comparison import Comparison, Entry
 from ironic_rules.text import is_uuid
 
@@ -98,7 +98,7 @@ def apply(request: Request, given: Sequence[Any], bundle: str | None, conditions
     """
     asked = _Given(request, given, bundle, prune)
     group = "" if bundle is None else f" of bundle {bundle}"
-    made = _make(request, asked.compare, conditions, dry_run, lambda found: found.summary() + group)
+    made = _make(request, asked.compare, conditions, dry_run, lambda found: found.summary() + group, asked.keep)
     return replace(made, warnings=asked.warnings(made.compared))
 
 
@@ -134,8 +134,12 @@ def destroy(request: Request, conditions: etags.Preconditions) -> None:
 
 
 def _make(request: Request, compare: Callable[[sa.Connection], Comparison], conditions: etags.Preconditions,
-          dry_run: bool,
-          summary: Callable[[Comparison], str]) -> Result:
+          dry_run: bool, summary: Callable[[Comparison], str],
+          written: Callable[[Entry, str, int], None] = lambda entry, uuid, revision: None) -> Result:
+    """Write what has to be changed.
+
+    :param written: called for each rule that was written, with its UUID and revision
+    """
     db = request.db
     with db.reader() as conn:
         revision = inspection_rules.revision(conn)
@@ -156,11 +160,13 @@ def _make(request: Request, compare: Callable[[sa.Connection], Comparison], cond
 
     result: Result = db.write(write)
     compared = result.compared
-    written = [*zip(compared.created, result.uuids, strict=False),
+    entries = [*zip(compared.created, result.uuids, strict=False),
                *((entry, entry.old.uuid) for entry in compared.written if entry.old is not None)]
+    for entry, uuid in entries:
+        written(entry, uuid, result.revision)
     # One that is not enabled may be invalid.
     request.rule_problems.passed(
-        (uuid, result.revision) for entry, uuid in written if entry.new and entry.new["enabled"])
+        (uuid, result.revision) for entry, uuid in entries if entry.new and entry.new["enabled"])
     return result
 
 
@@ -171,8 +177,8 @@ class _Given:
         self._request, self._bundle, self._prune = request, bundle, prune
         self._problems = comparison.request_problems(given, bundle)
         self._rules: dict[int, JSONObject] = {}
-        self._checked: dict[int, list[Problem]] = {}
-        self._warnings: dict[int, list[RuleWarning]] = {}
+        self._checked: dict[int, Checked] = {}
+        self._refused: dict[int, list[Problem]] = {}
         self._known_paths = functools.cache(functools.partial(known_paths, request))
         scope = request.rules.default_scope
         for place, rule in enumerate(given):
@@ -219,19 +225,25 @@ class _Given:
         place = entry.place
         assert place is not None
         if place not in self._checked:
-            checked = rules.check(entry.new, limits=self._request.rules.limits, known_paths=self._known_paths)
+            checked = self._checked[place] = rules.check(
+                entry.new, limits=self._request.rules.limits, known_paths=self._known_paths)
             # That a sensitive rule has the same problems would tell what it contains.
             kept = () if entry.old and entry.old.sensitive else tolerated(
                 self._request, entry.old, self._rules[place]["enabled"])
-            self._checked[place] = _placed(entry, (each for each in checked.problems if each not in kept))
-            self._warnings[place] = checked.warnings
-        return self._checked[place]
+            self._refused[place] = _placed(entry, (each for each in checked.problems if each not in kept))
+        return self._refused[place]
+
+    def keep(self, entry: Entry, uuid: str, revision: int) -> None:
+        """Keep what was compiled of a rule that was written."""
+        checked = None if entry.place is None else self._checked.get(entry.place)
+        if checked is not None and not checked.problems:
+            self._request.rules.keep(uuid, revision, checked)
 
     def warnings(self, compared: Comparison) -> list[RuleWarning]:
         """Return the warnings about the rules that are written, at most ``_MAX_WARNINGS`` of them."""
         places = sorted(entry.place for entry in compared.written if entry.place is not None)
         found = [replace(warning, where=f"/rules/{place}{warning.where}")
-                 for place in places for warning in self._warnings.get(place, ())]
+                 for place in places if place in self._checked for warning in self._checked[place].warnings]
         return found[:_MAX_WARNINGS]
 
 

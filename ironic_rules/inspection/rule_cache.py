@@ -16,7 +16,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet
 from ironic_rules.models.legacy_rules import LegacyRule
-from ironic_rules.rules import BrokenRule, CompiledRule, Rule, RuleSet, compile
+from ironic_rules.rules import BrokenRule, CompiledRule, Rule, RuleSet
 
 LOG = logging.getLogger(__name__)
 
@@ -341,7 +341,7 @@ class RuleCache(_SetCache[Rule, CompiledRule | BrokenRule, RuleSet]):
     def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
         settings = settings or RuleSettings()
         super().__init__(db, settings, inspection_rules, [
-            compile(rule, limits=settings.limits) for rule in settings.built_in if rule.enabled])
+            settings.compile(rule) for rule in settings.built_in if rule.enabled])
 
     def early(self, revision: int | None = None) -> RuleSet:
         """Return a set whose rules of the early phase are the present ones: they decide which machines are accepted.
@@ -395,7 +395,7 @@ class RuleCache(_SetCache[Rule, CompiledRule | BrokenRule, RuleSet]):
                     _CONSEQUENCES[rule.phase == "early"] if is_enabled else _OF_DISABLED)
 
     def _forget(self) -> None:
-        self._settings.compiled.clear()
+        self._settings.forget()
 
 
 class LegacyRuleCache(_SetCache[LegacyRule, CompiledLegacyRule | BrokenLegacyRule, LegacyRuleSet]):

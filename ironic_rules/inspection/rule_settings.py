@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Iterable, MutableMapping
+from collections import OrderedDict
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from oslo_config import cfg
@@ -20,12 +21,13 @@ from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.rules import (
     BrokenRule,
+    Checked,
     CompiledRule,
     Limits,
     Rule,
     RuleSet,
+    RuleWarning,
     built_in,
-    check,
     compile_stored,
     load_plugins,
 )
@@ -34,6 +36,9 @@ from ironic_rules.rules.hosts import AllowedHosts
 from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
+
+#: Maximum number of rules that were checked and stored, and are not in the set yet.
+_MOST_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +62,29 @@ class RuleSettings:
     plugins: Plugins = field(default_factory=Plugins)
     compiled: MutableMapping[tuple[str, int], CompiledRule | BrokenRule] = field(
         default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
+    _checked: OrderedDict[tuple[str, int], Checked] = field(default_factory=OrderedDict, compare=False, repr=False)
     compiled_legacy: MutableMapping[tuple[str, int], CompiledLegacyRule | BrokenLegacyRule] = field(
         default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
 
     def compile(self, rule: Rule) -> CompiledRule | BrokenRule:
         """Return a stored rule compiled: once for all that need this revision of it."""
-        known = self.compiled.get((rule.uuid, rule.revision))
+        key = rule.uuid, rule.revision
+        known = self.compiled.get(key)
         if known is None:
-            known = self.compiled[rule.uuid, rule.revision] = compile_stored(rule, limits=self.limits)
+            known = self.compiled[key] = compile_stored(
+                rule, limits=self.limits, checked=self._checked.pop(key, None))
         return known
+
+    def keep(self, uuid: str, revision: int, checked: Checked) -> None:
+        """Keep what was compiled to check a rule, until it is needed for the rule as it was stored then."""
+        while len(self._checked) >= _MOST_KEPT:
+            self._checked.popitem(last=False)
+        self._checked[uuid, revision] = checked
+
+    def forget(self) -> None:
+        """Forget what is compiled: the same revisions may be those of other rules."""
+        self.compiled.clear()
+        self._checked.clear()
 
     def rule_set(self, rules: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
         """Return a set of these rules, which runs them as configured."""
@@ -97,11 +116,15 @@ def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     allowed = limits(conf)
     if db is not None:
         _log_scopes(db)
-    return RuleSettings(
+    made = _built_in(conf, db, allowed)
+    settings = RuleSettings(
         limits=allowed, http_get=_http_get(conf) if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
         plugins=_legacy_plugins(),
-        default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf, db))
+        default_scope=conf.inspection_rules.default_scope or None, built_in=tuple(rule for rule, _ in made))
+    for rule, checked in made:
+        settings.keep(rule.uuid, rule.revision, checked)
+    return settings
 
 
 def _legacy_plugins() -> Plugins:
@@ -133,26 +156,25 @@ def limits(conf: cfg.ConfigOpts) -> Limits:
         hosts=AllowedHosts.of(group.api_call_allowed_hosts))
 
 
-def _built_in(conf: cfg.ConfigOpts, db: Database | None) -> tuple[Rule, ...]:
+def _built_in(conf: cfg.ConfigOpts, db: Database | None, allowed: Limits) -> list[tuple[Rule, Checked]]:
     path = conf.inspection_rules.built_in
     if not path:
-        return ()
+        return []
+    known_paths = None if db is None else functools.partial(_known_paths, db)
     try:
-        rules = built_in.load(path, limits=limits(conf))
+        rules = built_in.load_checked(path, limits=allowed, known_paths=known_paths)
     except ConfigurationError as exc:
         problems = str(exc).splitlines()[1:]  # after a line about all of them
         raise ConfigurationError("\n".join(f"[inspection_rules]built_in: {problem}" for problem in problems)) from exc
     for place in built_in.writable_by_others(path):
         LOG.warning("%s contains built-in inspection rules and can be written by users other than its owner.", place)
-    for rule in rules:
-        _log_warnings(rule, conf, db)
+    for rule, checked in rules:
+        _log_warnings(rule, checked.warnings)
     LOG.info("%d built-in inspection rules from %s", len(rules), path)
-    return tuple(rules)
+    return rules
 
 
-def _log_warnings(rule: Rule, conf: cfg.ConfigOpts, db: Database | None) -> None:
-    known_paths = None if db is None else functools.partial(_known_paths, db)
-    found = check(rule.said(), built_in=True, limits=limits(conf), known_paths=known_paths).warnings
+def _log_warnings(rule: Rule, found: Sequence[RuleWarning]) -> None:
     if found and rule.sensitive:
         LOG.warning("Built-in inspection rule %s has warnings (%d), not shown because it is sensitive", rule.uuid,
                     len(found))

@@ -18,7 +18,7 @@ from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.legacy.values import scope_of
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.models.watch import is_signal
-from ironic_rules.rules.compiler import INVALID, Check, CompiledCondition
+from ironic_rules.rules.compiled import INVALID, Condition
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.text import nearest
 
@@ -34,7 +34,7 @@ class CompiledLegacyRule:
     description: str | None
     scope: str | None
     position: int
-    conditions: tuple[CompiledCondition, ...]
+    conditions: tuple[Condition, ...]
     actions: tuple[LegacyAction, ...]
     disabled: str | None = None
 
@@ -69,7 +69,7 @@ class _Pass:
         self._plugins = plugins
         #: why plug-ins that the rule uses are missing
         self.missing: list[Problem] = []
-        self.conditions: list[CompiledCondition] = []
+        self.conditions: list[Condition] = []
         self.actions: list[LegacyAction] = []
 
     @property
@@ -82,15 +82,15 @@ class _Pass:
             return
         form.check_fields(body, self._scope.complain)
         for condition in form.conditions(body, self._limits, self._scope.complain):
-            check = self._condition(condition)
-            if check is not None:
-                self.conditions.append(CompiledCondition(condition.where, condition.op, check, ()))
+            compiled = self._condition(condition)
+            if compiled is not None:
+                self.conditions.append(compiled)
         for action in form.actions(body, self._limits, self._scope.complain):
             made = self._action(action)
             if made is not None:
                 self.actions.append(made)
 
-    def _condition(self, said: form.Condition) -> Check | None:
+    def _condition(self, said: form.Condition) -> Condition | None:
         before = len(self.problems)
         field = None
         try:
@@ -109,7 +109,7 @@ class _Pass:
             return None
         return conditions.shared(_text([said.field, said.op, said.params, said.multiple, said.invert]), self._limits)
 
-    def _foreign_condition(self, said: form.Condition, field: paths.FieldPath | None) -> Check | None:
+    def _foreign_condition(self, said: form.Condition, field: paths.FieldPath | None) -> Condition | None:
         plugin = self._plugins.conditions.get(said.op)
         if plugin is None:
             self._miss(plugin_module.CONDITIONS, said.op, f"{said.where}/op",
@@ -118,7 +118,7 @@ class _Pass:
         foreign.complain_of_params(plugin, said.params, said.where, self._scope.complain, frozenset({"value"}))
         if field is None:
             return None
-        made = foreign.condition(self._rule, said.where, plugin, field, said.params, said.multiple, said.invert)
+        made = foreign.condition(self._rule, said, plugin, field)
         return replace(made, written=_text([said.field, said.op, said.params, said.multiple, said.invert]))
 
     def _action(self, said: form.Action) -> LegacyAction | None:

@@ -19,12 +19,11 @@ import orjson
 from ironic_rules.legacy import paths
 from ironic_rules.legacy.paths import FieldPath
 from ironic_rules.rules import lookups, loop, operators
-from ironic_rules.rules.compiler import Check
+from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
-from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import View
+from ironic_rules.rules.mask import Getter, View
 from ironic_rules.rules.networks import parse_address, parse_network
 from ironic_rules.rules.regex import Pattern, compile_regex
 
@@ -208,8 +207,9 @@ def _as_text(view: View, found: Any, text: Callable[[Any], str]) -> Any:
     return known[id(found)][0]
 
 
-def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_none: bool) -> Check:
-    """Return what a condition tests.
+def compile_condition(op: str, field: FieldPath, test: Tested, multiple: str, invert: bool, *,
+                      allow_none: bool) -> Condition:
+    """Return the condition that tests a field.
 
     :param allow_none: whether a missing field is tested, as null
     """
@@ -220,19 +220,19 @@ def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_
         whole = _of_one(field.get, call, allow_none, text)
     else:
         whole = loop.join_values(multiple, _items(field, allow_none, text), call)
-    return Check(whole, field.root == "data", _lookup(field, test, invert), False)
+    return Condition(op, whole, field.root == "data", _lookup(field, test, invert))
 
 
 # Rules that came from a generator have the same few conditions.
 @functools.lru_cache(maxsize=4096)
-def shared(text: bytes, limits: Limits) -> Check:
-    """Return the check of a condition of ours without problems: the same for all conditions that are written alike.
+def shared(text: bytes, limits: Limits) -> Condition:
+    """Return a condition of ours without problems: the same one for all that are written alike.
 
     :param text: field, op, parameters, multiple and invert as JSON
     """
     field, op, params, multiple, invert = orjson.loads(text)
-    made = check(paths.parse(field, limits.loop_items), test_of(op, params.get("value"), limits), multiple, invert,
-                 allow_none=op in ALLOW_NONE)
+    made = compile_condition(op, paths.parse(field, limits.loop_items), test_of(op, params.get("value"), limits),
+                             multiple, invert, allow_none=op in ALLOW_NONE)
     return replace(made, written=text)
 
 

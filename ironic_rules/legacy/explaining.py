@@ -117,7 +117,7 @@ def is_secretive(rule: CompiledLegacyRule, view: View, conceal: Concealment) -> 
 def _reads(rule: CompiledLegacyRule) -> Iterator[Place]:
     """Yield the paths that a rule reads; of one that finds several values, the part before these."""
     for condition in rule.conditions:
-        yield _path(condition.check.written)
+        yield _path(condition.written)
     for action in rule.actions:
         for argument in _action(action.written, action.formatted, action.op == "fail"):
             yield from ((field.root, *field.steps) for field in argument.fields)

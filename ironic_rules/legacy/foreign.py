@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
-from ironic_rules.legacy import paths
+from ironic_rules.legacy import form, paths
 from ironic_rules.legacy.actions import Given, LegacyAction
-from ironic_rules.legacy.conditions import Tested, check
+from ironic_rules.legacy.conditions import Tested, compile_condition
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.node_info import NodeInfo
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, is_signal
-from ironic_rules.rules.compiler import Check
+from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.mask import View, Views
 from ironic_rules.rules.values import Compiled, compile_value
@@ -57,9 +57,9 @@ def complain_of_params(plugin: Any, params: Mapping[str, Any], where: str, compl
         complain(where, f"the plug-in cannot check the parameters: {type(exc).__name__}")
 
 
-def condition(rule: str, where: str, plugin: Any, field: paths.FieldPath, params: Mapping[str, Any], multiple: str,
-              invert: bool) -> Check:
-    """Return what a condition of a plug-in tests."""
+def condition(rule: str, said: form.Condition, plugin: Any, field: paths.FieldPath) -> Condition:
+    """Return a condition of a plug-in."""
+    where, params = said.where, said.params
     call = plugin.check
 
     def test_in(view: View) -> Callable[[Any], bool]:
@@ -83,10 +83,11 @@ def condition(rule: str, where: str, plugin: Any, field: paths.FieldPath, params
     allow_none = bool(getattr(plugin, "ALLOW_NONE", False))
 
     def whole(view: View) -> bool:
-        made = check(field, Tested(test_in(view)), multiple, invert, allow_none=allow_none)
-        return made.call(view)
+        tested = Tested(test_in(view))
+        return compile_condition(
+            said.op, field, tested, said.multiple, said.invert, allow_none=allow_none).call(view)
 
-    return Check(whole, False, None, False)
+    return Condition(said.op, whole, False)
 
 
 class PluginAction(LegacyAction):

@@ -28,6 +28,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules.base import SECRETIVE
 from ironic_rules.rules.changes import difference_of_states, hide_changes, seal_changes, whole_state
+from ironic_rules.rules.compiled import condition_pointer
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.index import Chooser, Index
@@ -99,7 +100,7 @@ class LegacyRuleSet:
         for number, rule in enumerate(self._rules):
             if rule.disabled is not None:
                 continue
-            lookups = [condition.check.lookup for condition in rule.conditions]
+            lookups = [condition.lookup for condition in rule.conditions]
             place = chooser.choose(lookups, False)
             lookup = None if place is None else lookups[place]
             if lookup is None:
@@ -256,16 +257,15 @@ class _Run:
         view = self.view
         # Conditions that several rules have are evaluated once: nothing is written meanwhile.
         known = view.stable
-        for condition in rule.conditions:
-            check = condition.check
-            if check not in known:
+        for place, condition in enumerate(rule.conditions):
+            if condition not in known:
                 try:
-                    known[check] = check.call(view)
+                    known[condition] = condition.call(view)
                 except CannotEvaluate:
-                    known[check] = False
+                    known[condition] = False
                 except RecursionError as exc:
-                    raise _failure(rule, condition.where, exc) from None
-            if not known[check]:
+                    raise _failure(rule, condition_pointer(place), exc) from None
+            if not known[condition]:
                 return False
         return True
 
@@ -276,16 +276,16 @@ class _Run:
         conditions: list[ConditionTrace] = []
         holds = True
         explainer.is_secretive = self._is_secretive(rule)
-        for condition in rule.conditions:
-            outcome, note = None, None
+        for place, condition in enumerate(rule.conditions):
+            outcome, note, where = None, None, condition_pointer(place)
             try:
-                outcome = condition.check.call(self.view)
+                outcome = condition.call(self.view)
             except CannotEvaluate as exc:
                 note = str(exc)
             except RecursionError as exc:
-                raise _failure(rule, condition.where, exc) from None
-            conditions.append(explainer.condition(condition, self.view, outcome, note, short_circuited=not holds,
-                                                  read=explaining.read_condition))
+                raise _failure(rule, where, exc) from None
+            conditions.append(explainer.condition(
+                condition, where, self.view, outcome, note, short_circuited=not holds, read=explaining.read_condition))
             holds = holds and bool(outcome)
         self._conditions[number] = tuple(conditions)
         if not holds:

@@ -6,20 +6,11 @@
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, Rule
-from ironic_rules.rules import built_in
 from ironic_rules.rules.action_plugins import load_plugins
 from ironic_rules.rules.actions import ACTIONS, api_call
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
-from ironic_rules.rules.compiler import (
-    BrokenRule,
-    Checked,
-    CompiledRule,
-    check,
-    compile,
-    compile_stored,
-    reads_groups,
-    validate,
-)
+from ironic_rules.rules.compiled import BrokenRule, CompiledRule
+from ironic_rules.rules.compiler import Checked, check, compile, compile_stored, reads_groups, validate
 from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, SpentRules, Trace, evaluate
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
@@ -33,7 +24,7 @@ from ironic_rules.rules.wire import from_wire
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
-    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "built_in", "check", "compile",
+    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "check", "compile",
     "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
     "vocabulary",
 ]

@@ -9,11 +9,10 @@ from ironic_rules.models import pointer
 from ironic_rules.models.json_values import clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.groups import ROOT
 from ironic_rules.rules.kinds import Kind
-from ironic_rules.rules.mask import View
-from ironic_rules.rules.operators import CAPTURES
+from ironic_rules.rules.mask import Getter, View
+from ironic_rules.rules.regex import Pattern
 from ironic_rules.rules.registry import Operation, Parameter
 from ironic_rules.rules.values import Compiled, Const, Filled, Scope, as_getter, compile_value
 from ironic_rules.text import nearest
@@ -297,20 +296,23 @@ def _as_text(value: Compiled) -> Compiled:
     return Filled(lambda view: str(get(view)))
 
 
-def capturing_call(function: Callable[..., bool],
-                   bound: Bound) -> tuple[tuple[str, ...], Callable[[View], bool]] | None:
+#: Returns the named groups of a match of an expression in a value, None if there is none.
+Capture = Callable[[Any, Pattern], dict[str, str | None] | None]
+
+
+def capturing_call(groups_of: Capture | None, bound: Bound) -> tuple[tuple[str, ...], Callable[[View], bool]] | None:
     """Return what :func:`condition_call` does, which also stores the named groups of a match in the view.
 
     All groups of the expression are stored, None for those that took no part in the match, so that none is left from
     another rule.
 
+    :param groups_of: of an operator that has groups
     :returns: the groups' names and the function; None if there are no such groups, or if only the data determine them
     """
-    capture = CAPTURES.get(function)
-    regex = bound.positional[1] if capture else None
-    if capture is None or not isinstance(regex, Const) or not regex.value.groups:
+    regex = bound.positional[1] if groups_of else None
+    if groups_of is None or not isinstance(regex, Const) or not regex.value.groups:
         return None
-    groups_of, pattern, get = capture, regex.value, as_getter(bound.positional[0])
+    pattern, get = regex.value, as_getter(bound.positional[0])
 
     def call(view: View) -> bool:
         found = groups_of(get(view), pattern)

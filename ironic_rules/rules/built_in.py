@@ -18,8 +18,9 @@ from ironic_rules.exceptions import ConfigurationError, Problem
 from ironic_rules.models.inspection_rules import RULE, SEALED, WRITABLE, Rule
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.rules import strict_yaml
-from ironic_rules.rules.compiler import validate
+from ironic_rules.rules.compiler import Checked, check
 from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.rule_warnings import KnownPaths
 from ironic_rules.rules.wire import from_wire
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -43,23 +44,33 @@ class Found(NamedTuple):
 
 
 def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
-    """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, without hidden files).
+    """Return the rules of a YAML file or of a directory, as :func:`load_checked` does."""
+    return [rule for rule, _ in load_checked(path, limits=limits)]
+
+
+def load_checked(path: str | Path, *, limits: Limits = DEFAULT,
+                 known_paths: KnownPaths | None = None) -> list[tuple[Rule, Checked]]:
+    """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, without hidden files), compiled.
 
     ``*.yml`` is a problem: clients read such files, too.
 
     A rule without ``uuid`` gets one that depends on the content of the rule, but not on its location. That of a
     sensitive rule does not depend on its conditions and actions, because it could be used to verify guesses at them.
 
+    :param known_paths: as that of ``rules.check``, for warnings
     :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one per line
     """
     problems: list[str] = []
     found = read(path, problems)
-    rules = [rule for each in found if (rule := _checked(each, limits, problems)) is not None]
+    checked = [check(each.rule, built_in=True, limits=limits, known_paths=known_paths) for each in found]
+    problems += [each.told(problem) for each, made in zip(found, checked, strict=True) for problem in made.problems]
+    rules = [] if problems else [_stored(each.rule) for each in found]
     if not problems:
         problems.extend(_repeated(found, rules))
     if problems:
         raise ConfigurationError("The built-in inspection rules cannot be used:\n" + "\n".join(problems))
-    return [Rule(**rule, position=FIRST_POSITION + index, built_in=True) for index, rule in enumerate(rules)]
+    return [(Rule(**rule, position=FIRST_POSITION + index, built_in=True), made)
+            for index, (rule, made) in enumerate(zip(rules, checked, strict=True))]
 
 
 def read(path: str | Path, problems: list[str]) -> list[Found]:
@@ -120,14 +131,10 @@ def _read(file: Path, problems: list[str]) -> Iterator[Found]:
                 problems.append(f"{file}: {where}: a rule is an object")
 
 
-def _checked(found: Found, limits: Limits, problems: list[str]) -> JSONObject | None:
-    rule = found.rule
-    wrong = validate(rule, built_in=True, limits=limits)
-    if not wrong:
-        return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
-                "uuid": rule.get("uuid") or _identity(rule)}
-    problems.extend(map(found.told, wrong))
-    return None
+def _stored(rule: JSONObject) -> JSONObject:
+    """Return the fields of a valid rule, with a UUID."""
+    return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
+            "uuid": rule.get("uuid") or _identity(rule)}
 
 
 def _identity(rule: JSONObject) -> str:

@@ -5,18 +5,15 @@ There may be thousands, each used once per inspection: for speed they share obje
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import json_values, pointer
-from ironic_rules.models.draft import FieldPath, NodeDraft
-from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
+from ironic_rules.rules.compiled import CompiledAction
 from ironic_rules.rules.errors import ActionError
-from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.loop import Items
 from ironic_rules.rules.mask import View, Views
@@ -25,52 +22,7 @@ from ironic_rules.rules.values import Compiled, Const, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.
-PER_VALUE = 8
-_NO_KEYS: frozenset[str] = frozenset()
-_SET = "set-attribute"
-
-
-class CompiledAction(abc.ABC):
-    """One action of a rule, at ``where`` in it."""
-
-    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "reads_previous", "reads_sent", "touches", "waits",
-                 "where", "written")
-
-    def __init__(self, where: str, operation: Operation, most: int) -> None:
-        self.where = where
-        self.op = operation.name
-        #: whether it is of another package
-        self.is_foreign = not operation.call.is_trusted
-        #: whether it may never end
-        self.waits = self.is_foreign or operation.call.waits
-        self.touches: frozenset[str] = operation.call.touches
-        #: the first keys of the plugin data that it changes; None if these are only known when it runs
-        self.data_keys: frozenset[str] | None = _NO_KEYS if "plugin_data" not in self.touches else None
-        #: whether it may change the node's scope
-        self.moves = "node" in self.touches
-        #: maximum size of what all actions together may write for a node
-        self.most = most
-        #: the action as JSON, for explained runs; empty if it cannot be written so
-        self.written = b""
-        #: whether it reads the inventory of the inspection before
-        self.reads_previous = False
-        #: whether it reads nothing but inventories and plugin data
-        self.reads_sent = False
-
-    @property
-    def key_set(self) -> tuple[FieldPath, Getter] | None:
-        """The path of a key of an object of the node, and the getter of its value, if to set that is all it does."""
-        return None
-
-    @abc.abstractmethod
-    def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        """Run the action and return how often it ran; raises what the plug-in raises."""
-
-    def run_noted(self, task: Task | None, rule: ActiveRule, view: View, views: Views,
-                  note: Callable[[View], None]) -> int:
-        """Run the action as :meth:`run` does, and call ``note`` immediately before each of its runs."""
-        note(view)
-        return self.run(task, rule, view, views)
+_PER_VALUE = 8
 
 
 def compile_action(where: str, operation: Operation, bound: arguments.Bound, items: Items | None, early: bool,
@@ -132,18 +84,11 @@ class _PathAndValue(CompiledAction):
         self._constant = constant
         self._get = as_getter(value)
 
-    @property
-    def key_set(self) -> tuple[FieldPath, Getter] | None:
-        path = self._constant
-        is_key = (self.op == _SET and not self.is_foreign and type(path) is FieldPath and path.of is NodeDraft
-                  and len(path.tokens) == 2 and path.tokens[0] in NODE.json)
-        return (path, self._get) if is_key and self.reads_sent else None
-
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         value = self._get(view)
         if value.__class__ is str and views.written < self.most - len(value):
             # The most frequent type of value, without a function call.
-            views.written += len(value) + PER_VALUE
+            views.written += len(value) + _PER_VALUE
         elif value.__class__ not in _SCALARS:
             count_written(views, value, self.most)
             value = json_values.clone(value)
@@ -199,7 +144,7 @@ def _counted(value: Any, written: int, most: int, levels: int) -> int:
             written = _counted(item, written, most, levels - 1)
             if isinstance(value, dict):
                 written = _counted(value[item], written, most, levels - 1)
-    written += PER_VALUE
+    written += _PER_VALUE
     if written > most:
         raise ActionError(f"the rules write more than {most} characters for this node")
     return written

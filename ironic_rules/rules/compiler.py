@@ -1,4 +1,4 @@
-"""Compile a rule to closures. One pass finds every problem and compiles, so that every valid rule compiles."""
+"""Compile a rule to closures. Checking is compiling: one pass finds every problem, and what it compiled is kept."""
 
 from __future__ import annotations
 
@@ -6,142 +6,75 @@ import functools
 import hashlib
 import re
 import weakref
-from collections.abc import Callable, Collection, Hashable, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import InvalidRule, Problem, RuleFailed
+from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import SEALED, Rule
 from ironic_rules.models.watch import is_signal
-from ironic_rules.rules import arguments, compiled_actions, fields, groups, lookups, loop
+from ironic_rules.rules import arguments, compiled_actions, fields, groups, lookups, loop, operators
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.compiled_actions import CompiledAction
+from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
 from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
+from ironic_rules.rules.operators import CAPTURES, INVERSES, OPERATORS, PAIRS
 from ironic_rules.rules.registry import Operation, UnknownName
 from ironic_rules.rules.rule_warnings import KnownPaths, RuleWarning, Warnings
-from ironic_rules.rules.values import EARLY_ROOTS, PREVIOUS, ROOTS, Scope
+from ironic_rules.rules.values import EARLY_ROOTS, PREVIOUS, ROOTS, Compiled, Const, Scope
 from ironic_rules.text import is_storable, nearest
 
-INVALID = "it is no longer valid"
 ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is missing on this host"
 _OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
 
 #: The names of what no rule can change.
 _STABLE = frozenset({"inventory", PREVIOUS, "item"})
-_SENT = frozenset({"inventory", PREVIOUS, "plugin_data"})
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
-#: The checks in use by a digest of their conditions, and what else they depend on.
-_checks: weakref.WeakValueDictionary[Hashable, Check] = weakref.WeakValueDictionary()
+#: The conditions in use by a digest of what is written, and what else they depend on.
+_known: weakref.WeakValueDictionary[Hashable, Condition] = weakref.WeakValueDictionary()
+_PREDICATES = frozenset({operators.is_true, operators.is_false, operators.is_none, operators.is_empty})
+_PATTERNS = {operators.matches: lookups.FULL_MATCH, operators.contains: lookups.SEARCH}
+_EQ, _LT, _GT = (OPERATORS.get(name).call for name in ("eq", "lt", "gt"))
+#: The test of a path by its place: ``path < constant`` and ``constant < path``.
+_ORDERED = {_LT: (lookups.BELOW, lookups.ABOVE), _GT: (lookups.ABOVE, lookups.BELOW)}
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Check:
-    """What a condition tests; conditions of different rules that are written alike share it.
+@dataclass(slots=True)
+class Checked:
+    """A rule as a user writes it, compiled, or all that is wrong with it.
 
-    :ivar call: returns whether it holds; raises CannotEvaluate if it cannot be evaluated for the data
-    :ivar stable: whether it depends on nothing that rules can change
-    :ivar lookup: the lookup that is equivalent to ``call``, if there is one
-    :ivar captures: ``call`` also stores groups in the view that it gets. It must be called for its rule, with the view
-        of the actions and before them: neither an index nor the outcome for another rule can replace it
-    :ivar written: the condition as JSON, for explained runs; empty if it cannot be written so
+    :ivar problems: in the order of the rule; without any, it is compiled
+    :ivar warnings: about a valid rule, in the order of the rule
     """
 
-    call: Callable[[View], bool]
-    stable: bool
-    lookup: Lookup | None
-    captures: bool
-    written: bytes = b""
+    problems: list[Problem]
+    warnings: list[RuleWarning] = field(default_factory=list)
+    _conditions: tuple[Condition, ...] = field(default=(), repr=False)
+    _actions: tuple[CompiledAction, ...] = field(default=(), repr=False)
 
+    def of(self, rule: Rule) -> CompiledRule:
+        """Return the compiled rule.
 
-@dataclass(frozen=True, slots=True)
-class CompiledCondition:
-    """A condition at ``where`` in its rule.
-
-    :ivar groups: names of the groups that its regular expression can provide to the rule's actions
-    :ivar reads_previous: whether it reads the inventory of the inspection before
-    """
-
-    where: str
-    op: str
-    check: Check
-    groups: tuple[str, ...]
-    reads_previous: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class CompiledRule:
-    """A rule ready to be evaluated; immutable, shared by threads and rule sets.
-
-    :ivar max_nodes: on how many nodes it runs; None: no limit
-    :ivar touches: which of node, ports, port_groups and plugin_data its actions change
-    :ivar writes: the first keys of the plugin data that they change; None if these are only known when they run
-    :ivar reads_previous: whether its conditions or actions read the inventory of the inspection before
-    :ivar problems: why a stored rule could not be stored now, although it runs
-    """
-
-    uuid: str
-    description: str | None
-    priority: int
-    phase: str
-    scope: str | None
-    max_nodes: int | None
-    sensitive: bool
-    position: int
-    conditions: tuple[CompiledCondition, ...]
-    actions: tuple[CompiledAction, ...]
-    touches: frozenset[str]
-    writes: frozenset[str] | None
-    reads_previous: bool = False
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class BrokenRule:
-    """A rule that cannot be compiled: it would be wrong to inspect a node to which it applies without it.
-
-    :ivar problems: all of them; those of a sensitive rule are not shown
-    """
-
-    uuid: str
-    phase: str
-    scope: str | None
-    sensitive: bool
-    problems: tuple[Problem, ...]
-
-    def failure(self) -> RuleFailed:
-        """Return the error that an inspection ends with."""
-        first = self.problems[0]
-        if self.sensitive:
-            return RuleFailed(rule=self.uuid, where="/", reason=INVALID)
-        return RuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
-
-
-def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
-    """Compile a stored or built-in rule.
-
-    :raises InvalidRule: with every problem
-    """
-    problems, conditions, actions = build(rule.said(), built_in=rule.built_in, limits=limits)
-    if problems:
-        raise InvalidRule(problems=problems)
-    keys = [action.data_keys for action in actions]
-    return CompiledRule(
-        uuid=rule.uuid, description=rule.description, priority=rule.priority, phase=rule.phase, scope=rule.scope,
-        max_nodes=rule.max_nodes, sensitive=rule.sensitive, position=rule.position, conditions=tuple(conditions),
-        actions=tuple(actions),
-        touches=_one(frozenset().union(*(action.touches for action in actions))),
-        writes=None if None in keys else _one(frozenset().union(*filter(None, keys))),
-        reads_previous=any(condition.reads_previous for condition in conditions)
-        or any(action.reads_previous for action in actions))
+        :param rule: the same rule as it is stored, with what was assigned to it there
+        :raises InvalidRule: with every problem
+        """
+        if self.problems:
+            raise InvalidRule(problems=self.problems)
+        keys = [action.data_keys for action in self._actions]
+        return CompiledRule(
+            uuid=rule.uuid, description=rule.description, priority=rule.priority, phase=rule.phase, scope=rule.scope,
+            max_nodes=rule.max_nodes, sensitive=rule.sensitive, position=rule.position, conditions=self._conditions,
+            actions=self._actions, touches=_one(frozenset().union(*(action.touches for action in self._actions))),
+            writes=None if None in keys else _one(frozenset().union(*filter(None, keys))),
+            reads_previous=any(condition.reads_previous for condition in self._conditions)
+            or any(action.reads_previous for action in self._actions))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -150,12 +83,25 @@ def _one(names: frozenset[str]) -> frozenset[str]:
     return names
 
 
-def compile_stored(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule | BrokenRule:
+def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
+    """Compile a stored or built-in rule.
+
+    :raises InvalidRule: with every problem
+    """
+    return check(rule.said(), built_in=rule.built_in, limits=limits, warn_of=()).of(rule)
+
+
+def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
+                   checked: Checked | None = None) -> CompiledRule | BrokenRule:
     """Compile a rule that was valid when it was stored.
 
     Earlier versions stored early rules with a scope, and never ran them. Early rules decide which machines are
     accepted, so such a rule runs for every callback.
+
+    :param checked: what :func:`check` has made of the rule before it was stored
     """
+    if checked is not None and not checked.problems:
+        return checked.of(rule)
     problems: tuple[Problem, ...] = ()
     if rule.phase == "early" and rule.scope is not None:
         problems = (Problem("/scope", fields.EARLY_SCOPE),)
@@ -176,68 +122,42 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule | Br
 
 
 def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
-    """Return every problem of a rule as a user writes it; an empty list means that it compiles.
-
-    :param rule: any value; see ``wire.from_wire`` for the notations that clients use
-    :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
-    :returns: problems in the order of the rule, each with a JSON pointer; no text quotes a value
-    """
-    return build(rule, built_in=built_in, limits=limits)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The problems of a rule, or, if it has none, the warnings about it; both in the order of the rule."""
-
-    problems: list[Problem]
-    warnings: list[RuleWarning]
+    """Return every problem of a rule, as :func:`check` does; an empty list means that it compiles."""
+    return check(rule, built_in=built_in, limits=limits, warn_of=()).problems
 
 
 def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
           warn_of: Collection[str] = SEALED) -> Checked:
-    """Return the problems of a rule, as :func:`validate` does, or the warnings about a valid one.
+    """Compile a rule as a user writes it, or find every problem of it: no text quotes a value.
 
+    :param rule: any value; see ``wire.from_wire`` for the notations that clients use
+    :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
     :param known_paths: returns the paths that inventories have; None: paths of the inventory are not checked
-    :param warn_of: ``conditions``, ``actions``, both or neither. Nothing of the others shows in the warnings
-    """
-    warnings = Warnings(known_paths)
-    problems = build(rule, built_in=built_in, limits=limits, warnings=warnings, warn_of=warn_of)[0]
-    return Checked(problems, [] if problems else warnings.found)
-
-
-def build(rule: Any, *, built_in: bool, limits: Limits, warnings: Warnings | None = None,
-          warn_of: Collection[str] = ()) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
-    """Find every problem of a rule as a user writes it; conditions and actions are only usable if there is none.
-
-    :param built_in: whether any integer of 64 bits is a valid priority
-    :param warnings: collects the warnings about the parts ``warn_of``; None: there are none, which is faster
+    :param warn_of: ``conditions``, ``actions``, both or neither, which is faster. Nothing of the others shows in the
+        warnings
     """
     problems = fields.problems(rule, built_in=built_in)
     if not isinstance(rule, Mapping):
-        return problems, [], []
+        return Checked(problems)
     early = rule.get("phase") == "early"
     names = EARLY_ROOTS if early else ROOTS
+    warnings = Warnings(known_paths)
     of_conditions, of_actions = (warnings if name in warn_of else None for name in SEALED)
-
-    def all_conditions(captured: Set[str], warnings: Warnings | None = None) -> list[CompiledCondition | None]:
-        return _each(
-            rule.get("conditions", []), "/conditions", limits.conditions, problems,
-            lambda item, where: _condition(
-                Scope(names, early, False, problems, limits, warnings=warnings), item, where, captured))
-
-    conditions = all_conditions(frozenset(), of_conditions)
+    found = [each for each in _each(
+        rule.get("conditions", []), "/conditions", limits.conditions, problems, lambda item, where: _condition(
+            Scope(names, early, False, problems, limits, warnings=of_conditions), item, where)) if each is not None]
     is_known = not any(problem.where.startswith("/conditions") for problem in problems)
-    provided = [name for condition in conditions if condition is not None for name in condition.groups]
+    provided = [name for _, capturing in found if capturing is not None for name in capturing.groups]
     matched = Groups(provided if is_known else None)
     known = (*names, groups.ROOT) if matched.provided else names
-    actions = _each(
-        rule.get("actions"), "/actions", limits.actions, problems,
-        lambda item, where: _action(
-            Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched), item, where))
-    if matched.used and not problems:
-        # Only now is it known which groups actions read. Few rules read any, and the others do not pay for it.
-        conditions = all_conditions(matched.used)
-    return problems, [condition for condition in conditions if condition is not None], actions
+    actions = _each(rule.get("actions"), "/actions", limits.actions, problems, lambda item, where: _action(
+        Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched), item, where))
+    if problems:
+        return Checked(problems)
+    # Only now is it known which groups actions read. Few rules read any.
+    conditions = (plain if capturing is None or matched.used.isdisjoint(capturing.groups) else capturing
+                  for plain, capturing in found)
+    return Checked(problems, warnings.found, tuple(conditions), tuple(actions))
 
 
 def reads_groups(actions: Any, *, limits: Limits = DEFAULT) -> bool:
@@ -258,7 +178,11 @@ def _each(items: Any, where: str, limit: int, problems: list[Problem],
     return [compile_one(item, f"{where}/{number}") for number, item in enumerate(items)]
 
 
-def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> CompiledCondition | None:
+#: A condition, and the same one as it stores what its groups match, if it has any.
+_Found = tuple[Condition, Condition | None]
+
+
+def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     if not _is_operation(scope, item, _CONDITION_KEYS, where):
         return None
     op = item["op"]
@@ -276,20 +200,18 @@ def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> Compi
     call = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
     # A condition that is inverted, or for all items, has no single match.
     has_match = not inverted and (items is None or multiple != "all")
-    names, capturing = (arguments.capturing_call(operation.call, bound) if has_match else None) or ((), call)
-    captures = not captured.isdisjoint(names)
-    if captures:
-        call = capturing
+    capturing = arguments.capturing_call(CAPTURES.get(operation.call), bound) if has_match else None
     if inverted:
         call = _inverse(call)
-    found = None
-    if items is not None:
-        call = loop.join(multiple, items, call)
-    else:
-        found = lookups.lookup(operation.call, bound, inverted=inverted)
-    check = Check(call, scope.roots <= _STABLE, found, captures, _written(item))
-    return CompiledCondition(where, op, check if captures else _shared(scope, check), names,
-                             PREVIOUS in scope.roots)
+    lookup = _lookup(operation.call, bound, inverted=inverted) if items is None else None
+    roots = scope.roots
+    made = Condition(op, call if items is None else loop.join(multiple, items, call), roots <= _STABLE, lookup,
+                     reads_previous=PREVIOUS in roots, written=_written(item))
+    if capturing is None:
+        return _shared(scope, made), None
+    names, call = capturing
+    return _shared(scope, made), replace(
+        made, call=call if items is None else loop.join(multiple, items, call), groups=names, captures=True)
 
 
 def _written(item: dict[str, Any]) -> bytes:
@@ -302,17 +224,54 @@ def _written(item: dict[str, Any]) -> bytes:
     return bytes(memoryview(text))
 
 
-def _shared(scope: Scope, check: Check) -> Check:
-    """Return the check of the conditions that are written alike, so that it is evaluated once for all of them."""
-    if not check.written:
-        return check
+def _shared(scope: Scope, made: Condition) -> Condition:
+    """Return the condition of those that are written alike, so that it is evaluated once for all of them."""
+    if not made.written:
+        return made
     limits = scope.limits
-    digest = hashlib.blake2b(check.written, digest_size=16).digest()
-    return _checks.setdefault((digest, limits.subject, limits.result, limits.loop_items), check)
+    digest = hashlib.blake2b(made.written, digest_size=16).digest()
+    known = _known.setdefault((digest, limits.subject, limits.result, limits.loop_items), made)
+    if known is not made:
+        known.is_shared = True
+    return known
 
 
 def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:
     return lambda view: not check(view)
+
+
+def _lookup(function: Callable[..., bool], bound: arguments.Bound, *, inverted: bool) -> Lookup | None:
+    """Return the lookup of a condition; None if it has no such form."""
+    if bound.named or bound.rest is not None or not bound.positional:
+        return None
+    path, *rest = bound.positional
+    if len(rest) == 1 and isinstance(path, Const) and (function is _EQ or function in _ORDERED):
+        return _of_path(rest[0], _test(function, path, 1), inverted)
+    return _of_path(path, _test(function, rest[0] if rest else None, 0) if len(rest) < 2 else None, inverted)
+
+
+def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bool) -> Lookup | None:
+    if test is None or isinstance(compiled, Const) or compiled.path is None or compiled.path.root not in lookups.ROOTS:
+        return None
+    return Lookup(compiled.path.root, compiled.path.steps, compiled.get, *test, inverted)
+
+
+def _test(function: Callable[..., bool], operand: Any, place: int) -> tuple[str, Hashable] | None:
+    """Return test and operand of a function of a path at ``place`` of the arguments, and one other argument or None."""
+    if operand is None:
+        return (lookups.PREDICATE, function) if function in _PREDICATES else None
+    if not isinstance(operand, Const):
+        return None
+    value = operand.value
+    if function is _EQ:
+        return lookups.EQUAL, frozenset({lookups.key(value)})
+    if function is operators.one_of:
+        return lookups.EQUAL, frozenset(map(lookups.key, value))
+    if function in _ORDERED:
+        return _ORDERED[function][place], lookups.bound_of(value)
+    if function is operators.in_net:
+        return lookups.NETWORK, value
+    return (_PATTERNS[function], value) if function in _PATTERNS else None
 
 
 def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
@@ -343,7 +302,6 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     compiled = compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
     compiled.written = _written(item)
     compiled.reads_previous = PREVIOUS in scope.roots
-    compiled.reads_sent = scope.roots <= _SENT
     return compiled
 
 

@@ -19,12 +19,11 @@ from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules import reads
 from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
 from ironic_rules.rules.changes import copied_data, difference_of_states, hide_changes, seal_changes, touched_state
-from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
+from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition, condition_pointer
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.phase import Entry, Phase, Step
+from ironic_rules.rules.phase import Entry, Phase
 from ironic_rules.rules.runs import Part, RuleRuns
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 from ironic_rules.rules.values import PREVIOUS
@@ -290,15 +289,15 @@ class _Run:
             if entry.only is not None:
                 # As _hold does, in the shortest way: a rule that cannot be looked up takes only this.
                 try:
-                    if not entry.only(view):
+                    if not entry.only.call(view):
                         continue
                 except CannotEvaluate:
                     continue
                 except BaseException as exc:  # noqa: BLE001  (as in _hold)
-                    raise self._failed_check(entry, entry.only, view, exc) from None
+                    raise self._failed_condition(entry, entry.only, view, exc) from None
             else:
-                steps = entry.steps if entry.data_key is None else self._steps(entry)
-                if steps and not self._hold(entry, steps, view):
+                undecided = entry.undecided if entry.data_key is None else self._undecided(entry)
+                if undecided and not self._hold(entry, undecided, view):
                     continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
@@ -328,11 +327,11 @@ class _Run:
         self._scope = _scope(self._task)
         return [later for later in self._of_scope() if later > number]
 
-    def _steps(self, entry: Entry) -> tuple[Step, ...]:
-        """Return the steps of a rule that was found by plugin data, which may have changed since."""
+    def _undecided(self, entry: Entry) -> tuple[Condition, ...]:
+        """Return the undecided conditions of a rule that was found by plugin data, which may have changed since."""
         rewritten = self._rewritten
         decided = rewritten is not None and entry.data_key not in rewritten and (entry.data_key or not rewritten)
-        return entry.steps if decided else entry.all_steps
+        return entry.undecided if decided else entry.rule.conditions
 
     def _found_again(self, writer: Entry, remaining: list[int]) -> list[int]:
         """Return what remains after a rule that wrote plugin data: also those that are found by them only now."""
@@ -372,10 +371,11 @@ class _Run:
                     explainer: Explainer) -> tuple[bool, tuple[ConditionTrace, ...]]:
         """Evaluate all conditions of a rule; return whether they hold, and their traces, unless it is sensitive."""
         holds, shown = True, []
-        for condition in rule.conditions:
-            outcome, note = _outcome(rule, condition, view, is_secretive=explainer.is_secretive)
+        for place, condition in enumerate(rule.conditions):
+            where = condition_pointer(place)
+            outcome, note = _outcome(rule, condition, where, view, is_secretive=explainer.is_secretive)
             if not rule.sensitive:
-                shown.append(explainer.condition(condition, view, outcome, note, short_circuited=not holds))
+                shown.append(explainer.condition(condition, where, view, outcome, note, short_circuited=not holds))
             holds = holds and bool(outcome)
         return holds, tuple(shown)
 
@@ -462,34 +462,34 @@ class _Run:
         self._watch.end()
         return times
 
-    def _hold(self, entry: Entry, steps: tuple[Step, ...], view: View) -> bool:
+    def _hold(self, entry: Entry, conditions: tuple[Condition, ...], view: View) -> bool:
         """Return whether all conditions hold; those that several rules have are evaluated once.
 
         :raises RuleFailed: an operator raised what operators must not
         """
-        call = None
+        condition = None
         try:
-            for call, stable in steps:
-                if stable is None:
-                    if call(view):
+            for condition in conditions:
+                if not condition.is_shared:
+                    if condition.call(view):
                         continue
                     return False
-                known = view.stable if stable else view.volatile
-                if call not in known:
-                    known[call] = False
-                    known[call] = call(view)
-                if not known[call]:
+                known = view.stable if condition.stable else view.volatile
+                if condition not in known:
+                    known[condition] = False
+                    known[condition] = condition.call(view)
+                if not known[condition]:
                     return False
         except CannotEvaluate:
             return False
         except BaseException as exc:  # noqa: BLE001  (also SystemExit; a sensitive rule must not leak)
-            raise self._failed_check(entry, call, view, exc) from None
+            raise self._failed_condition(entry, condition, view, exc) from None
         return True
 
-    def _failed_check(self, entry: Entry, call: Callable[[View], bool] | None, view: View,
-                      cause: BaseException) -> RuleFailed:
+    def _failed_condition(self, entry: Entry, condition: Condition | None, view: View,
+                          cause: BaseException) -> RuleFailed:
         rule = entry.rule
-        where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
+        where = "/conditions" if condition is None else condition_pointer(rule.conditions.index(condition))
         return _failed_condition(rule, where, cause, is_secretive=self._is_secretive(entry, view))
 
     def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
@@ -541,12 +541,12 @@ def _overdue(rule: CompiledRule, action: CompiledAction | NotedAction, reason: s
     return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
 
 
-def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View, *,
+def _outcome(rule: CompiledRule, condition: Condition, where: str, view: View, *,
              is_secretive: bool) -> tuple[bool | None, str | None]:
     """Return the outcome of a condition; None, and why, if it cannot be evaluated."""
     try:
-        return condition.check.call(view), None
+        return condition.call(view), None
     except CannotEvaluate as exc:
         return None, str(exc)
     except BaseException as exc:  # noqa: BLE001  (as in _hold)
-        raise _failed_condition(rule, condition.where, exc, is_secretive=is_secretive) from None
+        raise _failed_condition(rule, where, exc, is_secretive=is_secretive) from None

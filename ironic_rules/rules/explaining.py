@@ -20,15 +20,12 @@ from ironic_rules.models import secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, groups, loop, reads, template
-from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.base import ActiveRule
-from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import CompiledCondition
+from ironic_rules.rules.compiled import CompiledAction, Condition
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import Limits
-from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.mask import Getter, View, Views
 from ironic_rules.rules.networks import parse_address
 from ironic_rules.rules.operators import OPERATORS, PAIRS
 from ironic_rules.rules.registry import Operation
@@ -168,9 +165,8 @@ def _condition(text: bytes) -> WrittenCondition:
 
 
 @functools.lru_cache(maxsize=8192)
-def _action(text: bytes) -> tuple[Argument, ...]:
-    item = orjson.loads(text)
-    return tuple(_arguments(ACTIONS.get(item["op"]), item.get("args", {})))
+def _action(text: bytes, operation: Operation) -> tuple[Argument, ...]:
+    return tuple(_arguments(operation, orjson.loads(text).get("args", {})))
 
 
 def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
@@ -226,7 +222,7 @@ class Explainer:
         self.tick = tick
         self._room = MAX_SHOWN
 
-    def condition(self, condition: CompiledCondition, view: View, outcome: bool | None, note: str | None, *,
+    def condition(self, condition: Condition, where: str, view: View, outcome: bool | None, note: str | None, *,
                   short_circuited: bool, read: Callable[[bytes], WrittenCondition] = _condition) -> ConditionTrace:
         """Return the trace of a condition that was evaluated.
 
@@ -236,10 +232,10 @@ class Explainer:
         self.tick()
         if note is not None and self.is_secretive:
             note = secrets.MASK
-        trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
-        if not condition.check.written:
+        trace = ConditionTrace(where, condition.op, outcome, note, short_circuited)
+        if not condition.written:
             return trace
-        written = read(condition.check.written)
+        written = read(condition.written)
         if written.items is not None:
             return self._loop(trace, written, written.items, view)
         shown = self.shown(written.arguments, view)
@@ -269,7 +265,7 @@ class Explainer:
 
     def run_of(self, action: CompiledAction, view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments of an action as they are now."""
-        return self.run_with(_action(action.written) if action.written else (), view)
+        return self.run_with(_action(action.written, action.operation) if action.written else (), view)
 
     def run_with(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
         """Return the given arguments of an action as they are now."""

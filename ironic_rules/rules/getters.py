@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import secrets
 from ironic_rules.rules import conversions, groups, template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath, OperandError
-from ironic_rules.rules.mask import View
-
-Getter = Callable[[View], Any]
+from ironic_rules.rules.mask import Getter, View
 
 #: Types without parts, in which nothing can be secret. A text may be a URL with a password.
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -46,9 +43,9 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
             if strict:
                 raise MissingPath(text) from None
             return None
-        if value.__class__ in _SCALARS or is_local or (value.__class__ is str and "://" not in value):
-            return value
-        return view.shown(root, text, value)
+        if value.__class__ is str:
+            return value if "://" not in value or is_local else view.shown(root, text, value)
+        return value if value.__class__ in _SCALARS or is_local else view.shown(root, text, value)
 
     return get
 

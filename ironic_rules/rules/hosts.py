@@ -14,7 +14,6 @@ from typing import Any
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import urls
 from ironic_rules.models.urls import Url
-from ironic_rules.rules.errors import OperandError
 
 _ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)"
                     r"(?::(?P<port>[0-9]{1,5}))?")
@@ -43,33 +42,33 @@ class AllowedHosts:
     def check(self, url: Any) -> str:
         """Return ``url`` if it may be called.
 
-        :raises OperandError: it may not; the text says why, and does not quote the URL
+        :raises ValueError: it may not; the text says why, and does not quote the URL
         """
         found = _parsed(url)
         self._check_host(found)
         if "#" in found.rest:
-            raise OperandError("a URL must not contain white space and '#'")
+            raise ValueError("a URL must not contain white space and '#'")
         if {".", ".."} & set(urllib.parse.unquote(found.rest.partition("?")[0]).split("/")):
-            raise OperandError("the path of a URL must not contain '.' and '..'")
+            raise ValueError("the path of a URL must not contain '.' and '..'")
         return str(url)
 
     def check_prefix(self, text: str) -> None:
         """Check the text before the first template of a URL: data must not determine the host.
 
-        :raises OperandError: the host does not end there, or may not be called
+        :raises ValueError: the host does not end there, or may not be called
         """
         found = _parsed(text) if urls.problem(text) is None else None
         if found is None or not found.rest:
-            raise OperandError("a template may only follow http://HOST[:PORT]/ or https://HOST[:PORT]/")
+            raise ValueError("a template may only follow http://HOST[:PORT]/ or https://HOST[:PORT]/")
         self._check_host(found)
 
     def _check_host(self, url: Url) -> None:
         if not self.entries:
-            raise OperandError("api-call is disabled: [inspection_rules]api_call_allowed_hosts is empty")
+            raise ValueError("api-call is disabled: [inspection_rules]api_call_allowed_hosts is empty")
         standard = urls.PORTS[url.scheme]
         port = url.port or standard
         if (url.host, port) not in self.entries and not (port == standard and (url.host, None) in self.entries):
-            raise OperandError("[inspection_rules]api_call_allowed_hosts does not name this host and port")
+            raise ValueError("[inspection_rules]api_call_allowed_hosts does not name this host and port")
 
 
 #: No service may be called.
@@ -85,12 +84,9 @@ def host_of(url: str) -> str:
 
 
 def _parsed(url: Any) -> Url:
-    try:
-        found = urls.parse(url)
-    except ValueError as exc:
-        raise OperandError(str(exc)) from None
+    found = urls.parse(url)
     if found.user is not None:
-        raise OperandError("must be a URL without user and password")
+        raise ValueError("must be a URL without user and password")
     return found
 
 

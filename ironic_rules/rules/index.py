@@ -14,10 +14,9 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ironic_rules.rules import lookups
-from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.index_tables import CLASSES, Table
 from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import View
+from ironic_rules.rules.mask import Getter, View
 
 #: What a lookup tests: a root, the path to the value there, and whether the rule is sensitive.
 _Place = tuple[str, tuple[str, ...], bool]

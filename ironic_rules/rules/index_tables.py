@@ -16,8 +16,8 @@ from typing import Any
 from ironic_rules.rules import lookups
 from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.networks import parse_address
-from ironic_rules.rules.operators import searched_texts, text_of
 from ironic_rules.rules.pattern_sets import PatternSets
+from ironic_rules.rules.regex import searched_texts, text_of
 
 #: Numbers of rules by the constant of their condition.
 Groups = dict[Any, tuple[int, ...]]

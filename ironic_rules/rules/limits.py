@@ -28,18 +28,6 @@ class Limits:
 
 DEFAULT = Limits()
 
-#: Maximum number of characters of a regular expression, the same in every service: RE2's program is many times larger.
-MAX_REGEX = 4096
-
-#: Maximum number of instructions of RE2's program for a regular expression. In the worst case each takes 7 ns per byte
-#: of the text (measured on a virtual machine with 2 cores): one second for the largest text that is accepted by
-#: default. The longest expression of literal ASCII characters is within this limit.
-MAX_PROGRAM = 4100
-
-#: Maximum number of named groups of a regular expression: RE2 copies the places of all groups for each instruction.
-#: With as many, the largest text and program take 0.8 s; the longest expression could have 340, and took 1.6 s.
-MAX_GROUPS = 32
-
 #: Maximum number of levels of lists and objects in an action's argument, and of parts of the path to which it writes:
 #: together fewer than the 254 levels that can be written as JSON.
 MAX_LEVELS = 100

@@ -58,6 +58,10 @@ class View(dict[str, Any]):
         self.volatile.clear()
 
 
+#: A function that returns a value of the data.
+Getter = Callable[[View], Any]
+
+
 class Views:
     """The two views of one inspection, and the choice of the view for a rule.
 

@@ -13,7 +13,7 @@ from typing import Any
 from ironic_rules.models.json_values import same
 from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
 from ironic_rules.rules.networks import parse_address
-from ironic_rules.rules.regex import Pattern
+from ironic_rules.rules.regex import Pattern, searched_texts, text_of
 from ironic_rules.rules.registry import Operation, Registry, read_parameters
 
 
@@ -128,19 +128,6 @@ def _matched_groups(value: Any, regex: Pattern) -> dict[str, str | None] | None:
 #: instead of false.
 CAPTURES: dict[Callable[..., bool], Callable[[Any, Pattern], dict[str, str | None] | None]] = {
     matches: _matched_groups}
-
-
-def text_of(value: Any) -> bytes | None:
-    """Return the text that regular expressions are applied to, None if they never match the value."""
-    if isinstance(value, str):
-        # "replace": UTF-8 has no lone surrogates, but JSON escapes can contain them.
-        return value.encode("utf-8", "replace")
-    return str(value).encode() if isinstance(value, (int, float)) else None
-
-
-def searched_texts(value: Any) -> list[bytes]:
-    """Return the texts that ``contains`` applies an expression to: those of the elements of a list."""
-    return [text for item in (value if isinstance(value, list) else [value]) if (text := text_of(item)) is not None]
 
 
 @OPERATORS.add("one-of")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import BrokenRule, Check, CompiledRule
+from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
 from ironic_rules.rules.index import Chooser, Index
 from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
@@ -19,9 +18,6 @@ from ironic_rules.rules.traces import Trace
 _POSITIONS = 1 << 64
 _PLACES = 1 << 24
 
-#: What tells whether a condition holds; for one that several rules have also whether it is stable, otherwise None.
-Step = tuple[Callable[[View], bool], bool | None]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
@@ -29,10 +25,10 @@ class Entry:
 
     :ivar number: its place in the order of the phase, where numbers increase
     :ivar chosen: the lookup by which the index finds it; None: it is always found
-    :ivar steps: those of its conditions that the index does not decide
-    :ivar only: the call of the only one of them, if it is evaluated for this rule alone, and always
-    :ivar data_key: the first key of the plugin data that ``chosen`` tests
-    :ivar all_steps: those of all conditions, for when that key was written since the rule was found
+    :ivar undecided: those of its conditions that the index does not decide
+    :ivar only: the only one of them, if it is evaluated for this rule alone, and always
+    :ivar data_key: the first key of the plugin data that ``chosen`` tests; if it was written since the rule was found,
+        all of the rule's conditions are undecided
     :ivar limited: whether it runs on a limited number of nodes
     :ivar keeps_node: whether its actions change the node, but nothing else of the task
     :ivar keeps_task: whether they change other parts of the task
@@ -44,10 +40,9 @@ class Entry:
     number: int
     chosen: Lookup | None
     actions: tuple[CompiledAction, ...]
-    steps: tuple[Step, ...]
-    only: Callable[[View], bool] | None
+    undecided: tuple[Condition, ...]
+    only: Condition | None
     data_key: str | None
-    all_steps: tuple[Step, ...]
     sensitive: bool
     limited: bool
     keeps_node: bool
@@ -130,16 +125,13 @@ class Phase:
 
     :ivar entries: by number
     :ivar reads_previous: the numbers of the rules that read the inventory of the inspection before
-    :param users: for each check that the index does not decide, one of the rules that have had it, and how many have it
     """
 
     def __init__(self, entries: Mapping[int, Entry] | None = None, parts: Mapping[str | None, _Part] | None = None,
-                 users: Mapping[Check, tuple[int, int]] | None = None,
                  reads_previous: frozenset[int] = frozenset()) -> None:
         self.entries = entries or {}
         self.reads_previous = reads_previous
         self._parts = parts or {}
-        self._users = users or {}
         #: whether the scope of a node affects which rules run
         self.is_scoped = any(scope is not None for scope in self._parts)
 
@@ -183,16 +175,12 @@ class Phase:
             entries.update((entry.number, entry) for entry in made)
             if part:
                 parts[scope] = part
-        users = dict(self._users)
-        for change in changes.values():
-            _share(entries, users, change)
-        return Phase(entries, parts, users, frozenset(reading))
+        return Phase(entries, parts, frozenset(reading))
 
     def tidied(self) -> Phase:
         """Return the phase with its regular expressions in sets; itself if most of them are."""
         parts = {scope: part.tidied() for scope, part in self._parts.items()}
-        return self if parts == self._parts else Phase(self.entries, parts, self._users,
-                                                            self.reads_previous)
+        return self if parts == self._parts else Phase(self.entries, parts, self.reads_previous)
 
     def broken_for(self, scope: str | None) -> BrokenRule | None:
         """Return a rule that applies to the nodes of a scope and cannot run."""
@@ -249,59 +237,22 @@ def _first_number(rule: CompiledRule) -> int:
 
 
 def _entry(number: int, rule: CompiledRule, chooser: Chooser) -> Entry:
-    place = chooser.choose([condition.check.lookup for condition in rule.conditions], rule.sensitive)
-    chosen = None if place is None else rule.conditions[place].check.lookup
-    steps: tuple[Step, ...] = tuple((condition.check.call, None) for condition in rule.conditions)
-    if place is None or rule.conditions[place].check.captures:
+    conditions = rule.conditions
+    place = chooser.choose([condition.lookup for condition in conditions], rule.sensitive)
+    chosen = None if place is None else conditions[place].lookup
+    undecided = conditions
+    if place is not None and not conditions[place].captures:
         # The index finds rules that read groups too, but the condition that stores them is still called.
-        undecided = steps
-    else:
-        undecided = steps[:place] + steps[place + 1:]
+        undecided = conditions[:place] + conditions[place + 1:]
     keeps_task = not rule.touches <= {"node", "plugin_data"}
     limited = rule.max_nodes is not None
     key = data_key(chosen.steps) if chosen is not None and chosen.root == "plugin_data" else None
+    only = undecided[0] if len(undecided) == 1 and not undecided[0].is_shared and key is None else None
     return Entry(
-        rule, number, chosen, rule.actions, undecided, _only(undecided, key), key, steps, rule.sensitive, limited,
+        rule, number, chosen, rule.actions, undecided, only, key, rule.sensitive, limited,
         "node" in rule.touches and not keeps_task, keeps_task, "plugin_data" in rule.touches,
         any(action.moves for action in rule.actions),
         Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive, limited=limited))
-
-
-def _only(steps: tuple[Step, ...], key: str | None) -> Callable[[View], bool] | None:
-    return steps[0][0] if len(steps) == 1 and steps[0][1] is None and key is None else None
-
-
-def _share(entries: dict[int, Entry], users: dict[Check, tuple[int, int]], change: _Change) -> None:
-    """Note which checks the rules of a change have, and of which several rules need only one outcome."""
-    for entry in change.removed:
-        for check in _undecided(entry):
-            first, count = users.pop(check)
-            if count > 1:
-                users[check] = first, count - 1
-    for number, _ in change.added:
-        affected = {number}
-        for check in _undecided(entries[number]):
-            first, count = users.get(check, (number, 0))
-            users[check] = first, count + 1
-            # Later ones are added as shared; the first one may be gone, after others were.
-            if count == 1 and first in entries:
-                affected.add(first)
-        for each in affected:
-            entries[each] = _with_shared(entries[each], users)
-
-
-def _undecided(entry: Entry) -> set[Check]:
-    calls = {call for call, _ in entry.steps}
-    return {condition.check for condition in entry.rule.conditions if condition.check.call in calls}
-
-
-def _with_shared(entry: Entry, users: Mapping[Check, tuple[int, int]]) -> Entry:
-    stable = {check.call: check.stable for check in _undecided(entry) if users.get(check, (0, 0))[1] > 1}
-    if not stable:
-        return entry
-    steps = tuple((call, stable.get(call, known)) for call, known in entry.steps)
-    return replace(entry, steps=steps, only=_only(steps, entry.data_key),
-                   all_steps=tuple((call, stable.get(call, known)) for call, known in entry.all_steps))
 
 
 def _lookups(entries: Iterable[Entry]) -> Iterator[tuple[Lookup, bool, int]]:

@@ -16,7 +16,7 @@ from ironic_rules.models import pointer, secrets
 from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.models.rule_search import path_of
 from ironic_rules.rules import groups, template
-from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.compiled import CompiledRule
 from ironic_rules.rules.getters import path_getter
 from ironic_rules.rules.mask import View
 
@@ -55,7 +55,7 @@ def _has_secret(value: Any) -> bool:
 
 def _of(rule: CompiledRule) -> Iterator[Place]:
     for condition in rule.conditions:
-        yield from of_text(condition.check.written)
+        yield from of_text(condition.written)
     for action in rule.actions:
         yield from of_text(action.written)
 

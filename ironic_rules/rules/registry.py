@@ -37,7 +37,7 @@ class Parameter:
     keyword_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """A registered operator or action.
 

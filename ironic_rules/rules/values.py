@@ -10,9 +10,10 @@ from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules import conversions, groups, records, template
-from ironic_rules.rules.getters import Getter, template_getter
+from ironic_rules.rules.getters import template_getter
 from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.mask import Getter
 from ironic_rules.rules.rule_warnings import Warnings
 from ironic_rules.text import is_storable, nearest
 

@@ -23,7 +23,7 @@ from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules.actions.api_call import MAX_REQUESTS
-from ironic_rules.rules.limits import MAX_REGEX
+from ironic_rules.rules.regex import MAX_REGEX
 from tests.unit.rules import world
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,11 +29,17 @@ _RESERVED_HEADERS = frozenset({"connection", "content-length", "expect", "host",
 
 
 def _url(value: Any, limits: Limits) -> str:
-    return limits.hosts.check(value)
+    try:
+        return limits.hosts.check(value)
+    except ValueError as exc:
+        raise OperandError(str(exc)) from None
 
 
 def _url_prefix(text: str, limits: Limits) -> None:
-    limits.hosts.check_prefix(text)
+    try:
+        limits.hosts.check_prefix(text)
+    except ValueError as exc:
+        raise OperandError(str(exc)) from None
 
 
 def _headers(value: Any) -> dict[str, str]:

@@ -85,7 +85,7 @@ def test_a_change_is_seen_at_once_and_compiles_only_what_changed(db, monkeypatch
     cache, other = (RuleCache(db, settings) for settings in [RuleSettings()] * 2)
     before = cache.current()
     compiled = []
-    monkeypatch.setattr(compiler, "build", lambda *args, build=compiler.build, **how: compiled.append(1) or build(
+    monkeypatch.setattr(compiler, "check", lambda *args, check=compiler.check, **how: compiled.append(1) or check(
         *args, **how))
     change(db, uuid(7), description="new")
     with db.writer() as conn:

@@ -13,7 +13,6 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, RuleFailed
 from ironic_rules.inspection.http_get import MAX_ANSWER_BYTES, HttpxGet
-from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.hosts import AllowedHosts
 from tests.unit.rules import world
 
@@ -92,7 +91,7 @@ def test_an_allowed_host_may_be_called(entry: str, url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http\u017f://cmdb/", "HTTP\u017f://cmdb/", "http://cmd\u1e05/", "ftp://cmdb/"])
 def test_what_only_looks_like_an_allowed_url_is_refused(url: str) -> None:
-    with pytest.raises(OperandError):
+    with pytest.raises(ValueError):
         AllowedHosts.of(["cmdb"]).check(url)
 
 

@@ -129,7 +129,7 @@ def test_a_conversion_that_can_never_fit_is_refused(rule: dict[str, Any], where:
 
 def test_a_converted_path_is_not_a_lookup_of_the_index() -> None:
     plain, converted = (
-        world.compiled(world.rule(conditions=[{"op": "eq", "args": [text, "rack07-node3"]}])).conditions[0].check
+        world.compiled(world.rule(conditions=[{"op": "eq", "args": [text, "rack07-node3"]}])).conditions[0]
         for text in ("{inventory[hostname]}", "{inventory[hostname]|lower}"))
     assert plain.lookup is not None
     assert converted.lookup is None

@@ -115,9 +115,9 @@ def test_invalid_conditions_are_reported_without_complaints_about_their_groups()
 
 def test_groups_that_nobody_reads_may_have_any_names_and_cost_nothing() -> None:
     unread = world.compiled(world.rule(conditions=[MODEL, MODEL]))
-    assert [condition.check.captures for condition in unread.conditions] == [False, False]
+    assert [condition.captures for condition in unread.conditions] == [False, False]
     read = world.compiled(world.rule(conditions=[MODEL, {**MODEL, "op": "contains"}], actions=keep(a="{match[model]}")))
-    assert [condition.check.captures for condition in read.conditions] == [True, False]
+    assert [condition.captures for condition in read.conditions] == [True, False]
 
 
 @pytest.mark.parametrize("explain", [False, True])
@@ -134,7 +134,7 @@ def test_rules_with_the_same_condition_each_store_its_groups(explain: bool) -> N
     assert [trace.matched for trace in traces] == [True] * len(many)
     assert facts.plugin_data == {
         "unread": "y", "name": "R650", "second": "R740", "third": "xd", "fourth": "R650", "last": "R740"}
-    assert all(world.compiled(rule).conditions[0].check.lookup for rule in many)  # the index finds all of them
+    assert all(world.compiled(rule).conditions[0].lookup for rule in many)  # the index finds all of them
 
 
 def test_the_number_of_named_groups_is_limited() -> None:

@@ -28,7 +28,7 @@ EQ = OPERATORS.get("eq").call
 
 def lookup_of(condition: dict[str, Any]) -> lookups.Lookup | None:
     """Return the index lookup of a condition."""
-    return world.compiled(world.rule(conditions=[condition])).conditions[0].check.lookup
+    return world.compiled(world.rule(conditions=[condition])).conditions[0].lookup
 
 
 def forms(condition: dict[str, Any]) -> list[Any]:
@@ -389,7 +389,7 @@ def test_nothing_is_left_of_rules_that_were_removed() -> None:
     shared = {"op": "eq", "args": [f"{MAKER}!", "left"]}
     made = [world.compiled(world.rule(position=number, conditions=[
         shared, {"op": "contains", "args": ["{inventory[hostname]}", f"left{number}"]}])) for number in range(50)]
-    checks = [weakref.ref(condition.check) for rule in made for condition in rule.conditions]
+    checks = [weakref.ref(condition) for rule in made for condition in rule.conditions]
     rule_set = rules.RuleSet(made[:40]).changed(made[:2], made[40:]).changed(made[2:], [])
     made.clear()
     gc.collect()

@@ -44,7 +44,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.models.inspection_rules import RULE, SEALED, SUMMARY, Rule
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
-from ironic_rules.rules import RuleWarning
+from ironic_rules.rules import Checked
 from ironic_rules.text import is_uuid
 
 _LIST = filters.Listing.of(RULE, sort_keys=[rule_list.EXECUTION])
@@ -135,13 +135,14 @@ class InspectionRulesController(Resource):
         :raises InspectionRuleAlreadyExists: 409
         """
         rule = rules.from_wire(body, default_scope=request.rules.default_scope)
-        warnings = _check(request, rule)
+        checked = _check(request, rule)
         if built_in_rules.find(request, rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
         stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author(request)))
+        request.rules.keep(stored.uuid, stored.revision, checked)
         request.reply.headers += [
             ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.warned(request.base, stored, warnings)
+        return views.warned(request.base, stored, checked.warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
     def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
@@ -186,18 +187,21 @@ class InspectionRulesController(Resource):
         uuid = _uuid(uuid)
         built_in_rules.refuse(request, uuid)
 
-        def write(conn: sa.Connection) -> tuple[Rule, list[RuleWarning]]:
+        def write(conn: sa.Connection) -> tuple[Rule, Checked]:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
-            changes, warnings = _patched(request, conn, old, operations)
+            changes, checked = _patched(request, conn, old, operations)
             changed = inspection_rules.update(conn, uuid, changes, revision=old.revision,
                                               author=rule_set.author(request))
-            return changed, warnings
+            return changed, checked
 
         with conditions.guard(RuleChanged):
-            changed, warnings = request.db.write(write)
+            changed, checked = request.db.write(write)
+        if not checked.problems:
+            request.rules.keep(changed.uuid, changed.revision, checked)
+            request.rule_problems.passed([(changed.uuid, changed.revision)])
         request.reply.headers.append(("ETag", _tag(changed)))
-        return views.warned(request.base, changed, warnings, _problems(request, changed))
+        return views.warned(request.base, changed, checked.warnings, _problems(request, changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:
@@ -250,17 +254,18 @@ def _problems(request: Request, found: Rule) -> Sequence[Problem]:
     return problems
 
 
-def _check(request: Request, rule: JSONObject) -> list[RuleWarning]:
-    """Return the warnings about a new rule."""
-    checked = rules.check(rule, limits=request.rules.limits, known_paths=lambda: rule_set.known_paths(request))
+def _check(request: Request, rule: JSONObject) -> Checked:
+    """Return a new rule, compiled, with the warnings about it."""
+    checked: Checked = rules.check(rule, limits=request.rules.limits,
+                                   known_paths=lambda: rule_set.known_paths(request))
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
-    return checked.warnings
+    return checked
 
 
 def _patched(request: Request, conn: sa.Connection, old: Rule,
-             operations: list[patch.PatchOperation]) -> tuple[JSONObject, list[RuleWarning]]:
-    """Return the columns of a rule after a patch, and the warnings about it."""
+             operations: list[patch.PatchOperation]) -> tuple[JSONObject, Checked]:
+    """Return the columns of a rule after a patch, and the same compiled, with the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
     settings = request.rules
@@ -283,7 +288,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
         problems = _without_secrets(problems, touched)
     if problems:
         raise InvalidRule(problems=problems)
-    return new, checked.warnings
+    return new, checked
 
 
 def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
