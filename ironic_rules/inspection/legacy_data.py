@@ -15,9 +15,10 @@ from ironic_rules.legacy import data as legacy_data
 from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
 
+#: Keys of the plug-in data that legacy rules read, each with the hook that writes it.
 _HOOKS: Mapping[str, type[InspectionHook]] = {
-    "validate-interfaces": ValidateInterfacesHook, "root-device": RootDeviceHook, "parse-lldp": ParseLLDPHook,
-    "extra-hardware": ExtraHardwareHook}
+    "all_interfaces": ValidateInterfacesHook, "local_gb": RootDeviceHook, "parsed_lldp": ParseLLDPHook,
+    "extra": ExtraHardwareHook}
 
 
 def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any],
@@ -28,12 +29,12 @@ def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str
         they would warn of is not shown, and what they would fail at is missing
     """
     found: dict[str, Any] = dict(plugin_data)
-    missing = [name for key, name in legacy_data.FROM_HOOKS.items() if key not in found]
+    missing = [hook for key, hook in _HOOKS.items() if key not in found]
     if missing:
         scratch, copied = task.copy(), clone(dict(inventory))
         found = clone(found)
-        for name in missing:
-            hook = _HOOKS[name]()
+        for kind in missing:
+            hook = kind()
             hook.configure(settings or HookSettings())
             try:
                 hook.preprocess(scratch, copied, found)

@@ -7,17 +7,12 @@ from typing import Any
 
 from ironic_rules.models import addresses
 
-#: Keys of the plug-in data that are read, each with the hook that writes it.
-FROM_HOOKS: Mapping[str, str] = {
-    "all_interfaces": "validate-interfaces", "local_gb": "root-device", "parsed_lldp": "parse-lldp",
-    "extra": "extra-hardware"}
-
 
 def processed(inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], *,
               auto_discovered: bool = False) -> dict[str, Any]:
     """Return the data with the keys that ironic-inspector's rules read, besides all that the ramdisk has sent.
 
-    :param plugin_data: with what the hooks of ``FROM_HOOKS`` write
+    :param plugin_data: with what hooks write: ``all_interfaces``, ``local_gb``, ``parsed_lldp`` and ``extra``
     :param auto_discovered: whether this inspection has enrolled the node
 
     ``memory_mb``, ``cpus``, ``cpu_arch``
