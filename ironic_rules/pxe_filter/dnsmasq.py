@@ -1,4 +1,4 @@
-"""The local dnsmasq processes: signalling them to read their files again."""
+"""The local processes: which dnsmasq runs, and signalling it to read its files again."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ LOG = logging.getLogger(__name__)
 def running(pid_file: str) -> int | None:
     """Return the process id in the file, None if no dnsmasq runs with it."""
     try:
-        pid = int(Path(pid_file).read_text(encoding="ascii").strip())
-        command = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+        pid = signals.pid_in(pid_file)
     except (OSError, ValueError):
         return None
-    # If a dnsmasq died, the id in its file may now be that of an unrelated process.
-    return pid if pid > 1 and command == "dnsmasq" else None
+    return pid if pid is not None and signals.is_dnsmasq(pid) else None
 
 
-def started(pid_file: str) -> tuple[int, str] | None:
-    """Return what identifies the running dnsmasq of a PID file, its id and start time; None if none runs."""
+def started(pid_file: str) -> str | None:
+    """Return what identifies the running dnsmasq of a PID file; None if none runs."""
     pid = running(pid_file)
+    return None if pid is None else identity_of(pid)
+
+
+def identity_of(pid: int) -> str | None:
+    """Return what identifies a running process, its id and its start time; None if it is not running."""
     try:
         # The second field, the name of the program, may contain spaces; the start time is the 20th after it.
-        return None if pid is None else (pid, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        return f"{pid} {Path(f'/proc/{pid}/stat').read_text(errors='replace').rpartition(')')[2].split()[19]}"
     except (OSError, IndexError):
         return None
 

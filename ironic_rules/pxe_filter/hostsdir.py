@@ -2,7 +2,7 @@
 
 dnsmasq ignores names that begin with a dot, and reads a file as soon as another one was renamed to it. So a file is
 written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
-are never followed, and only files with a name of the filter (``plan.is_ours``) are touched.
+are never followed, and only files with a name of the filter (:func:`is_ours`) are touched.
 
 Files are not synchronised to the disk: after a power failure the filter reads them before dnsmasq is started, and
 rewrites those that are wrong.
@@ -20,8 +20,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.pxe_filter import plan
+from ironic_rules.models import mac as mac_addresses
+from ironic_rules.pxe_filter import dnsmasq, identifiers, plan
 
+_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
+                   re.MULTILINE)
+_SHARD = re.compile(r"macs-[0-9a-f]{4}").fullmatch
+#: Names of files with single changes of several groups (``overrides``).
+is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
 _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"
 #: What the running filter says about itself, for ``--status``.
@@ -34,6 +40,24 @@ _MODE = 0o644
 _READABLE = 0o444
 #: Names that dnsmasq does not read.
 _IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
+
+
+def addresses_in(text: str) -> list[str]:
+    """Return the unicast addresses and the identifiers that have a line in ``text``, the content of a file."""
+    refused: set[str] = set()
+    return [found for found in _LINE.findall(text) if identifiers.is_one(found) or plan.usable(found, refused)]
+
+
+def addresses_of(name: str, text: str) -> list[str]:
+    """Return the addresses of a file, including the one that it is named after, even if it is empty or damaged."""
+    mac = plan.usable(name.strip(), set())
+    return [*addresses_in(text), mac] if mac else addresses_in(text)
+
+
+def is_ours(name: str) -> bool:
+    """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
+    return (name == plan.UNKNOWN_FILE or _SHARD(name) is not None or is_override(name) is not None
+            or mac_addresses.is_mac(name.strip()))
 
 
 class _Written(NamedTuple):
@@ -49,16 +73,6 @@ class _Written(NamedTuple):
     def is_of(self, found: os.stat_result) -> bool:
         """Return whether the file is unchanged."""
         return self[:4] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
-
-
-def _process(pid: int) -> str:
-    """Return what identifies a running process: its id and its start time; only the id if it is not running."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as reader:
-            # The second field, the name of the program, may contain spaces; the start time is the 20th after it.
-            return f"{pid} {reader.read().rpartition(')')[2].split()[19]}"
-    except OSError:
-        return str(pid)
 
 
 def _written(found: os.stat_result, content: str) -> _Written:
@@ -161,7 +175,7 @@ class Hostsdir:
             for entry in entries:
                 known = self._written.get(entry.name)
                 missing.discard(entry.name)
-                if known is None and not plan.is_ours(entry.name):
+                if known is None and not is_ours(entry.name):
                     continue
                 found = entry.stat(follow_symlinks=False)
                 if known is None or not known.is_of(found):
@@ -172,7 +186,7 @@ class Hostsdir:
         """Return the names of files that dnsmasq reads and that are not the filter's."""
         with os.scandir(self._folder) as entries:
             return sorted(entry.name for entry in entries
-                          if not plan.is_ours(entry.name) and not _IGNORED(entry.name))
+                          if not is_ours(entry.name) and not _IGNORED(entry.name))
 
     def forget(self, name: str) -> None:
         """Discard what is known of a file, so that the next ``write`` writes it."""
@@ -234,7 +248,7 @@ class Hostsdir:
 
     def write_state(self, text: str) -> None:
         """Leave a line of text for ``peek_state``."""
-        data = f"{_process(os.getpid())}\n{text}".encode()
+        data = f"{dnsmasq.identity_of(os.getpid())}\n{text}".encode()
         try:
             self._replace(_STATE, data)
         except OSError:
@@ -248,7 +262,7 @@ class Hostsdir:
         except OSError:
             return None
         pid = writer.partition(" ")[0]
-        return text if pid.isdigit() and _process(int(pid)) == writer else None
+        return text if pid.isdigit() and dnsmasq.identity_of(int(pid)) == writer else None
 
     def _create(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -267,7 +281,7 @@ class Hostsdir:
 
     def _names(self) -> list[str]:
         with os.scandir(self._folder) as entries:
-            return sorted(entry.name for entry in entries if plan.is_ours(entry.name))
+            return sorted(entry.name for entry in entries if is_ours(entry.name))
 
     def _read(self, name: str) -> str | None:
         """Return the content of the file, and remember it; None if it is not a regular file of the filter."""

@@ -30,11 +30,6 @@ _ALL_ZERO = b"00:00:00:00:00:00"
 #: The second digit of unicast addresses.
 _EVEN = b"02468ace"
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
-_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
-                   re.MULTILINE)
-_SHARD = re.compile(r"macs-[0-9a-f]{4}")
-#: Names of files with single changes of several groups (``overrides``).
-is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
 
 #: file -> address -> id of the node whose port has it
 Files = dict[str, dict[str, int]]
@@ -84,23 +79,6 @@ def _are_normal(addresses: Sequence[str]) -> bool:
     return (len(lines) == 18 * count and lines[2::3] == b":::::\n" * count and lines.count(b"\n") == count
             and lines.count(b":") == 5 * count and not lines.translate(None, b"0123456789abcdef:\n")
             and not lines[1::18].translate(None, _EVEN) and _ALL_ZERO not in lines)
-
-
-def addresses_in(text: str) -> list[str]:
-    """Return the unicast addresses and the identifiers that have a line in ``text``, the content of a file."""
-    return [found for found in _LINE.findall(text) if _UNICAST(found) or identifiers.is_one(found)]
-
-
-def addresses_of(name: str, text: str) -> list[str]:
-    """Return the addresses of a file, including the one that it is named after, even if it is empty or damaged."""
-    mac = usable(name.strip(), set())
-    return [*addresses_in(text), mac] if mac else addresses_in(text)
-
-
-def is_ours(name: str) -> bool:
-    """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
-    return (name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or is_override(name) is not None
-            or mac_addresses.is_mac(name.strip()))
 
 
 def _beginnings(macs: Sequence[str]) -> Sequence[bytes]:
@@ -177,29 +155,6 @@ class Layout:
             return macs
         return [names[number % count] for number in map(binascii.crc32, _beginnings(macs))]
 
-    def spread(self, ports: Ports, files: collections.defaultdict[str, dict[str, int]]) -> None:
-        """Add many ports, with normalised addresses, to their files: the same as with ``files_of``, in less time."""
-        macs, node_ids = ports
-        names, count = self._names, len(self._names)
-        if not names:
-            for mac, node_id in zip(macs, node_ids, strict=True):
-                files[mac][mac] = node_id
-            return
-        before = b""
-        for beginning, mac, node_id in zip(_beginnings(macs), macs, node_ids, strict=True):
-            if beginning != before:  # mostly not, if it is a port of the same machine
-                before = beginning
-                table = files[names[binascii.crc32(beginning) % count]]
-            table[mac] = node_id
-
-    def arrange(self, ports: Ports, refused: set[str]) -> Files:
-        """Return address -> node id by file; invalid addresses are added to ``refused``."""
-        files: collections.defaultdict[str, dict[str, int]] = collections.defaultdict(dict)
-        macs, node_ids = normalized(*ports, refused)
-        for name, mac, node_id in zip(self.files_of(macs), macs, node_ids, strict=True):
-            files[name][mac] = node_id
-        return dict(files)
-
 
 class Comparison:
     """Finds the files whose addresses are not those of the database; only these are kept in memory.
@@ -222,11 +177,6 @@ class Comparison:
     def take(self, ports: Ports, keys: Iterable[tuple[str, int]] = ()) -> None:
         """Take over ports, and (identifier, node id) pairs, which have been checked."""
         macs, node_ids = normalized(*ports, self._refused)
-        if not self._tables and self._partly is None:  # the first reading, which DHCP may wait for
-            self._layout.spread((macs, node_ids), self._found)
-            for key, node_id in keys:
-                self._found[self._layout.file_of(key)][key] = node_id
-            return
         named = zip(self._layout.files_of(macs), macs, node_ids, strict=True)
         self._take(itertools.chain(named, ((self._layout.file_of(key), key, node_id) for key, node_id in keys))
                    if keys else named)
@@ -346,7 +296,8 @@ class Plan:
 
     def verdict(self, mac: str) -> bool | None:
         """Return whether the address is allowed; None: it is not in the files."""
-        return self._was(mac)
+        node_id = self.node_of(mac)
+        return None if node_id is None else self.is_allowed(mac, node_id)
 
     def verdicts(self, name: str) -> Verdicts:
         """Return (address, whether it is allowed) of every address of a file, in ascending order."""
@@ -394,21 +345,11 @@ class Plan:
         """
         return Comparison(self.layout, dict(self._files), refused)
 
-    def replace(self, files: Files, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
-        """Replace the plan by the complete state of the database.
-
-        :param files: all ports, as returned by ``Layout.arrange``; the plan takes this object over
-        :param inspecting: ids of the nodes on inspection
-        :param keep: addresses of messages since the database was queried
-        """
-        names = files.keys() | self._files.keys()
-        return self.begin(inspecting, keep) | self.take_over({name: files.get(name, {}) for name in names})
-
     def begin(self, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
         """Take over which nodes are on inspection, and forget messages; ports follow with ``take_over``."""
         outdated = [mac for mac in self._told if mac not in keep]
         touched = {*outdated, *(mac for node_id in self._inspecting ^ set(inspecting) for mac in self.macs_of(node_id))}
-        before = {mac: self._was(mac) for mac in touched}
+        before = {mac: self.verdict(mac) for mac in touched}
         for mac in outdated:
             del self._told[mac]
         self._inspecting = frozenset(inspecting)
@@ -438,7 +379,7 @@ class Plan:
             moved = {mac: node_id for mac, node_id in now.items() if before.get(mac) != node_id}
             if not moved:
                 continue
-            was = {mac: self._was(mac) for mac in moved if mac in before}
+            was = {mac: self.verdict(mac) for mac in moved if mac in before}
             self.index(len(self._unindexed))  # what follows keeps the index up to date
             self._files[name] = now
             for mac, node_id in moved.items():
@@ -534,7 +475,7 @@ class Plan:
         """Apply a message. An address in both is denied."""
         dirty = set()
         for mac, allowed in [*((mac, True) for mac in allow), *((mac, False) for mac in deny)]:
-            before = self._was(mac)
+            before = self.verdict(mac)
             name = self.layout.file_of(mac)
             if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
                 self._gone.add(mac)
@@ -546,7 +487,7 @@ class Plan:
     def forget_told(self, keep: Collection[str] = ()) -> set[str]:
         """Replace the state from messages by that of the database, except for the addresses ``keep``."""
         outdated = [mac for mac in self._told if mac not in keep]
-        before = {mac: self._was(mac) for mac in outdated}
+        before = {mac: self.verdict(mac) for mac in outdated}
         for mac in outdated:
             del self._told[mac]
         dirty = {self.layout.file_of(mac) for mac in outdated} | self._reopen()
@@ -564,10 +505,6 @@ class Plan:
         self._gone &= self._told.keys()
         self._files = {name: macs for name, macs in self._files.items() if macs}
         return dirty
-
-    def _was(self, mac: str) -> bool | None:
-        node_id = self.node_of(mac)
-        return None if node_id is None else self.is_allowed(mac, node_id)
 
     def _compare(self, mac: str, before: bool | None, node_id: int) -> None:
         allowed = self.is_allowed(mac, node_id)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import dnsmasq, plan
-from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.hostsdir import Hostsdir, addresses_of, is_override
 from ironic_rules.pxe_filter.overrides import Overrides
 from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
@@ -78,7 +78,7 @@ class HostsdirTarget(Target):
         self._denied_before: dict[str, set[str]] = {}
         #: number of lines that dnsmasq has in memory
         self._read = 0
-        self._process: tuple[int, str] | None = None
+        self._process: str | None = None
         #: whether dnsmasq has read lines before this filter was started; their number is unknown
         self._unknown_lines = False
         #: whether a dnsmasq reads what is written
@@ -107,9 +107,9 @@ class HostsdirTarget(Target):
         addresses: list[str] = []
         overridden: list[str] = []
         for name, text in self._folder.read():
-            found = plan.addresses_of(name, text)
+            found = addresses_of(name, text)
             addresses += found
-            if plan.is_override(name):
+            if is_override(name):
                 self._overrides.doubt(name, found)
                 overridden += found
             else:
@@ -136,7 +136,7 @@ class HostsdirTarget(Target):
     def peek(self) -> tuple[Sequence[str], str]:
         """Return the addresses in the files, and what the running filter has observed last."""
         said = self._folder.peek_state()
-        found = list({mac: None for name, text in self._folder.peek() for mac in plan.addresses_of(name, text)})
+        found = list({mac: None for name, text in self._folder.peek() for mac in addresses_of(name, text)})
         if said is None:
             said = "unknown: no filter is running"
         return [] if self._allowed_only else found, said or "in effect"
@@ -269,8 +269,8 @@ class HostsdirTarget(Target):
             # dnsmasq has read the lines, and the last one that it reads is in effect.
             self._folder.forget(name)
             self._folder.forget(plan.UNKNOWN_FILE)
-            addresses = plan.addresses_of(name, text)
-            groups = self._overrides.doubt(name, addresses) if plan.is_override(name) else {name} - {plan.UNKNOWN_FILE}
+            addresses = addresses_of(name, text)
+            groups = self._overrides.doubt(name, addresses) if is_override(name) else {name} - {plan.UNKNOWN_FILE}
             if self._allowed_only:
                 groups |= self._deny(addresses)
                 addresses = []
@@ -323,7 +323,7 @@ class HostsdirTarget(Target):
         for name, times in reads.items():
             self._read += times * self._folder.lines_of(name)
 
-    def _dnsmasq(self) -> tuple[int, str] | None:
+    def _dnsmasq(self) -> str | None:
         return None if self._pid_file is None else dnsmasq.started(self._pid_file)
 
     def in_force(self) -> InForce:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.pxe_filter import identifiers, plan
+from ironic_rules.pxe_filter import hostsdir, identifiers, plan
 
 #: The client identifier of an InfiniBand port, as the agent reports it; the last eight octets are its GUID.
 GUID = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:51"
@@ -31,4 +31,4 @@ def test_keys_have_files_that_can_exist(files: int) -> None:
 
     names = {layout.file_of(key) for key in keys}
     assert len(names) > 32
-    assert all(plan.is_ours(name) for name in names)
+    assert all(hostsdir.is_ours(name) for name in names)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ironic_rules.pxe_filter import dnsmasq
-from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.hostsdir import Hostsdir, addresses_in, is_ours
 from ironic_rules.pxe_filter.overrides import Overrides
-from ironic_rules.pxe_filter.plan import Layout, addresses_in, is_ours
+from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.targets.base import Batch, Outcome
 from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironic_rules.pxe_filter import plan
+from ironic_rules.pxe_filter import hostsdir, plan
 from ironic_rules.pxe_filter.plan import GONE, UNKNOWN_FILE, Change, Layout, Plan
 
 A, B, C = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
@@ -17,13 +17,19 @@ def columns(pairs):
 
 def filled(ports, inspecting=(), files=0, **options):
     made = Plan(Layout(files), **options)
-    made.replace(made.layout.arrange(columns(ports), set()), inspecting)
+    replace(made, ports, inspecting)
     return made
 
 
-def different(made, ports):
+def replace(made, ports, inspecting, keep=()):
+    """Replace the plan as a full reading does."""
+    made.begin(inspecting, keep)
+    made.take_over(different(made, ports))
+
+
+def different(made, ports, refused=None):
     """Return the files whose addresses are not these, as after a full reading."""
-    comparison = made.compare(set())
+    comparison = made.compare(set() if refused is None else refused)
     comparison.take(columns(ports))
     if comparison.needs_again():
         comparison.take(columns(ports))
@@ -42,8 +48,8 @@ def said(made):
 def test_what_is_no_unicast_address_is_refused(bad):
     refused = set()
 
-    assert Layout(8).arrange(columns([(bad, 1)]), refused) == {}
-    assert Layout(0).arrange(columns([(bad, 1)]), refused) == {}
+    assert different(Plan(Layout(8)), [(bad, 1)], refused) == {}
+    assert different(Plan(Layout(0)), [(bad, 1)], refused) == {}
     assert plan.usable(bad, refused) is None
     assert refused == {bad}
 
@@ -68,7 +74,7 @@ def test_other_spellings_become_the_one(text):
 def test_addresses_are_spread_evenly_and_neighbours_stay_together():
     layout = Layout(64)
     macs = [f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}" for number in range(32000)]
-    files = layout.arrange(columns([(mac, 1) for mac in macs]), set())
+    files = different(Plan(layout), [(mac, 1) for mac in macs])
 
     assert len(files) == 64
     assert max(map(len, files.values())) < 2 * 32000 / 64
@@ -82,7 +88,7 @@ def test_arranging_and_looking_up_agree(number, files):
     mac = "02:" + ":".join(f"{byte:02x}" for byte in number.to_bytes(5, "big"))
     layout = Layout(files)
 
-    assert layout.arrange(columns([(mac, 7)]), set()) == {layout.file_of(mac): {mac: 7}}
+    assert different(Plan(layout), [(mac, 7)]) == {layout.file_of(mac): {mac: 7}}
 
 
 @pytest.mark.parametrize(("name", "ours"), [
@@ -90,13 +96,13 @@ def test_arranging_and_looking_up_agree(number, files):
     ("52:54:00:00:00:01\n", True), ("52-54-00-00-00-01", True), ("macs-00000", False), ("macs-000g", False),
     ("printers", False), (".macs-0000", False), ("", False)])
 def test_the_names_of_our_files(name, ours):
-    assert plan.is_ours(name) is ours
+    assert hostsdir.is_ours(name) is ours
 
 
 def test_lines_of_a_file():
     text = f"{A}\n{B},ignore\n*:*:*:*:*:*\n# {C}\n{C},192.0.2.1\nff:ff:ff:ff:ff:ff\nid:ff:00,ignore\nid:*\nid:f\n"
 
-    assert plan.addresses_in(text) == [A, B, "id:ff:00"]
+    assert hostsdir.addresses_in(text) == [A, B, "id:ff:00"]
 
 
 @pytest.mark.parametrize("files", [0, 1, 64])
@@ -128,7 +134,7 @@ def test_an_address_that_loses_its_port_goes_with_the_unknown_ones():
 def test_an_address_that_a_full_reading_does_not_find_goes_with_the_unknown_ones():
     made = filled([(A, 1), (B, 2)], {2})
 
-    made.replace(made.layout.arrange(columns([(B, 2)]), set()), {2})
+    replace(made, [(B, 2)], {2})
 
     assert said(made) == {A: True, B: True, plan.WILDCARD: True}
     assert made.gone_macs() == [A]
@@ -168,9 +174,9 @@ def test_messages_of_the_meantime_are_kept():
 
     made.forget_told(keep={B})
     assert said(made) == {A: False, B: True, plan.WILDCARD: True}
-    made.replace(made.layout.arrange(columns([(A, 1), (B, 2)]), set()), (), keep={B})
+    replace(made, [(A, 1), (B, 2)], (), keep={B})
     assert made.told == {B: True}
-    made.replace(made.layout.arrange(columns([(A, 1), (B, 2)]), set()), ())
+    replace(made, [(A, 1), (B, 2)], ())
     assert said(made) == {A: False, B: False, plan.WILDCARD: False}
 
 
@@ -214,7 +220,7 @@ def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, i
 
     dirty = stepwise.update(changed, [(mac, node) for mac, node in after
                                       if node in changed | (inspecting ^ inspecting_then)], inspecting_then)
-    whole.replace(whole.layout.arrange(columns(after), set()), inspecting_then)
+    replace(whole, after, inspecting_then)
 
     assert said(stepwise) == said(whole)
     sliced.begin(inspecting_then)

@@ -68,13 +68,13 @@ def test_a_process_that_is_replaced_after_the_check_does_not_get_the_signal(tmp_
     process = sleeper(tmp_path, "dnsmasq")
     pid_file.write_text(str(process.pid))
 
-    def ends_after(pid: int) -> str:
+    def ends_after(pid: int) -> bool:
         process.kill()
         process.wait(60)
         monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("signalled by its id"))
-        return "dnsmasq"
+        return True
 
-    monkeypatch.setattr(signals, "_name", ends_after)
+    monkeypatch.setattr(signals, "is_dnsmasq", ends_after)
 
     with pytest.raises(ProcessLookupError):
         signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
