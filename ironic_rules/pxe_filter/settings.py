@@ -27,22 +27,16 @@ class TargetSettings:
 
     #: empty: the only target, of ``[pxe_filter]``
     name: str
-    folders: tuple[str, ...]
-    pid_files: tuple[str, ...]
     files: int
     deny_unknown: bool
     discovery: bool
     reload_after: int
-    #: name of the target in the entry point group, and all options of the group, for targets of third parties
+    #: name of the target in the entry point group, and all options of the group, which targets read
     target: str
     options: Any
     #: adds options to that group, whose values ``options`` has then; raises ConfigurationError for wrong ones
     register: Callable[[Sequence[cfg.Opt]], None]
     scope: Scope
-    kea_connection: str | None
-    kea_sockets: tuple[str, ...]
-    kea_identifiers: tuple[str, ...]
-    kea_former_names: tuple[str, ...]
     #: names in Kea of the other targets that write into the same host database
     kea_neighbours: frozenset[str] = frozenset()
 
@@ -77,18 +71,15 @@ def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
 
 def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
     options, discovery = conf[group], conf.auto_discovery.enabled
-    folders, pid_files = tuple(options.dhcp_hostsdir), tuple(options.dnsmasq_pid_file)
     if options.target == "hostsdir":
-        _check_folders(group, folders, pid_files)
+        _check_folders(group, options.dhcp_hostsdir, options.dnsmasq_pid_file)
     elif options.target == "kea":
         _check_kea(group, options, discovery=discovery)
     return TargetSettings(
-        name=name, folders=folders, pid_files=pid_files, files=options.hosts_files,
-        deny_unknown=options.deny_unknown_macs, discovery=discovery, reload_after=options.reload_after,
-        target=options.target, options=options, register=functools.partial(_register, conf, name),
-        scope=Scope(frozenset(options.conductor_groups), frozenset(options.physical_networks)),
-        kea_connection=options.kea_connection, kea_sockets=tuple(options.kea_control_sockets),
-        kea_identifiers=tuple(options.kea_identifiers), kea_former_names=tuple(options.kea_former_names))
+        name=name, files=options.hosts_files, deny_unknown=options.deny_unknown_macs, discovery=discovery,
+        reload_after=options.reload_after, target=options.target, options=options,
+        register=functools.partial(_register, conf, name),
+        scope=Scope(frozenset(options.conductor_groups), frozenset(options.physical_networks)))
 
 
 def _register(conf: cfg.ConfigOpts, name: str, opts: Sequence[cfg.Opt]) -> None:
@@ -119,14 +110,14 @@ def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettin
     if one.target != "kea":
         return one
     same = [other for other in made if other.target == "kea" and _database(other) == _database(one)]
-    for name in one.kea_former_names:
+    for name in one.options.kea_former_names:
         for other in same:
             if name.lower() == other.kea_name.lower():
                 raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {name}, the name of "
                                          f"[{group_of(other.name)}].")
-    mine = {name.lower() for name in one.kea_former_names}
+    mine = {name.lower() for name in one.options.kea_former_names}
     for other in same:
-        if other is not one and (both := mine.intersection(map(str.lower, other.kea_former_names))):
+        if other is not one and (both := mine.intersection(map(str.lower, other.options.kea_former_names))):
             raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {min(both)}, and so does "
                                      f"[{group_of(other.name)}], perhaps from [{GROUP.name}]: one of them replaces "
                                      "what had that name.")
@@ -134,22 +125,22 @@ def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettin
 
 
 def _database(one: TargetSettings) -> str:
-    url = sa.make_url(one.kea_connection or "")
+    url = sa.make_url(one.options.kea_connection or "")
     return f"{url.get_backend_name()} {url.host} {url.port} {url.database}"
 
 
 def _places(one: TargetSettings) -> dict[str, str]:
     """Return what only one target can use, each with its option."""
     if one.target == "hostsdir":
-        return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in one.folders}
+        return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in one.options.dhcp_hostsdir}
     if one.target == "kea" and not one.deny_unknown:
         # Reservations that allow add up, but there is one answer to whether unknown addresses are served.
         return {_database(one): "kea_connection names a database that is for the open policy of one target",
-                **{path: f"kea_control_sockets has {path}" for path in one.kea_sockets}}
+                **{path: f"kea_control_sockets has {path}" for path in one.options.kea_control_sockets}}
     return {}
 
 
-def _check_folders(group: str, folders: tuple[str, ...], pid_files: tuple[str, ...]) -> None:
+def _check_folders(group: str, folders: Sequence[str], pid_files: Sequence[str]) -> None:
     if not folders:
         raise ConfigurationError(f"[{group}]dhcp_hostsdir is not set.")
     if len(set(map(os.path.realpath, folders))) < len(folders):

@@ -97,9 +97,10 @@ class HostsdirTarget(Target):
     @classmethod
     def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[HostsdirTarget]:
         """Return one for each folder."""
-        pid_files = settings.pid_files or (None,) * len(settings.folders)
+        folders = settings.options.dhcp_hostsdir
+        pid_files = settings.options.dnsmasq_pid_file or (None,) * len(folders)
         return [cls(path, pid_file, layout, allowed_only=settings.deny_unknown)
-                for path, pid_file in zip(settings.folders, pid_files, strict=True)]
+                for path, pid_file in zip(folders, pid_files, strict=True)]
 
     def open(self) -> Iterable[str]:
         """Lock the folder, and return the addresses in the files that a filter has left in it, in either layout."""

@@ -82,9 +82,9 @@ class KeaTarget(Target):
     @classmethod
     def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[KeaTarget]:
         """Return the one for the configured database."""
-        assert settings.kea_connection is not None
-        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, settings.kea_name, settings.kea_former_names)
-        return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown,
+        options = settings.options
+        hosts = Hosts(options.kea_connection, options.kea_identifiers, settings.kea_name, options.kea_former_names)
+        return [cls(hosts, options.kea_control_sockets, layout, allowed_only=settings.deny_unknown,
                     neighbours=settings.kea_neighbours, group=group_of(settings.name))]
 
     def open(self) -> Iterable[str]:
