@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -27,6 +31,19 @@ class AreaStatistics:
     closed: int = 0
 
 
+class _OfAreas(Generic[T]):
+    """The number of that name in the statistics of all areas together."""
+
+    def __init__(self, join: Callable[[Collection[T]], T]) -> None:
+        self._join = join
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, statistics: Statistics, owner: type) -> T:
+        return self._join([getattr(area, self._name) for area in statistics.areas])
+
+
 @dataclass(slots=True)
 class Statistics:
     """Those of the process, and of all of its areas together."""
@@ -40,63 +57,16 @@ class Statistics:
     #: when the last sync was done, seconds since the epoch; 0: never
     synced_at: float = 0.0
 
-    @property
-    def written(self) -> int:
-        """Number of files, or rows, that were written."""
-        return sum(area.written for area in self.areas)
-
-    @property
-    def write_errors(self) -> int:
-        """Number of failed attempts to write."""
-        return sum(area.write_errors for area in self.areas)
-
-    @property
-    def healed(self) -> int:
-        """Number of files that others had changed."""
-        return sum(area.healed for area in self.areas)
-
-    @property
-    def reloads(self) -> int:
-        """Number of reloads."""
-        return sum(area.reloads for area in self.areas)
-
-    @property
-    def addresses(self) -> int:
-        """Number of addresses in the plans."""
-        return sum(area.addresses for area in self.areas)
-
-    @property
-    def gone(self) -> int:
-        """Number of addresses that no port has."""
-        return sum(area.gone for area in self.areas)
-
-    @property
-    def inspecting(self) -> int:
-        """Number of nodes on inspection; one of several areas counts several times."""
-        return sum(area.inspecting for area in self.areas)
-
-    @property
-    def unwritten(self) -> int:
-        """Number of files that wait to be written."""
-        return sum(area.unwritten for area in self.areas)
-
-    @property
-    def unread(self) -> int:
-        """Number of files that no server has read since they were written; -1: unknown."""
-        numbers = [area.unread for area in self.areas]
-        return -1 if -1 in numbers else sum(numbers)
-
-    @property
-    def in_force(self) -> bool:
-        """Whether all servers follow everything that was decided."""
-        return all(area.in_force for area in self.areas)
-
-    @property
-    def closed(self) -> int:
-        """Number of targets that deny unknown addresses because the denial of a known one cannot be written."""
-        return sum(area.closed for area in self.areas)
-
-    @property
-    def allows_unknown(self) -> bool:
-        """Whether unknown addresses are allowed anywhere."""
-        return any(area.allows_unknown for area in self.areas)
+    written = _OfAreas[int](sum)
+    write_errors = _OfAreas[int](sum)
+    healed = _OfAreas[int](sum)
+    reloads = _OfAreas[int](sum)
+    addresses = _OfAreas[int](sum)
+    gone = _OfAreas[int](sum)
+    #: one node of several areas counts several times
+    inspecting = _OfAreas[int](sum)
+    unwritten = _OfAreas[int](sum)
+    unread = _OfAreas[int](lambda numbers: -1 if -1 in numbers else sum(numbers))
+    in_force = _OfAreas[bool](all)
+    closed = _OfAreas[int](sum)
+    allows_unknown = _OfAreas[bool](any)
