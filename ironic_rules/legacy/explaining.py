@@ -29,15 +29,6 @@ from ironic_rules.rules.limits import DEFAULT
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
 
-#: Of each operator, why it is true and why it is false.
-_WORDS = {
-    "eq": ("equal", "not equal"), "ne": ("not equal", "equal"), "lt": ("less", "not less"),
-    "ge": ("not less", "less"), "gt": ("greater", "not greater"), "le": ("not greater", "greater"),
-    "net": ("in network", "not in network"), "in-net": ("in network", "not in network"),
-    "matches": ("match", "no match"), "contains": ("match", "no match"), "is-empty": ("empty", "not empty"),
-}
-#: Of a plug-in.
-_OTHER = ("true", "not true")
 _NUMBERS = frozenset({"integer", "number"})
 
 
@@ -66,10 +57,6 @@ class _WrittenCondition(WrittenCondition):
                 return "type", " and ".join(types)
         return None
 
-    def words(self) -> tuple[str, str]:
-        """Return why the operator is true, and why it is false."""
-        return _WORDS.get(self.name, _OTHER)
-
     def why_no_items(self, *, is_empty: bool) -> tuple[str, str | None]:
         """Return why the path finds no values."""
         return ("missing", self.arguments[0].written) if is_empty else ("cannot be evaluated", None)
@@ -95,9 +82,11 @@ def read_condition(text: bytes) -> WrittenCondition:
     names = (str(name) for part in paths.split(field)[1] if isinstance(part, Fields) for name in part.fields)
     given = (Argument("field", field, path.get, plain, path.plain),
              *(Argument(name, value, None, (), None) for name, value in params.items()))
+    is_ours = op in OPERATORS
     return _WrittenCondition(
-        op, invert, given, multiple, path.find if path.plain is None else None,
-        test=test_of(op, params.get("value"), DEFAULT).call if op in OPERATORS else None,
+        # A plug-in may have the name of an operator of inspection rules.
+        op if is_ours else "", invert, given, multiple, path.find if path.plain is None else None,
+        test=test_of(op, params.get("value"), DEFAULT).call if is_ours else None,
         is_secret=any(map(secrets.is_secret_key, names)))
 
 

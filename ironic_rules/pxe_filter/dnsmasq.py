@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 from oslo_log import log as logging
@@ -17,7 +16,7 @@ def running(pid_file: str) -> int | None:
     """Return the process id in the file, None if no dnsmasq runs with it."""
     try:
         pid = signals.pid_in(pid_file)
-    except (OSError, ValueError):
+    except OSError:
         return None
     return pid if pid is not None and signals.is_dnsmasq(pid) else None
 
@@ -37,13 +36,11 @@ def identity_of(pid: int) -> str | None:
         return None
 
 
-def reload(pid_files: Sequence[str]) -> bool:
-    """Signal every dnsmasq to read its hosts files again; return whether all of them were signalled."""
-    complete = True
-    for pid_file in pid_files:
-        try:
-            signals.signal_dnsmasq(pid_file, signal.SIGHUP)
-        except OSError as exc:
-            LOG.warning("The dnsmasq of %s cannot be signalled to reload: %s", pid_file, exc)
-            complete = False
-    return complete
+def reload(pid_file: str) -> bool:
+    """Signal the dnsmasq to read its hosts files again; return whether it was signalled."""
+    try:
+        signals.signal_dnsmasq(pid_file, signal.SIGHUP)
+    except OSError as exc:
+        LOG.warning("The dnsmasq of %s cannot be signalled to reload: %s", pid_file, exc)
+        return False
+    return True

@@ -328,13 +328,14 @@ class Plan:
 
     def remember(self, macs: Iterable[str]) -> set[str]:
         """Add addresses from existing files; until the ports are read, they count as without a port."""
-        changed = set()
-        for mac in macs:
-            name = self.layout.file_of(mac)
-            if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
-                self._gone.add(mac)
-            changed.add(name)
-        return changed
+        return {self._known(mac) for mac in macs}
+
+    def _known(self, mac: str) -> str:
+        """Add an address to its file, unless it is there; return the name of the file."""
+        name = self.layout.file_of(mac)
+        if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
+            self._gone.add(mac)
+        return name
 
     def compare(self, refused: set[str]) -> Comparison:
         """Return a comparison with all ports of the database, to which they have to be given.
@@ -476,9 +477,7 @@ class Plan:
         dirty = set()
         for mac, allowed in [*((mac, True) for mac in allow), *((mac, False) for mac in deny)]:
             before = self.verdict(mac)
-            name = self.layout.file_of(mac)
-            if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
-                self._gone.add(mac)
+            name = self._known(mac)
             self._told[mac] = allowed
             self._compare(mac, before, self._files[name][mac])
             dirty.add(name)

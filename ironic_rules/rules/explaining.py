@@ -44,14 +44,17 @@ MAX_SHOWN = 4 * 1024 * 1024
 _LIMITS = Limits(loop_items=1_000_000, depth=100, text=16_777_216, result=16_777_216)
 _NAMES = (*ROOTS, "item", groups.ROOT)
 
-#: Of each operator, why it is true and why it is false.
+#: Of each operator, those of legacy rules too, why it is true and why it is false.
 _WORDS = {
     "is-true": ("true", "not true"), "is-false": ("false", "not false"), "is-none": ("null", "not null"),
     "is-empty": ("empty", "not empty"), "in-net": ("in network", "not in network"),
     "contains": ("match", "no match"), "matches": ("match", "no match"),
     "one-of": ("among the values", "not among the values"), "eq": ("equal", "not equal"),
-    "lt": ("less", "not less"), "gt": ("greater", "not greater"),
+    "lt": ("less", "not less"), "gt": ("greater", "not greater"), "ne": ("not equal", "equal"),
+    "ge": ("not less", "less"), "le": ("not greater", "greater"), "net": ("in network", "not in network"),
 }
+#: Of an operator of another package.
+_OTHER = ("true", "not true")
 #: Arguments of actions that say where they write.
 _PATHS = frozenset({"path", "name"})
 _COMPARING = frozenset({"eq", "lt", "gt"})
@@ -103,7 +106,7 @@ class WrittenCondition:
         if outcome is None:
             return self.why_unknown(given)
         is_true = outcome is not self.inverted
-        return (None if is_true else self.why_untrue(given)) or (self.words()[not is_true], None)
+        return (None if is_true else self.why_untrue(given)) or (_WORDS.get(self.name, _OTHER)[not is_true], None)
 
     def why_unknown(self, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
         """Return why it could not be evaluated."""
@@ -121,10 +124,6 @@ class WrittenCondition:
                 isinstance(given[0].value, str) and parse_address(given[0].value) is not None):
             return "not an address", given[0].type
         return None
-
-    def words(self) -> tuple[str, str]:
-        """Return why the operator is true, and why it is false."""
-        return _WORDS[self.name]
 
     def why_no_items(self, *, is_empty: bool) -> tuple[str, str | None]:
         """Return why the loop has no items: it is empty, or cannot be evaluated."""

@@ -391,7 +391,7 @@ class HostsdirTarget(Target):
         # Before the signal: what is read after it must not be missed.
         self._watch.take_reads()
         self._watch.expect(self._folder.names)
-        if not dnsmasq.reload([self._pid_file]):
+        if not dnsmasq.reload(self._pid_file):
             self._read = before
             self._overrides.restore()
             return False

@@ -164,7 +164,7 @@ def test_only_a_dnsmasq_is_signalled(tmp_path, text):
         file.write_text(text)
 
     assert dnsmasq.running(str(file)) is None
-    assert dnsmasq.reload([str(file)]) is False
+    assert dnsmasq.reload(str(file)) is False
 
 
 def test_another_process_with_that_id_is_left_alone(tmp_path):

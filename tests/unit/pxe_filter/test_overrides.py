@@ -56,7 +56,7 @@ class Site:
         self.folder = folder
         self.chance = random.Random(4)
         self.memory = Memory(folder)
-        self.process: tuple[int, str] | None = (4711, "1")
+        self.process: str | None = "4711 1"
         self.layout = Layout(8)
         self.signals = True
         monkeypatch.setattr(dnsmasq, "started", lambda _: self.process)
@@ -346,7 +346,7 @@ def test_dnsmasq_has_what_is_wanted_after_any_sequence(tmp_path: Path, monkeypat
         site.groups(wanted, {site.layout.file_of(mac) for mac in new})
 
     def restart_dnsmasq() -> None:
-        site.process = (4711, str(chance.random()))
+        site.process = f"4711 {chance.random()}"
         site.memory.start(chance)
 
     def restart_filter() -> None:
