@@ -71,8 +71,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
 
     The method's parameters are the idents of the path in order, then ``body``, ``query`` and ``conditions`` (the
     preconditions of the request) if it takes them. It returns an object to be encoded as JSON; bytes are JSON already,
-    a tuple is JSON in pieces, None is an empty reply. A request for a change by a method that does not take
-    ``conditions`` is refused if it has any.
+    None is an empty reply. A request for a change by a method that does not take ``conditions`` is refused if it has
+    any.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three
@@ -205,11 +205,11 @@ def _fill(response: Any, status: int, result: Any, environ: Mapping[str, Any]) -
     if result is None:
         response.set(status, [*headers], b"")
         return
-    body = result if isinstance(result, (bytes, tuple)) else orjson.dumps(result)
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
     if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in _READING
             and all(name != "ETag" for name, _ in headers)):
         # Only for those who ask: a tag of a large list takes some of the time that the list takes.
-        tag = etags.tag(body if isinstance(body, bytes) else b"".join(body))
+        tag = etags.tag(body)
         headers = [*headers, ("ETag", tag)]
         if etags.read(environ).has(tag):
             response.set(304, headers, b"")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -10,12 +11,13 @@ import orjson
 import pecan
 
 from ironic_rules.api import links
-from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import MarkerNotFound
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
+#: Values that are encoded at once.
+_ROWS = 30
 
 
 def page(query: Mapping[str, Any]) -> Page:
@@ -34,7 +36,7 @@ def filters(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 
 
-def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], list[Any]], *,
+def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], Iterable[Any]], *,
                marker: str = "uuid") -> dict[str, Any]:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
@@ -44,24 +46,16 @@ def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequ
     """
     limit = asked.limit - 1
     shown = rows[:limit]
-    reply: dict[str, Any] = {name: view(shown)}
+    reply: dict[str, Any] = {name: _encoded(view(shown))}
     if len(rows) > limit:
         reply["next"] = next_url(limit, str(getattr(shown[-1], marker)))
     return reply
 
 
-def json_collection(name: str, made: JsonPage, asked: Page,
-                    view: Callable[[JsonPage], Iterator[bytes]]) -> tuple[bytes, ...]:
-    """Return the JSON of what :func:`collection` does, in pieces, of a page for whose rows UUIDs come first.
-
-    :param view: turns the page into the JSON of its rows
-    """
-    limit = asked.limit - 1
-    following = b""
-    if len(made.needed) > limit:
-        made.cut(limit)
-        following = b',"next":' + orjson.dumps(next_url(limit, made.needed[-1][0]))
-    return b'{"%b":[' % name.encode(), *view(made), b"]%b}" % following
+def _encoded(values: Iterable[Any]) -> list[orjson.Fragment]:
+    """Return the JSON of values, that of some in one piece: those of a page are some megabytes, its JSON is less."""
+    found = iter(values)
+    return [orjson.Fragment(orjson.dumps(some)[1:-1]) for some in iter(lambda: [*itertools.islice(found, _ROWS)], [])]
 
 
 def next_url(limit: int, marker: str) -> str:

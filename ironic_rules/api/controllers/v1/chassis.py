@@ -38,7 +38,7 @@ class ChassisNodesDetailController(Resource):
     """``/v1/chassis/{chassis}/nodes/detail``."""
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the nodes of a chassis with all their fields.
 
         :raises ChassisNotFound: 404
@@ -52,7 +52,7 @@ class ChassisNodesController(Resource):
     below = {"detail": ChassisNodesDetailController()}
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, chassis: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the nodes of a chassis.
 
         :raises ChassisNotFound: 404

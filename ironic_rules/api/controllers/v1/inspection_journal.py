@@ -69,7 +69,7 @@ class EnrollController(Resource):
             values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            return node_access.show(conn, [enrolment.enroll(conn, found, values)], None)[0]
+            return node_access.show_one(conn, enrolment.enroll(conn, found, values))
 
         created = request.db.write(create)
         LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)

@@ -17,7 +17,6 @@ from ironic_rules.api import links, pagination, versions
 from ironic_rules.api.confinement import target
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import chassis, conductors, nodes, traits
-from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
@@ -191,25 +190,23 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
     return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)
 
 
-def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
-    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
+def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
+    """Yield nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(pecan.request.version, fields)
     shown = view.render(
         rows, links.base(),
         traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
         hosts_by_group(conn) if view.conductor else {})
-    if (confinement := pecan.request.confinement) is not None:
-        for row, node in zip(rows, shown, strict=True):
+    confinement = pecan.request.confinement
+    for row, node in zip(rows, shown, strict=True):
+        if confinement is not None:
             confinement.hide(row, node)
-    return shown
+        yield node
 
 
-def show_page(conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Yield what :func:`show` returns, for callers who are not confined, as JSON with commas between the nodes."""
-    view = views.view(pecan.request.version, fields)
-    return view.pieces(
-        page, links.base(), traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
-        hosts_by_group(conn) if view.conductor else {})
+def show_one(conn: sa.Connection, row: Node, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return what :func:`show` yields for one node."""
+    return next(show(conn, [row], fields))
 
 
 def show_states(row: Node) -> dict[str, Any]:
@@ -218,16 +215,6 @@ def show_states(row: Node) -> dict[str, Any]:
     if pecan.request.confinement is not None:
         pecan.request.confinement.hide(row, shown)
     return shown
-
-
-def is_as_stored(fields: tuple[str, ...] | None) -> bool:
-    """Return whether :func:`show` shows every node's columns as they are stored, but for secrets."""
-    return pecan.request.confinement is None and views.view(pecan.request.version, fields).as_stored
-
-
-def selected(fields: tuple[str, ...] | None) -> Selected:
-    """Return what a page needs for :func:`show_page`."""
-    return views.view(pecan.request.version, fields).selected
 
 
 def columns(fields: tuple[str, ...] | None) -> tuple[str, ...]:

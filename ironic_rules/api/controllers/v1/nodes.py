@@ -34,7 +34,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import json_pages, nodes
+from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeAssociated,
@@ -68,8 +68,8 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     return fields
 
 
-def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple[bytes, ...]:
-    """Return a page of nodes, or its JSON.
+def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
+    """Return a page of nodes.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
@@ -85,17 +85,11 @@ def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple
     page = pagination.page(query)
     with pecan.request.db.reader() as conn:
         node_access.resolve(conn, wanted)
-        if node_access.is_as_stored(fields):
-            with json_pages.making(conn):
-                made = nodes.list_json(conn, wanted, page, node_access.selected(fields))
-                if made is not None:
-                    return pagination.json_collection(
-                        "nodes", made, page, lambda shown: node_access.show_page(conn, shown, fields))
         rows = nodes.list_nodes(conn, wanted, page, node_access.columns(fields), raw_json=True)
         return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
 
 
-def list_all_fields(query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+def list_all_fields(query: dict[str, Any]) -> dict[str, Any]:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
@@ -107,7 +101,7 @@ class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
@@ -151,7 +145,7 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> dict[str, Any] | tuple[bytes, ...]:
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
@@ -166,7 +160,7 @@ class NodesController(Resource):
         """
         fields = _check_fields(query)
         with pecan.request.db.reader() as conn:
-            return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
+            return node_access.show_one(conn, node_access.find(conn, node), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +185,7 @@ class NodesController(Resource):
         def create(conn: sa.Connection) -> dict[str, Any]:
             row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
-            return node_access.show(conn, [row], None)[0]
+            return node_access.show_one(conn, row)
 
         created = pecan.request.db.write(create)
         pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
@@ -218,7 +212,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            return node_access.show(conn, [changed], None)[0]
+            return node_access.show_one(conn, changed)
 
         return pecan.request.db.write(change)
 
