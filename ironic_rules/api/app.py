@@ -98,14 +98,13 @@ class PecanResponse(webob.Response):
         self._headerlist: faults.Headers = []
         self._app_iter: list[bytes] = []
 
-    def set(self, status: int, headers: faults.Headers, body: bytes | tuple[bytes, ...]) -> None:
-        """Set the reply; ``headers`` is copied. A body in pieces is not copied into one."""
-        pieces = [body] if isinstance(body, bytes) else [*body]
+    def set(self, status: int, headers: faults.Headers, body: bytes) -> None:
+        """Set the reply; ``headers`` is copied."""
         self._status = faults.status_line(status)
         # The length of a 304 would be that of the reply that is not sent.
-        length = ("Content-Length", str(sum(map(len, pieces))))
+        length = ("Content-Length", str(len(body)))
         self._headerlist = [*headers] if status in (204, 304) else [*headers, length]
-        self._app_iter = pieces if pieces != [b""] else []
+        self._app_iter = [body] if body else []
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         start_response(self._status, self._headerlist)

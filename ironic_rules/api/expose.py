@@ -43,7 +43,7 @@ _READING = ("GET", "HEAD")
 _JSON = [faults.CONTENT_TYPE]
 
 #: Status, headers and body of a reply; a body in pieces is not copied into one.
-Sent = tuple[int, faults.Headers, bytes | tuple[bytes, ...]]
+Sent = tuple[int, faults.Headers, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
 
     The method's parameters are the request, the idents of the path in order, then those of ``body``, ``query`` and
     ``conditions`` (preconditions) that it takes. It returns an object to be encoded as JSON; bytes are JSON already,
-    a tuple is JSON in pieces, None is an empty reply. A request for a change by a method that does not take
-    ``conditions`` is refused if it has any. What is exposed takes the request and the idents, and returns the reply.
+    None is an empty reply. A request for a change by a method that does not take ``conditions`` is refused if it has
+    any. What is exposed takes the request and the idents, and returns the reply.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three
@@ -202,11 +202,11 @@ def _sent(request: Request, status: int, result: Any) -> Sent:
     status, headers = head.status or status, head.headers
     if result is None:
         return status, headers, b""
-    body = result if isinstance(result, (bytes, tuple)) else orjson.dumps(result)
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
     if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and request.method in _READING
             and all(name != "ETag" for name, _ in headers)):
         # Only for those who ask: a tag of a large list takes some of the time that the list takes.
-        tag = etags.tag(body if isinstance(body, bytes) else b"".join(body))
+        tag = etags.tag(body)
         headers = [*headers, ("ETag", tag)]
         if etags.read(environ).has(tag):
             return 304, headers, b""

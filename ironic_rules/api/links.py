@@ -49,8 +49,4 @@ class Fragments:
 
     def of(self, ident: str) -> orjson.Fragment:
         """Return the JSON of the links of ``ident``."""
-        return orjson.Fragment(self.text(ident))
-
-    def text(self, ident: str) -> str:
-        """Return the JSON of the links of ``ident`` as text."""
-        return self._text.replace(_IDENT, ident)
+        return orjson.Fragment(self._text.replace(_IDENT, ident))

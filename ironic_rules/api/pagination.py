@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,7 +12,6 @@ import orjson
 from ironic_rules.api import versions
 from ironic_rules.api.filters import check_fields
 from ironic_rules.api.request import Request
-from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound
 from ironic_rules.models.fields import Fields
@@ -19,6 +19,8 @@ from ironic_rules.models.json_values import JSONObject
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
+#: Values that are encoded at once.
+_ROWS = 30
 
 
 def page(request: Request, query: Mapping[str, Any]) -> Page:
@@ -72,7 +74,7 @@ def shown_fields(request: Request, query: Mapping[str, Any], detail: bool | None
 
 
 def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
-               view: Callable[[Sequence[Any]], list[Any]], *,
+               view: Callable[[Sequence[Any]], Iterable[Any]], *,
                marker: str = "uuid") -> JSONObject:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
@@ -82,24 +84,16 @@ def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
     """
     limit = asked.limit - 1
     shown = rows[:limit]
-    reply: JSONObject = {name: view(shown)}
+    reply: JSONObject = {name: _encoded(view(shown))}
     if len(rows) > limit:
         reply["next"] = next_url(request, limit, str(getattr(shown[-1], marker)))
     return reply
 
 
-def json_collection(request: Request, name: str, made: JsonPage, asked: Page,
-                    view: Callable[[JsonPage], Iterator[bytes]]) -> tuple[bytes, ...]:
-    """Return the JSON of what :func:`collection` does, in pieces, of a page for whose rows UUIDs come first.
-
-    :param view: turns the page into the JSON of its rows
-    """
-    limit = asked.limit - 1
-    following = b""
-    if len(made.needed) > limit:
-        made.cut(limit)
-        following = b',"next":' + orjson.dumps(next_url(request, limit, made.needed[-1][0]))
-    return b'{"%b":[' % name.encode(), *view(made), b"]%b}" % following
+def _encoded(values: Iterable[Any]) -> list[orjson.Fragment]:
+    """Return the JSON of values, that of some in one piece: those of a page are some megabytes, its JSON is less."""
+    found = iter(values)
+    return [orjson.Fragment(orjson.dumps(some)[1:-1]) for some in iter(lambda: [*itertools.islice(found, _ROWS)], [])]
 
 
 def next_url(request: Request, limit: int, marker: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,6 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.rule_problems import Problems
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules, rule_filters
-from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.models.inspection_rules import Rule
@@ -40,16 +39,6 @@ def page(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[st
     return found
 
 
-def json_page(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
-              fields: Collection[str]) -> JsonPage | None:
-    """Return what :func:`page` does as JSON; None: it cannot be read from one table, or a row is too large for that."""
-    kind = filters.get("built_in")
-    if (asked.sort_key == EXECUTION or kind is True or (kind is None and request.rules.built_in)
-            or built_in_rules.find(request, asked.marker) is not None):
-        return None
-    return inspection_rules.list_json(conn, _wanted(request, conn, filters)[0], asked, views.selected(fields))
-
-
 def _wanted(request: Request, conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:
     """Return the filters of stored rules, and whether built-in rules are wanted: None: both."""
     wanted = dict(filters)
@@ -67,17 +56,8 @@ def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule]
         return {}
     # By position: by name it takes three times as long.
     names = stored[0]._fields
-    return _of_versions(request, conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
-
-
-def problems_of_page(request: Request, conn: sa.Connection, made: JsonPage,
-                     fields: Collection[str]) -> Mapping[str, Problems]:
-    """Return what :func:`problems` does for a page of :func:`json_page`."""
-    return _of_versions(request, conn, ((row[0], row[1]) for row in made.needed)) if views.show_validity(fields) else {}
-
-
-def _of_versions(request: Request, conn: sa.Connection, versions: Iterable[tuple[str, int]]) -> Mapping[str, Problems]:
-    found: Mapping[str, Problems] = request.rule_problems.of_versions(conn, versions)
+    found: Mapping[str, Problems] = request.rule_problems.of_versions(
+        conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
     return found
 
 

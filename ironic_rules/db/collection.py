@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity, node_filters
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import nodes
 from ironic_rules.exceptions import IronicRulesError, NotFound
 
@@ -63,7 +63,7 @@ class Collection:
         query = self._select(columns, raw_json=raw_json).where(*conditions)
         among = node_filters.of_caller(filters, self._table, self._filters.get("project", node_filters.of_project))
         marker = marker_row(conn, self._table, page, among=among)
-        return list(conn.execute(paginate(query, self._table, page, marker)).all())
+        return rows_of(conn, paginate(query, self._table, page, marker))
 
     def create(self, conn: sa.Connection, values: Mapping[str, Any]) -> Any:
         """Store a new row and return it; ``uuid`` and ``created_at`` have defaults.

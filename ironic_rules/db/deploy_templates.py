@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import deploy_template_steps, deploy_templates
 from ironic_rules.exceptions import (
     DeployTemplateAlreadyExists,
@@ -58,7 +58,7 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
     if page.sort_key not in DEPLOY_TEMPLATE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     query = sa.select(*columns_of(deploy_templates, columns, raw_json=raw_json))
-    return list(conn.execute(paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page))).all())
+    return rows_of(conn, paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page)))
 
 
 def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, list[tuple[str, str, str, int]]]:

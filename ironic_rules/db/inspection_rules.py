@@ -14,11 +14,10 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, json_pages, rule_filters, rule_nodes, rule_revisions
+from ironic_rules.db import clock, identity, rule_filters, rule_nodes, rule_revisions
 from ironic_rules.db.errors import duplicates
-from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
@@ -97,13 +96,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json))
-    return list(conn.execute(_of_page(conn, query, filters, page)).all())
-
-
-def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page, selected: Selected) -> JsonPage | None:
-    """Return what :func:`list_rules` does as JSON; None: a row is too large for that."""
-    query = json_pages.select(inspection_rules, selected, conn.dialect.name)
-    return json_pages.fetch(conn, _of_page(conn, query, filters, page), selected, inspection_rules)
+    return rows_of(conn, _of_page(conn, query, filters, page))
 
 
 def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, Any], page: Page) -> sa.Select[Any]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import legacy_rules, legacy_values, revisions
 from ironic_rules.exceptions import Invalid, LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleNotFound, Problem
@@ -69,7 +69,7 @@ def list_rules(conn: sa.Connection, page: Page, columns: Iterable[str] | None = 
         page = replace(page, sort_key="position")
     query = sa.select(*columns_of(legacy_rules, columns, raw_json=raw_json))
     marker = marker_row(conn, legacy_rules, page, "position")
-    return list(conn.execute(paginate(query, legacy_rules, page, marker, "position")).all())
+    return rows_of(conn, paginate(query, legacy_rules, page, marker, "position"))
 
 
 def all_rules(conn: sa.Connection) -> list[LegacyRule]:

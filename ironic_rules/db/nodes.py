@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, json_pages, legacy_rules, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import allocations, legacy_values, node_traits, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
@@ -197,15 +197,7 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
-    return list(conn.execute(paginate(query, nodes, page, _marker(conn, filters, page))).all())
-
-
-def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
-              selected: json_pages.Selected) -> json_pages.JsonPage | None:
-    """Return what :func:`list_nodes` does as JSON; None: a row is too large for that."""
-    query = json_pages.select(nodes, selected, conn.dialect.name).where(*node_filters.conditions(filters))
-    query = paginate(query, nodes, page, _marker(conn, filters, page))
-    return json_pages.fetch(conn, query, selected, nodes)
+    return rows_of(conn, paginate(query, nodes, page, _marker(conn, filters, page)))
 
 
 def _marker(conn: sa.Connection, filters: Mapping[str, Any], page: Page) -> Row | None:

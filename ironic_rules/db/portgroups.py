@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity, node_filters
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import nodes, portgroups
 from ironic_rules.exceptions import (
     DuplicatePortgroupName,
@@ -53,7 +53,7 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
     marker = marker_row(conn, portgroups, page, among=node_filters.of_caller(filters, portgroups))
-    return list(conn.execute(paginate(query, portgroups, page, marker)).all())
+    return rows_of(conn, paginate(query, portgroups, page, marker))
 
 
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[PortGroup]:

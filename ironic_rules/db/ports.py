@@ -12,7 +12,7 @@ from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.port_changes import apply_changes as apply_changes
 from ironic_rules.db.prepared import Prepared, PreparedChange
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import nodes, portgroups, ports, revisions
 from ironic_rules.exceptions import (
     DuplicatePortName,
@@ -83,7 +83,7 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     for name, value in filters.items():
         query = query.where(_condition(name, value))
     marker = marker_row(conn, ports, page, among=node_filters.of_caller(filters, ports))
-    return list(conn.execute(paginate(query, ports, page, marker)).all())
+    return rows_of(conn, paginate(query, ports, page, marker))
 
 
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:

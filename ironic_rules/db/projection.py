@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import orjson
 import sqlalchemy as sa
+from sqlalchemy.engine import result_tuple
 
-from ironic_rules.db.types import Json
+from ironic_rules.db.types import Json, UTCDateTime
 
 #: A row of any columns; an attribute is a column.
 Row: TypeAlias = "sa.Row[*tuple[Any, ...]]"
+#: Types that JSON lacks, and what makes a value of its form there.
+_FORMS: dict[type[Any], Callable[[Any], Any]] = {
+    sa.Boolean: bool, Json: orjson.loads, UTCDateTime: lambda text: datetime.datetime.fromisoformat(f"{text}+00:00")}
 
 
 def columns_of(table: sa.Table, names: Iterable[str] | None = None, *, raw_json: bool = False) -> tuple[Any, ...]:
@@ -37,3 +43,35 @@ def _columns(table: sa.Table, names: tuple[str, ...] | None, raw_json: bool) -> 
 
 def _as_text(column: sa.Column[Any]) -> sa.ColumnElement[str]:
     return sa.type_coerce(column, sa.Text).label(column.name)
+
+
+def rows_of(conn: sa.Connection, query: sa.Select[Any]) -> list[Row]:
+    """Return the rows of a page of a list.
+
+    PyMySQL reads each value in Python, 60,000 for a page of nodes in detail: of those that MariaDB and MySQL put
+    together, it reads one for each row.
+    """
+    if conn.dialect.driver == "pymysql":
+        columns = list(query.selected_columns)
+        texts = conn.scalars(query.with_only_columns(
+            sa.func.json_array(*columns, type_=sa.Text), maintain_column_froms=True)).all()
+        # NULL instead of more than max_allowed_packet.
+        if None not in texts:
+            return _unpacked(texts, columns)
+    return list(conn.execute(query).all())
+
+
+def _unpacked(texts: Sequence[str], columns: Sequence[sa.ColumnElement[Any]]) -> list[Row]:
+    """Return the rows of which the texts are the values as JSON."""
+    found = zip(*orjson.loads(f"[{','.join(texts)}]"), strict=True)
+    values = [_converted(column.type, given) for column, given in zip(columns, found, strict=False)]
+    make = result_tuple([column.name for column in columns])
+    return [make(row) for row in zip(*values, strict=True)]
+
+
+def _converted(kind: sa.types.TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of a column whose type JSON lacks."""
+    for known, convert in _FORMS.items():
+        if isinstance(kind, known):
+            return [None if value is None else convert(value) for value in values]
+    return values

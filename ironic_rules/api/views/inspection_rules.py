@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from ironic_rules.api import links
-from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
@@ -32,8 +31,8 @@ def show_validity(fields: Collection[str]) -> bool:
 
 
 def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
-          problems: Mapping[str, Sequence[Problem]] | None = None) -> list[JSONObject]:
-    """Return rules in the order of ``rows``; conditions and actions of sensitive rules are never shown.
+          problems: Mapping[str, Sequence[Problem]] | None = None) -> Iterator[JSONObject]:
+    """Yield rules in the order of ``rows``; conditions and actions of sensitive rules are never shown.
 
     :param rows: beginning with ``columns(fields)``, JSON columns as text; or built-in rules, which are not stored
     :param problems: of those that are invalid, by UUID
@@ -44,7 +43,6 @@ def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.
     shows_uuid, shows_sensitive, shows_built_in = (name in fields for name in ("uuid", "sensitive", "built_in"))
     fragments = links.Fragments(base, "inspection_rules")
     known = problems or {}
-    replies = []
     # A page has a thousand of them: what is the same for all is above.
     for row in rows:
         if isinstance(row, Rule):
@@ -64,34 +62,7 @@ def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.
         if not shows_uuid:
             del reply["uuid"]
         reply["links"] = fragments.of(uuid)
-        replies.append(reply)
-    return replies
-
-
-def selected(fields: Collection[str]) -> Selected:
-    """Return what a page as JSON needs for :func:`pieces`."""
-    return Selected(tuple(name for name in _STORED if name in fields), ("uuid", "revision", "sensitive"))
-
-
-def pieces(base: str, page: JsonPage, fields: Collection[str],
-           problems: Mapping[str, Sequence[Problem]]) -> Iterator[bytes]:
-    """Yield the JSON of a page of ``selected(fields)``, with commas between the rules; otherwise as :func:`rules`."""
-    for name in SEALED:
-        if name in page.stored and any(sensitive for _, _, sensitive in page.needed):
-            page.stored[name] = [b"null" if row[2] else value
-                                 for row, value in zip(page.needed, page.stored[name], strict=True)]
-    fragments = links.Fragments(base, "inspection_rules")
-    valid = _ending(fields, ())
-    return page.pieces(
-        (_ending(fields, problems[uuid]) if uuid in problems else valid) + b'"links":' + fragments.text(uuid).encode()
-        for uuid, _, _ in page.needed)
-
-
-def _ending(fields: Collection[str], problems: Sequence[Problem]) -> bytes:
-    """Return the members of a stored rule that are not columns, each with a comma."""
-    members = {"built_in": False, **_validity(problems)}
-    return b"".join(b'"%b":%b,' % (name.encode(), orjson.dumps(value))
-                    for name, value in members.items() if name in fields)
+        yield reply
 
 
 def warnings(found: Iterable[RuleWarning]) -> list[JSONObject]:

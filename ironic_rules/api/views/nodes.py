@@ -6,11 +6,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from ironic_rules.api import versions
 from ironic_rules.api.views.rows import RowView
-from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE, SUB_RESOURCES, Node
 
@@ -19,7 +16,6 @@ class NodeView(RowView):
     """The representation of nodes in one version of the API with one set of fields.
 
     :ivar traits: whether the nodes' traits are needed;  conductor: whether their conductors are needed
-    :ivar as_stored: whether the columns are shown as they are stored, but for secrets
     """
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
@@ -28,7 +24,6 @@ class NodeView(RowView):
             wanted &= set(fields)
         self._minor = minor
         self._state = "provision_state" in wanted and minor < versions.INSPECT_WAIT
-        self.as_stored = not self._state
         self.traits = "traits" in wanted
         self.conductor = "conductor" in wanted
         super().__init__(
@@ -37,25 +32,12 @@ class NodeView(RowView):
             needed=(*(["id"] if self.traits or self.conductor else []),
                     *(["reservation", "conductor_group"] if self.conductor else [])))
 
-    def pieces(self, page: JsonPage, url: str, traits: Mapping[int, list[str]],
-               conductors: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
-        """Yield the JSON of a page, with commas between the nodes; the other parameters are those of :meth:`render`."""
-        self.hide(page)
-        members = [self.endings(page, url)]
-        if self.traits:
-            members.append(b',"traits":' + orjson.dumps(traits[row[1]]) for row in page.needed)
-        if self.conductor:
-            members.append(b',"conductor":' + orjson.dumps(_conductor(node_id, reservation, group, conductors))
-                           for _, node_id, reservation, group in page.needed)
-        return page.pieces(map(b"".join, zip(*members, strict=True)))
-
     def render(self, rows: Sequence[Any], url: str, traits: Mapping[int, list[str]],
-               conductors: Mapping[str, Sequence[str]]) -> list[JSONObject]:
-        """Return the JSON objects of ``rows``.
+               conductors: Mapping[str, Sequence[str]]) -> Iterator[JSONObject]:
+        """Yield the JSON objects of ``rows``.
 
         :param traits: by node id;  conductors: hosts of the live conductors, by group
         """
-        nodes = []
         for row, node in self.objects(rows, url):
             if self._state:
                 node["provision_state"] = versions.visible_state(node["provision_state"], self._minor)
@@ -63,8 +45,7 @@ class NodeView(RowView):
                 node["traits"] = traits[row.id]
             if self.conductor:
                 node["conductor"] = _conductor(row.id, row.reservation, row.conductor_group, conductors)
-            nodes.append(node)
-        return nodes
+            yield node
 
 
 def _conductor(node_id: int, reservation: str | None, group: str,

@@ -240,7 +240,7 @@ def test_an_unexpected_error_is_500_without_its_text(app, monkeypatch, caplog):
     def explode(*args: object, **kwargs: object) -> None:
         raise RuntimeError("the database password is hunter2")
 
-    monkeypatch.setattr("ironic_rules.db.inspection_rules.list_json", explode)
+    monkeypatch.setattr("ironic_rules.db.inspection_rules.list_rules", explode)
 
     response = app.get("/v1/inspection_rules", expect_errors=True)
 

@@ -38,7 +38,7 @@ class ChassisNodesDetailController(Resource):
     """``/v1/chassis/{chassis}/nodes/detail``."""
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """List the nodes of a chassis with all their fields.
 
         :raises ChassisNotFound: 404
@@ -52,7 +52,7 @@ class ChassisNodesController(Resource):
     below = {"detail": ChassisNodesDetailController()}
 
     @expose(policy=node_policies.LIST, query=_NODES)
-    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """List the nodes of a chassis.
 
         :raises ChassisNotFound: 404

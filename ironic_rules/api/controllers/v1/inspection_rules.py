@@ -32,7 +32,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.api.views import rule_set as set_views
-from ironic_rules.db import inspection_rules, inventory_paths, json_pages
+from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.exceptions import (
     InspectionRuleAlreadyExists,
     Invalid,
@@ -63,7 +63,7 @@ class InspectionRulesController(Resource):
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List rules in the order of their creation, the built-in ones last.
 
         ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
@@ -85,15 +85,7 @@ class InspectionRulesController(Resource):
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
-            wanted = pagination.filters(query)
-            with json_pages.making(conn):
-                made = rule_list.json_page(request, conn, asked, wanted, fields)
-                if made is not None:
-                    invalid = rule_list.problems_of_page(request, conn, made, fields)
-                    return pagination.json_collection(
-                        request, "inspection_rules", made, asked,
-                        lambda shown: views.pieces(request.base, shown, fields, invalid))
-            rows = rule_list.page(request, conn, asked, wanted, fields)
+            rows = rule_list.page(request, conn, asked, pagination.filters(query), fields)
             problems = rule_list.problems(request, conn, rows, fields)
         return pagination.collection(
             request, "inspection_rules", rows, asked, lambda shown: views.rules(request.base, shown, fields, problems))

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import conductors, traits
-from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 
@@ -33,26 +32,23 @@ def turns_of(request: Request, conn: sa.Connection, host: str) -> dict[str, tupl
 
 
 def show_nodes(request: Request, conn: sa.Connection, rows: Sequence[Any],
-               fields: tuple[str, ...] | None) -> list[JSONObject]:
-    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
+               fields: tuple[str, ...] | None) -> Iterator[JSONObject]:
+    """Yield nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(request.version, fields)
     shown = view.render(
         rows, request.base,
         traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
         hosts_by_group(request, conn) if view.conductor else {})
-    if (confinement := request.confinement) is not None:
-        for row, node in zip(rows, shown, strict=True):
+    confinement = request.confinement
+    for row, node in zip(rows, shown, strict=True):
+        if confinement is not None:
             confinement.hide(row, node)
-    return shown
+        yield node
 
 
-def show_page(request: Request, conn: sa.Connection, page: JsonPage,
-              fields: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Yield the JSON of what :func:`show_nodes` returns, with commas, for callers who are not confined."""
-    view = views.view(request.version, fields)
-    return view.pieces(
-        page, request.base, traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
-        hosts_by_group(request, conn) if view.conductor else {})
+def show_node(request: Request, conn: sa.Connection, row: Node, fields: tuple[str, ...] | None = None) -> JSONObject:
+    """Return what :func:`show_nodes` yields for one node."""
+    return next(show_nodes(request, conn, [row], fields))
 
 
 def show_states(request: Request, row: Node) -> JSONObject:
@@ -61,16 +57,6 @@ def show_states(request: Request, row: Node) -> JSONObject:
     if request.confinement is not None:
         request.confinement.hide(row, shown)
     return shown
-
-
-def is_as_stored(request: Request, fields: tuple[str, ...] | None) -> bool:
-    """Return whether :func:`show_nodes` shows every node's columns as they are stored, but for secrets."""
-    return request.confinement is None and views.view(request.version, fields).as_stored
-
-
-def selected(request: Request, fields: tuple[str, ...] | None) -> Selected:
-    """Return what a page needs for :func:`show_page`."""
-    return views.view(request.version, fields).selected
 
 
 def node_columns(request: Request, fields: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import json_pages, nodes
+from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeAssociated,
@@ -52,8 +52,8 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject | tuple[bytes, ...]:
-    """Return a page of nodes, or its JSON.
+def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject:
+    """Return a page of nodes.
 
     :param query: as ``filters.Listing.of(NODE)`` has it
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
@@ -69,19 +69,12 @@ def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObj
     page = pagination.page(request, query)
     with request.db.reader() as conn:
         node_access.resolve(request, conn, wanted)
-        if node_replies.is_as_stored(request, fields):
-            with json_pages.making(conn):
-                made = nodes.list_json(conn, wanted, page, node_replies.selected(request, fields))
-                if made is not None:
-                    return pagination.json_collection(
-                        request, "nodes", made, page,
-                        lambda shown: node_replies.show_page(request, conn, shown, fields))
         rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
         return pagination.collection(request, "nodes", rows, page,
                                      lambda shown: node_replies.show_nodes(request, conn, shown, fields))
 
 
-def list_all_fields(request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+def list_all_fields(request: Request, query: QueryValues) -> JSONObject:
     """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
     if "fields" in query:
         raise InvalidParameterValue("fields cannot be used with a detailed list.")
@@ -93,7 +86,7 @@ class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List nodes with all their fields.
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
@@ -137,7 +130,7 @@ class NodesController(Resource):
     }
 
     @expose(policy=policies.LIST, query=_LIST)
-    def get_all(self, request: Request, query: QueryValues) -> JSONObject | tuple[bytes, ...]:
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
@@ -152,7 +145,7 @@ class NodesController(Resource):
         """
         fields = pagination.requested_fields(request, query, NODE)
         with request.db.reader() as conn:
-            return node_replies.show_nodes(request, conn, [node_access.find(request, conn, node)], fields)[0]
+            return node_replies.show_node(request, conn, node_access.find(request, conn, node), fields)
 
     @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -176,7 +169,7 @@ class NodesController(Resource):
         def create(conn: sa.Connection) -> JSONObject:
             row = nodes.create(conn, node_update.new_node(request, conn, {**body, **owner}))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
-            return node_replies.show_nodes(request, conn, [row], None)[0]
+            return node_replies.show_node(request, conn, row)
 
         created = request.db.write(create)
         request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
@@ -203,7 +196,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            return node_replies.show_nodes(request, conn, [changed], None)[0]
+            return node_replies.show_node(request, conn, changed)
 
         return request.db.write(change)
 
