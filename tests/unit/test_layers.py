@@ -21,6 +21,7 @@ HTTP_CLIENTS = re.compile(
     r"httpx\.(?!HTTPError\b|InvalidURL\b|TimeoutException\b|TransportError\b|UnsupportedProtocol\b|Response\b)\w+"
     r"|(?:httpcore|requests|urllib3|aiohttp|pycurl|http\.client|urllib\.request|socket\.(?:create_connection|getaddrinfo))"
     r"(?:\.\w+)*")
+HTTP_ROOTS = {"httpx", "httpcore", "requests", "urllib3", "aiohttp", "pycurl", "http", "urllib", "socket"}
 #: Modules that may use them -> the URLs to which they send requests.
 HTTP_MODULES = {
     "hardware.destinations": "all URLs in data, after a check: the type of its client only",
@@ -66,6 +67,8 @@ def test_pure_parts_import_nothing_that_touches_the_world():
 def http_clients(source: str) -> set[str]:
     """Return what a module uses of ``HTTP_CLIENTS``: names that it imports, and attributes of what it imports."""
     imports = {name for _, name in imports_in(EXAMPLE, source)}
+    if not any(name.partition(".")[0] in HTTP_ROOTS for name in imports):
+        return set()
     attributes = {ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
     names = imports | {name for name in attributes if name.partition(".")[0] in imports}
     return {name for name in names if HTTP_CLIENTS.fullmatch(name)}

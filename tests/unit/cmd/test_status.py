@@ -5,7 +5,7 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.cmd import dbsync, status
+from ironic_rules.cmd import status
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from tests.functional import databases
 
@@ -16,18 +16,22 @@ def check(tmp_path, capsys):
 
     def run(text: str = "", upgraded: bool = True):
         file = tmp_path / "service.conf"
-        database = f"[database]\nconnection = sqlite:///{tmp_path}/database\n"
-        file.write_text(database)
-        if upgraded:
-            assert dbsync.main(["--config-file", str(file), "upgrade"]) == 0
-        file.write_text(f"{text}\n{database}")
+        if upgraded and not (tmp_path / "database").exists():
+            databases.write_sqlite(tmp_path / "database")
+        file.write_text(f"{text}\n[database]\nconnection = sqlite:///{tmp_path}/database\n")
         capsys.readouterr()
         code = status.main(["--config-file", str(file), "upgrade", "check", "--json"])
-        # Before it are lines of the log, which dbsync has set up in this process.
         told = capsys.readouterr().out.splitlines()[-1]
         return code, {entry["check"]: (entry["result"], entry["details"]) for entry in json.loads(told)["checks"]}
 
     return run
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """The database that ``check`` is about."""
+    databases.write_sqlite(tmp_path / "database")
+    return sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
 
 
 def test_an_installation_that_is_ready(check):
@@ -74,9 +78,7 @@ def test_policy_files(check, tmp_path, file, expected, told):
 
 
 @pytest.mark.parametrize(("enabled", "expected"), [(True, 2), (False, 1)])
-def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path, enabled, expected):
-    assert check()[0] == 0
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+def test_a_stored_rule_that_is_no_longer_valid(check, engine, enabled, expected):
     with engine.begin() as connection:
         uuid = inspection_rules.create(connection, {"actions": [{"op": "gone", "args": []}], "enabled": enabled}).uuid
 
@@ -86,9 +88,7 @@ def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path, enabled, expecte
     assert all(part in told for part in (uuid, "/actions/0/op", "nosuchaction"))
 
 
-def test_a_stored_early_rule_with_a_scope_is_a_warning(check, tmp_path):
-    assert check()[0] == 0
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+def test_a_stored_early_rule_with_a_scope_is_a_warning(check, engine):
     rule = {"actions": [{"op": "fail", "args": ["no"]}], "phase": "early", "scope": "lab"}
     with engine.begin() as connection:
         uuid = inspection_rules.create(connection, rule).uuid
@@ -99,9 +99,7 @@ def test_a_stored_early_rule_with_a_scope_is_a_warning(check, tmp_path):
     assert all(part in told for part in (uuid, "/scope", "foreverycallback"))
 
 
-def test_a_stored_legacy_rule_that_is_no_longer_valid(check, tmp_path):
-    assert check()[0] == 0
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+def test_a_stored_legacy_rule_that_is_no_longer_valid(check, engine):
     with engine.begin() as connection:
         uuid = legacy_rules.create(connection, {"conditions": [], "actions": [{"action": "gone"}]}).uuid
 
@@ -117,9 +115,7 @@ def test_a_configuration_file_that_is_missing_is_told_in_one_line(capsys):
     assert "/nonexistent" in line
 
 
-def test_conductors_that_are_pinned_to_another_release_are_a_warning(check, tmp_path):
-    assert check()[0] == 0
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+def test_conductors_that_are_pinned_to_another_release_are_a_warning(check, engine):
     with engine.begin() as connection:
         conductors.register(connection, "host-1", "", {}, "life-1", pinned_release="0.1")
         conductors.register(connection, "host-2", "", {}, "life-2")
@@ -133,11 +129,10 @@ def test_conductors_that_are_pinned_to_another_release_are_a_warning(check, tmp_
     assert check("[conductor]\npin_release_version = banana\n")[0] == 2
 
 
-def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, tmp_path):
+def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, engine):
     config = "[DEFAULT]\nenabled_hardware_types = ipmi,fake-hardware\nenabled_management_interfaces = noop,fake\n" \
              "enabled_power_interfaces = ipmitool,fake"
     assert check(config)[0] == 0
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
     with engine.begin() as connection:
         for uuid, driver, interface in (("a" * 8, "ipmi", "fake"), ("b" * 8, "ipmi", "direct"),
                                         ("c" * 8, "fake-hardware", "fake")):
@@ -149,10 +144,8 @@ def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, 
     assert (code, "1 nodes have" in told, told.endswith(": aaaaaaaa")) == (1, True, True)
 
 
-def test_nodes_whose_certificates_are_in_no_allowed_folder(check, tmp_path):
-    assert check()[0] == 0
+def test_nodes_whose_certificates_are_in_no_allowed_folder(check, engine, tmp_path):
     (tmp_path / "ca.pem").write_text("certificates")
-    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
     with engine.begin() as connection:
         for uuid, value in (("a" * 8, str(tmp_path / "ca.pem")), ("b" * 8, True), ("c" * 8, "false")):
             databases.insert_node(connection, uuid=uuid, driver="redfish", driver_info={"redfish_verify_ca": value})

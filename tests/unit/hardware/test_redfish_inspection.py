@@ -19,6 +19,7 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.text import printable
+from tests import matrices
 from tests.unit.hardware.redfish_bmc import ROOT, SYSTEM, close_all, documents, members, serving
 from tests.unit.hardware.redfish_machine import ADAPTERS, GIB, UPDATE, server
 from tests.unit.inspection.tasks import make_task
@@ -246,9 +247,9 @@ def test_the_architecture_follows_from_the_name_of_the_processor(bmc, conf, mode
     assert inspected(conf, task_of(bmc)).inventory["cpu"]["architecture"] == architecture
 
 
-@pytest.mark.parametrize("status", [403, 404, 500, 503])
-@pytest.mark.parametrize("path", [
-    f"{SYSTEM}/Storage", f"{SYSTEM}/Processors/CPU.1", f"{SYSTEM}/Bios", ADAPTERS, f"{UPDATE}/FirmwareInventory"])
+@pytest.mark.parametrize(("path", "status"), matrices.sampled(5, [
+    f"{SYSTEM}/Storage", f"{SYSTEM}/Processors/CPU.1", f"{SYSTEM}/Bios", ADAPTERS, f"{UPDATE}/FirmwareInventory",
+], [403, 404, 500, 503]))
 def test_a_resource_that_fails_is_missing_with_a_warning(bmc, conf, caplog, path, status):
     bmc.broken[path] = status
 

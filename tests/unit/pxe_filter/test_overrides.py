@@ -16,6 +16,7 @@ from ironic_rules.pxe_filter.overrides import Overrides
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.targets.base import Batch, Outcome
 from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
+from tests import matrices
 
 MACS = [f"52:54:00:00:{number >> 4:02x}:{number & 15:x}0" for number in range(64)]
 TAG = "tag:!ironic-pxe-filter"
@@ -307,7 +308,7 @@ def test_a_file_that_cannot_be_removed_remains_an_override(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", matrices.walks(2))
 def test_dnsmasq_has_what_is_wanted_after_any_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int,
                                                        closed: bool) -> None:
     """Changes, groups, restarts of both, reloads that fail or not, and a disk that is full: in any order."""
