@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
 from ironic_rules.models import pointer
 from ironic_rules.models.internal_keys import STEP_POLL
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, polls, reserved
@@ -84,7 +85,7 @@ def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: 
     return None
 
 
-def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], procedure: Procedure) -> str | None:
+def call(interface: Interface, task: Task, step: str, args: Mapping[str, JSON], procedure: Procedure) -> str | None:
     """Call the method that is a step of ``interface``.
 
     :returns: None when it is done, the procedure's wait state when the machine continues it

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.json_values import JSON
 
 PROPERTIES = {
     "ipmi_address": "IP address or host name of the BMC. Required.",
@@ -42,7 +42,7 @@ class DriverInfo:
     disable_boot_timeout: bool
 
 
-def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
+def parse(driver_info: Mapping[str, JSON]) -> DriverInfo:
     """Return the settings in ``driver_info``.
 
     :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
@@ -74,7 +74,7 @@ def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
                     version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
 
 
-def _text(driver_info: Mapping[str, Any], key: str) -> str | None:
+def _text(driver_info: Mapping[str, JSON], key: str) -> str | None:
     value = driver_info.get(key)
     if value is None or value == "":
         return None
@@ -83,7 +83,7 @@ def _text(driver_info: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
-def _number(driver_info: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
+def _number(driver_info: Mapping[str, JSON], key: str, least: int, most: int) -> int | None:
     value = driver_info.get(key)
     if value is None or value == "":
         return None

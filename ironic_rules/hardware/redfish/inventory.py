@@ -10,6 +10,7 @@ from typing import Any
 
 from ironic_rules.hardware.redfish import network, storage
 from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
+from ironic_rules.models.json_values import JSONObject
 
 #: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
 _ARCHITECTURES = {
@@ -27,7 +28,7 @@ SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", 
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
 
-def of(found: Found) -> dict[str, Any]:
+def of(found: Found) -> JSONObject:
     """Return the inventory, without the addresses of the BMC."""
     system = found.of("system")[0]
     mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
@@ -49,7 +50,7 @@ def of(found: Found) -> dict[str, Any]:
     }
 
 
-def plugin_data(found: Found) -> dict[str, Any]:
+def plugin_data(found: Found) -> JSONObject:
     """Return further data of the machine; what the BMC does not have is left out."""
     data = {
         "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
@@ -79,7 +80,7 @@ def boot_mode(told: Any) -> str | None:
     return _MODES.get(told) if isinstance(told, str) else None
 
 
-def _cpu(found: Found, system: Resource) -> dict[str, Any]:
+def _cpu(found: Found, system: Resource) -> JSONObject:
     processors = [one for one in found.of("processor")
                   if one.is_present and one.get("ProcessorType") in (None, "CPU")]
     if not processors:
@@ -106,14 +107,14 @@ def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
     return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
 
 
-def _memory(system: Resource) -> dict[str, Any]:
+def _memory(system: Resource) -> JSONObject:
     size_gib = system.number("MemorySummary", "TotalSystemMemoryGiB")
     if not size_gib:
         return {"physical_mb": None, "total": None}
     return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
 
 
-def _disks(found: Found) -> list[dict[str, Any]]:
+def _disks(found: Found) -> list[JSONObject]:
     drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
     if drives:
         return drives
@@ -122,7 +123,7 @@ def _disks(found: Found) -> list[dict[str, Any]]:
             for one in found.of("simple_storage") for device in one.objects("Devices")]
 
 
-def _disk(drive: Resource, name: str | None) -> dict[str, Any]:
+def _disk(drive: Resource, name: str | None) -> JSONObject:
     kind, protocol = drive.text("MediaType"), drive.text("Protocol")
     return {
         "name": name, "model": drive.text("Model"), "size": int(drive.number("CapacityBytes") or 0),
@@ -141,7 +142,7 @@ def _wwn(drive: Resource) -> str | None:
     return None
 
 
-def _volumes(found: Found) -> list[dict[str, Any]]:
+def _volumes(found: Found) -> list[JSONObject]:
     """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
     return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
              "controller": None if one.parent is None else one.parent.text("Id")}
@@ -149,7 +150,7 @@ def _volumes(found: Found) -> list[dict[str, Any]]:
             if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
 
 
-def _controllers(found: Found) -> list[dict[str, Any]]:
+def _controllers(found: Found) -> list[JSONObject]:
     return [{
         "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
         "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
@@ -166,7 +167,7 @@ def _pci_devices(found: Found) -> list[dict[str, str]]:
     } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
 
 
-def _firmware(found: Found) -> list[dict[str, Any]]:
+def _firmware(found: Found) -> list[JSONObject]:
     """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
     return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
              "manufacturer": one.text("Manufacturer")}
@@ -174,13 +175,13 @@ def _firmware(found: Found) -> list[dict[str, Any]]:
             if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
 
 
-def _tpm(system: Resource) -> list[dict[str, Any]]:
+def _tpm(system: Resource) -> list[JSONObject]:
     modules = [Resource("module", system.path, entry) for entry in system.objects("TrustedModules")]
     return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
              "state": one.text("Status", "State")} for one in modules if one.is_present]
 
 
-def _bios_settings(found: Found) -> dict[str, Any]:
+def _bios_settings(found: Found) -> JSONObject:
     settings: dict[str, Any] = {}
     for one in found.of("bios"):
         attributes = one.get("Attributes")

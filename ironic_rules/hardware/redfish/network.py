@@ -12,6 +12,7 @@ from typing import Any
 
 from ironic_rules.hardware.redfish.resources import Found, Resource
 from ironic_rules.models import mac
+from ironic_rules.models.json_values import JSON, JSONObject
 
 _CARRIER = {"LinkUp": True, "Up": True, "LinkDown": False, "NoLink": False, "Down": False}
 #: The subtypes of IEEE 802.1AB by their names in Redfish; what is not a MAC address is a text, at the latest in these.
@@ -22,13 +23,13 @@ _CHASSIS_ID, _PORT_ID, _SYSTEM_NAME, _SYSTEM_DESCRIPTION, _MANAGEMENT_ADDRESS = 
 _MAX_TLV = 255
 
 
-def interfaces(found: Found) -> list[dict[str, Any]]:
+def interfaces(found: Found) -> list[JSONObject]:
     """Return the Ethernet interfaces with a MAC address, without duplicate addresses.
 
     If the system has none, the functions of its network adapters are the interfaces.
     """
     ports, functions = _ports(found), _functions(found)
-    listed: dict[str, dict[str, Any]] = {}
+    listed: dict[str, JSONObject] = {}
     for one in found.of("interface") or functions.values():
         address = _mac(one)
         if address is not None and address not in listed:
@@ -47,7 +48,7 @@ def pci_address(function: Resource) -> str | None:
 
 
 def _interface(found: Found, one: Resource, address: str, port: Resource | None,
-               function: Resource | None) -> dict[str, Any]:
+               function: Resource | None) -> JSONObject:
     pci = None if function is None else found.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
     vendor, product = (None if pci is None else pci.text(key) for key in ("VendorId", "DeviceId"))
     return {
@@ -149,7 +150,7 @@ def _management(port: Resource) -> Iterator[list[Any]]:
         yield [_MANAGEMENT_ADDRESS, (bytes([len(address) + 1, family]) + address + bytes([1, 0, 0, 0, 0, 0])).hex()]
 
 
-def _hexadecimal(value: Any) -> int | None:
+def _hexadecimal(value: JSON) -> int | None:
     """Return a number that a BMC writes as ``0x17``, or as a JSON number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value <= 0xFFFF else None

@@ -6,9 +6,8 @@ resource, which has its controllers and its drives.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
+from ironic_rules.models.json_values import JSONObject
 
 _STATUS = {"health": "Health", "state": "State", "health_rollup": "HealthRollup"}
 
@@ -19,7 +18,7 @@ def controllers_of(found: Found, storage: Resource) -> list[Resource]:
         Resource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
 
 
-def resources(found: Found) -> list[dict[str, Any]]:
+def resources(found: Found) -> list[JSONObject]:
     """Return the storage resources, for ``inventory.storage_controllers``. Sizes are in bytes."""
     return [{
         "id": storage.text("Id") or "", "name": storage.text("Name"),
@@ -28,7 +27,7 @@ def resources(found: Found) -> list[dict[str, Any]]:
     } for storage in found.of("storage")]
 
 
-def _controller(one: Resource) -> dict[str, Any]:
+def _controller(one: Resource) -> JSONObject:
     return {
         "member_id": one.text("MemberId") or one.text("Id"), "name": one.text("Name"), "model": one.text("Model"),
         "manufacturer": one.text("Manufacturer"), "firmware_version": one.text("FirmwareVersion"),
@@ -38,7 +37,7 @@ def _controller(one: Resource) -> dict[str, Any]:
     }
 
 
-def _drive(one: Resource) -> dict[str, Any]:
+def _drive(one: Resource) -> JSONObject:
     protocol, size = one.text("Protocol"), one.number("CapacityBytes")
     return {
         "name": one.text("Name"), "size": None if size is None else int(size), "id": one.text("Id"),
@@ -48,7 +47,7 @@ def _drive(one: Resource) -> dict[str, Any]:
     }
 
 
-def _status(one: Resource) -> dict[str, Any]:
+def _status(one: Resource) -> JSONObject:
     told = {name: text for name, key in _STATUS.items() if (text := one.text("Status", key)) is not None}
     return {"status": told} if told else {}
 
