@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.hardware.base import (
     BIOSInterface,
     ConsoleInterface,
@@ -18,6 +16,7 @@ from ironic_rules.hardware.base import (
     VendorInterface,
 )
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 
 
@@ -71,7 +70,7 @@ class NoopManagement(ManagementInterface):
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return []
 
-    def get_boot_device(self, task: Task) -> dict[str, Any]:
+    def get_boot_device(self, task: Task) -> JSONObject:
         return {"boot_device": None, "persistent": None}
 
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:

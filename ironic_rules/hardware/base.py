@@ -23,6 +23,7 @@ from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
@@ -249,8 +250,8 @@ class InspectInterface(Interface, abc.ABC):
             hooks and rules must not run
         """
 
-    def continue_inspection(self, task: Task, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> InspectionData | str:
+    def continue_inspection(self, task: Task, inventory: JSONObject,
+                            plugin_data: JSONObject | None = None) -> InspectionData | str:
         """Accept data that were sent to ``/v1/continue_inspection``. May be called again for the same data.
 
         :returns: the data, for hooks and rules; or the next state: ``states.INSPECTWAIT`` if the node must wait for
@@ -319,7 +320,7 @@ class BootInterface(Interface):
         """Undo ``prepare_instance``. Safe to repeat, even if nothing was prepared."""
 
 
-def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, dict[str, Any]]:
+def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, JSONObject]:
     """Return the ``argsinfo`` of ``set_boot_device``.
 
     :param device: the JSON schema of the devices that an interface supports
@@ -343,7 +344,7 @@ class ManagementInterface(Interface, abc.ABC):
         """Return the names that ``set_boot_device`` accepts: ``pxe``, ``disk``, …"""
 
     @abc.abstractmethod
-    def get_boot_device(self, task: Task) -> dict[str, Any]:
+    def get_boot_device(self, task: Task) -> JSONObject:
         """Return ``{"boot_device": name or None, "persistent": bool or None}``; None means unknown."""
 
     @requested_step(boot_device_args(), rerunnable=True)
@@ -365,7 +366,7 @@ class ManagementInterface(Interface, abc.ABC):
         """
         raise self.refuse(task, "get_mac_addresses")
 
-    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
+    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, JSONObject]]:
         """Return ``{component: {name: {"readonly": bool, "states": [names]}}}`` of the machine's indicators.
 
         :raises UnsupportedDriverExtension: the interface knows none
@@ -394,7 +395,7 @@ class ManagementInterface(Interface, abc.ABC):
         """
         raise self.refuse(task, "inject_nmi")
 
-    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+    def get_virtual_media(self, task: Task) -> list[JSONObject]:
         """Return the BMC's virtual drives: ``{"media_types": [names], "inserted": bool, "image": URL or None}`` each.
 
         :raises UnsupportedDriverExtension: the interface does not support virtual media
@@ -568,7 +569,7 @@ class ConsoleInterface(Interface):
             (self.start_console if enabled else self.stop_console)(task)
             task.node.console_enabled = enabled
 
-    def get_console(self, task: Task) -> dict[str, Any]:
+    def get_console(self, task: Task) -> JSONObject:
         """Return how clients reach the console, such as ``{"type": "socat", "url": "tcp://…"}``."""
         raise self.refuse(task, "get_console")
 
@@ -587,7 +588,7 @@ class FirmwareInterface(Interface):
 class RAIDInterface(Interface):
     kind = "raid"
 
-    def set_target_raid_config(self, task: Task, config: dict[str, Any]) -> None:
+    def set_target_raid_config(self, task: Task, config: JSONObject) -> None:
         """Check a RAID configuration, and keep it as the node's ``target_raid_config``; ``{}`` removes it.
 
         :raises InvalidParameterValue: it is wrong; the text has the JSON pointers
@@ -607,7 +608,7 @@ class StorageInterface(Interface):
 class VendorInterface(Interface):
     kind = "vendor"
 
-    def vendor_methods(self, task: Task) -> dict[str, dict[str, Any]]:
+    def vendor_methods(self, task: Task) -> dict[str, JSONObject]:
         """Return the methods that :meth:`call_vendor_method` accepts, by their names, as the API shows them."""
         return {name: method.to_wire() for name, method in vendor_methods.methods_of(type(self)).items()}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import BIOSInterface
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import requested_step
 
@@ -49,12 +50,12 @@ class BIOSSteps(BIOSInterface, abc.ABC):
         return self.reset_settings(task)
 
 
-def checked(settings: list[dict[str, Any]]) -> dict[str, Any]:
+def checked(settings: list[dict[str, Any]]) -> JSONObject:
     """Return settings that are valid against the step's schema as names and values.
 
     :raises InvalidParameterValue: one occurs twice; the text has its location
     """
-    found: dict[str, Any] = {}
+    found: JSONObject = {}
     for index, setting in enumerate(settings):
         if setting["name"] in found:
             raise InvalidParameterValue(f"/args/settings/{index}/name: must be a text that no other setting has")

@@ -11,13 +11,14 @@ import ipaddress
 import ssl
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware import resolver
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.urls import Network, Url
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def find(url: Url, denied: Collection[Network], timeout_s: float = resolver.RESO
     return Destination(url, found)
 
 
-def check(conf: cfg.ConfigOpts, given: Mapping[str, Any], schemes: Collection[str] = urls.HTTP) -> None:
+def check(conf: cfg.ConfigOpts, given: Mapping[str, JSON], schemes: Collection[str] = urls.HTTP) -> None:
     """Check URLs that a BMC or a machine will request.
 
     The conductor may not know a host that these know, so a name without an address is accepted.

@@ -12,6 +12,7 @@ from ironic_rules import entry_points
 from ironic_rules.db import clock
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface, wait_state
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task
@@ -63,7 +64,7 @@ class EnabledHardware:
             raise ConfigurationError("\n".join(dict.fromkeys(problems)))
 
     def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None,
-               problems: list[str]) -> dict[str, Any]:
+               problems: list[str]) -> JSONObject:
         """Return the enabled interfaces of a kind and the default one; add to ``problems`` why there are none."""
         loaded = self._interfaces[kind]
         if default is not None and default not in loaded:
@@ -119,11 +120,11 @@ class EnabledHardware:
         for at_end in {interface.at_end for loaded in self._interfaces.values() for interface in loaded.values()}:
             at_end(seconds)
 
-    def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
+    def describe(self) -> dict[str, dict[str, JSONObject]]:
         """Return ``{hardware type: {kind: {"enabled": [names, preferred first], "default": name}}}``."""
         return self._description
 
-    def register(self) -> dict[str, dict[str, Any]]:
+    def register(self) -> dict[str, JSONObject]:
         """Return what a conductor registers: ``describe()``, and each type's ``properties`` and steps.
 
         ``ramdisk_deploy_interfaces`` are those whose ramdisk has its own steps. ``deploy_steps``, ``clean_steps`` and
@@ -145,7 +146,7 @@ class EnabledHardware:
             for driver, kinds in self._description.items()
         }
 
-    def _registered_steps(self, kind: str, name: str, procedure: Procedure) -> list[dict[str, Any]]:
+    def _registered_steps(self, kind: str, name: str, procedure: Procedure) -> list[JSONObject]:
         offered = steps_of(self._interfaces[kind][name], procedure)
         return [info.to_wire() for info in with_priorities(offered, self._priorities(procedure))]
 

@@ -29,6 +29,7 @@ from ironic_rules.hardware.vendor_methods import vendor_method
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent, as_text
 from ironic_rules.models.internal_keys import FAKE_BIOS_SETTINGS, FAKE_BOOT_DEVICE, FAKE_MEDIA
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import clean_step, deploy_step, requested_step
@@ -102,7 +103,7 @@ class FakeManagement(Pretends, ManagementInterface):
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return list(DEVICES)
 
-    def get_boot_device(self, task: Task) -> dict[str, Any]:
+    def get_boot_device(self, task: Task) -> JSONObject:
         return dict(task.node.driver_internal_info.get(FAKE_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
 
     @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
@@ -115,7 +116,7 @@ class FakeManagement(Pretends, ManagementInterface):
             task.node.driver_internal_info[FAKE_BOOT_DEVICE] = chosen
 
 
-    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
+    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, JSONObject]]:
         return {component: {name: {"readonly": True, "states": list(states)}}
                 for (component, name), states in _INDICATORS.items()}
 
@@ -127,7 +128,7 @@ class FakeManagement(Pretends, ManagementInterface):
     def inject_nmi(self, task: Task) -> None:
         pass
 
-    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+    def get_virtual_media(self, task: Task) -> list[JSONObject]:
         inserted = task.node.driver_internal_info.get(FAKE_MEDIA) or {}
         return [{"media_types": [kind], "inserted": kind in inserted, "image": inserted.get(kind)}
                 for kind in DEVICE_TYPES]
@@ -241,7 +242,7 @@ class FakeFirmware(Pretends, FirmwareInterface):
 class FakeRAID(Pretends, RAIDSteps):
     """A controller with any number of disks."""
 
-    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
+    def create_volumes(self, task: Task, disks: list[JSONObject]) -> None:
         pass
 
     def delete_volumes(self, task: Task) -> None:
@@ -293,5 +294,5 @@ class FakeConsole(ConsoleInterface):
     def stop_console(self, task: Task) -> None:
         pass
 
-    def get_console(self, task: Task) -> dict[str, Any]:
+    def get_console(self, task: Task) -> JSONObject:
         return {}

@@ -10,6 +10,7 @@ from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import RAIDInterface
 from ironic_rules.models import pointer
 from ironic_rules.models.internal_keys import RAID_DELETES
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
@@ -69,14 +70,14 @@ class RAIDSteps(RAIDInterface, abc.ABC):
     """
 
     @abc.abstractmethod
-    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> str | None:
+    def create_volumes(self, task: Task, disks: list[JSONObject]) -> str | None:
         """Create the volumes, valid logical disks, or begin to; existing volumes are kept. Returns as a step does."""
 
     @abc.abstractmethod
     def delete_volumes(self, task: Task) -> str | None:
         """Delete every volume, or begin to. Returns as a step does. It is not an error if there is none."""
 
-    def set_target_raid_config(self, task: Task, config: dict[str, Any]) -> None:
+    def set_target_raid_config(self, task: Task, config: JSONObject) -> None:
         if config:
             if unknown := sorted(config.keys() - {"logical_disks"}):
                 raise InvalidParameterValue("; ".join(
@@ -176,12 +177,12 @@ def _wanted(task: Task, args: Mapping[str, Any]) -> list[dict[str, Any]]:
     return wanted
 
 
-def checked(disks: Any, where: str) -> list[dict[str, Any]]:
+def checked(disks: Any, where: str) -> list[JSONObject]:
     """Return ``disks`` if they are valid logical disks.
 
     :raises InvalidParameterValue: they are not; the text has the location below ``where``
     """
     if wrong := arguments.problems(_LOGICAL_DISKS, disks):
         raise InvalidParameterValue("; ".join(f"{where}{pointer.format(place)}: {text}" for place, text in wrong))
-    found: list[dict[str, Any]] = disks
+    found: list[JSONObject] = disks
     return found

@@ -9,7 +9,8 @@ import contextlib
 import socket
 import threading
 import time
-from typing import Any
+
+from ironic_rules.models.json_values import JSONObject
 
 
 class RequestDeadline:
@@ -41,11 +42,11 @@ class RequestDeadline:
         return self._has_ended or time.monotonic() >= self._until
 
     @property
-    def extensions(self) -> dict[str, Any]:
+    def extensions(self) -> JSONObject:
         """What each request is sent with."""
         return {"trace": self._trace}
 
-    def _trace(self, event: str, found: dict[str, Any]) -> None:
+    def _trace(self, event: str, found: JSONObject) -> None:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self._guard:
                 self._socket = found["return_value"].get_extra_info("socket")

@@ -12,12 +12,12 @@ import socket
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from oslo_log import log
 
 from ironic_rules.models import addresses as ip
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
@@ -63,7 +63,7 @@ class Cache:
 cache = Cache()
 
 
-def addresses(driver_info: Mapping[str, Any], timeout_s: float = RESOLVE_TIMEOUT_S) -> list[str]:
+def addresses(driver_info: Mapping[str, JSON], timeout_s: float = RESOLVE_TIMEOUT_S) -> list[str]:
     """Return the addresses of a node's BMC, normalised and sorted. A name that is not resolved in time has none.
 
     :param timeout_s: for all names together, seconds

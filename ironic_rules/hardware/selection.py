@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.text import enumeration
 
 Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, Any]]]:
+def union(descriptions: Iterable[Description]) -> dict[str, dict[str, JSONObject]]:
     """Return what at least one conductor offers; the default of a kind is that of the first conductor that has one."""
-    merged: dict[str, dict[str, dict[str, Any]]] = {}
+    merged: dict[str, dict[str, JSONObject]] = {}
     for description in descriptions:
         for driver, kinds in description.items():
             known = merged.setdefault(driver, {})

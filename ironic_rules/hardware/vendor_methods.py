@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.models import pointer
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.steps import arguments
 from ironic_rules.text import enumeration, printable
 
@@ -16,7 +17,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _MARK = "_vendor_method"
 HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Without it, the schema of arguments is that of a method without any.
-_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
+_NO_ARGUMENTS: Mapping[str, JSON] = {"type": "object", "additionalProperties": False, "properties": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,10 @@ class VendorMethod:
 
     http_methods: tuple[str, ...]
     description: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, JSON]
     locks: bool
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> JSONObject:
         """Return the JSON object in the list of methods."""
         return {"http_methods": list(self.http_methods), "description": self.description, "async": False,
                 "attach": False, "require_exclusive_lock": self.locks}
@@ -60,7 +61,7 @@ def methods_of(cls: type) -> Mapping[str, VendorMethod]:
     return {name: declared for name in dir(cls) if (declared := getattr(getattr(cls, name), _MARK, None)) is not None}
 
 
-def find(cls: type[Any], method: str, http_method: str, args: Mapping[str, Any]) -> VendorMethod:
+def find(cls: type[Any], method: str, http_method: str, args: Mapping[str, JSON]) -> VendorMethod:
     """Return the vendor method that a request names, if it accepts the request's arguments.
 
     :raises InvalidParameterValue: there is none, or not with that HTTP method, or the arguments are wrong

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from ironic_rules.models import json_text
+from ironic_rules.models.json_values import JSONObject
 
 VERSION_HEADER = "X-OpenStack-Ironic-API-Version"
 
@@ -129,11 +130,11 @@ class Client:
                                ) from exc
             raise
 
-    def get(self, path: str, **query: Any) -> dict[str, Any]:
+    def get(self, path: str, **query: Any) -> JSONObject:
         """Return the object at ``path``, which begins with ``/v1``."""
         return self.call("GET", path, query=query)
 
-    def pages(self, path: str, key: str, **query: Any) -> Iterator[dict[str, Any]]:
+    def pages(self, path: str, key: str, **query: Any) -> Iterator[JSONObject]:
         """Yield the items of a collection, page after page."""
         page = self.get(path, **query)
         while True:
@@ -145,7 +146,7 @@ class Client:
     def call(
         self, method: str, path: str, body: object = None, query: Mapping[str, Any] | None = None, *,
         retry_conflict: bool = True, headers: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> JSONObject:
         """Send one request, with retries, and return the JSON object of the response ({} if there is none).
 
         :param retry_conflict: retry after 409 too, which may be caused by a short lock
@@ -219,7 +220,7 @@ def fault(answer: httpx.Response) -> str:
     return str(text or answer.reason_phrase)
 
 
-def _object(answer: httpx.Response) -> dict[str, Any]:
+def _object(answer: httpx.Response) -> JSONObject:
     try:
         body = json_text.parse(answer.text)
     except ValueError:

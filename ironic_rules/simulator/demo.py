@@ -23,6 +23,7 @@ from rich.table import Table
 
 from ironic_rules import samples
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import ApiError, Client, ClientError, Retry
 from ironic_rules.simulator.inventories import Sample, SimulatedMachine, machine
@@ -115,7 +116,7 @@ def boot_machines(endpoint: str, stop: threading.Event) -> None:
                 LOG.debug("The machines of the demo do not boot: %s", exc)
 
 
-def repaired(body: dict[str, Any]) -> dict[str, Any]:
+def repaired(body: JSONObject) -> JSONObject:
     """Return what a machine sends when nothing is missing any more: no error, and a disk if it had none."""
     inventory = {**body["inventory"], "disks": body["inventory"]["disks"] or [_DISK]}
     return {**{key: value for key, value in body.items() if key != "error"}, "inventory": inventory}
@@ -240,7 +241,7 @@ def _read(client: Client, row: Row) -> None:
     row.ports = sorted(shown, key=lambda port: port.address)
 
 
-def _history(client: Client, node: str) -> list[dict[str, Any]]:
+def _history(client: Client, node: str) -> list[JSONObject]:
     return list(client.pages(f"/v1/nodes/{node}/history", "history", detail="true"))
 
 

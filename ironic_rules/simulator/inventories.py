@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.models import json_text, states
+from ironic_rules.models.json_values import JSON, JSONObject
 
 #: A MAC address has room for 22 bits of the run, 16 bits of the machine and 8 bits of the NIC.
 MAX_MACHINES = 1 << 16
@@ -32,7 +33,7 @@ class Sample:
     """An inventory from which machines are created: ``body`` is what a ramdisk would POST. Never changed."""
 
     name: str
-    body: dict[str, Any]
+    body: JSONObject
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class SimulatedMachine:
     uuid: str
     sample: str
     content: bytes
-    inventory: dict[str, Any]
+    inventory: JSONObject
     pxe_mac: str | None
     bmc_address: str | None
     expected_state: str
@@ -107,14 +108,14 @@ def bmc_address(run_id: str, index: int, version: int = 4) -> str:
     return f"10.{number // 254 >> 8}.{number // 254 & 255}.{number % 254 + 1}"
 
 
-def pxe_mac(inventory: dict[str, Any]) -> str | None:
+def pxe_mac(inventory: JSONObject) -> str | None:
     """Return the MAC address that the machine booted from, else its first one, in lower case."""
     text = str((inventory.get("boot") or {}).get("pxe_interface") or "").lower().replace("-", ":")
     candidates = [text[-17:], *(str(nic.get("mac_address") or "").lower() for nic in inventory["interfaces"])]
     return next((mac for mac in candidates if _MAC.fullmatch(mac)), None)
 
 
-def _bmc_addresses(inventory: dict[str, Any]) -> dict[str, str]:
+def _bmc_addresses(inventory: JSONObject) -> dict[str, str]:
     """Return the usable addresses of the BMC by key; ramdisks send 0.0.0.0 and ::/0 for "none"."""
     found = {}
     for key in ("bmc_address", "bmc_v6address"):
@@ -127,7 +128,7 @@ def _bmc_addresses(inventory: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _replacements(inventory: dict[str, Any], run_id: str, index: int) -> dict[str, str]:
+def _replacements(inventory: JSONObject, run_id: str, index: int) -> dict[str, str]:
     """Return old text -> new text for everything that identifies a machine."""
     table: dict[str, str] = {}
     macs = [nic.get("mac_address") for nic in inventory["interfaces"]] + [inventory.get("bmc_mac")]
@@ -152,7 +153,7 @@ def _replacements(inventory: dict[str, Any], run_id: str, index: int) -> dict[st
     return table
 
 
-def _disk_replacements(disk: dict[str, Any], seed: str) -> dict[str, str]:
+def _disk_replacements(disk: JSONObject, seed: str) -> dict[str, str]:
     keys = ("wwn", "wwn_vendor_extension", "serial")
     table = {old: _scramble(old, seed) for old in (disk.get(key) for key in keys) if old}
     wwn, extension, full = disk.get("wwn"), disk.get("wwn_vendor_extension"), disk.get("wwn_with_extension")
@@ -165,7 +166,7 @@ def _disk_replacements(disk: dict[str, Any], seed: str) -> dict[str, str]:
     return table
 
 
-def _replace(value: Any, table: dict[str, str]) -> Any:
+def _replace(value: JSON, table: dict[str, str]) -> Any:
     """Copy JSON data, with each string that is in ``table`` replaced."""
     if isinstance(value, str):
         return table.get(value, value)

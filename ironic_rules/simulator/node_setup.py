@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.simulator.client import ApiError, Client, ClientError
 from ironic_rules.simulator.inventories import SimulatedMachine
 
@@ -25,7 +25,7 @@ def enrol(client: Client, machine: SimulatedMachine, driver: str) -> None:
 
     :raises ClientError: the service refuses, or the name or address belongs to another node
     """
-    body: dict[str, Any] = {"uuid": machine.uuid, "name": machine.name, "driver": driver, "inspect_interface": "agent"}
+    body: JSONObject = {"uuid": machine.uuid, "name": machine.name, "driver": driver, "inspect_interface": "agent"}
     if machine.bmc_address:
         body["driver_info"] = {"ipmi_address": machine.bmc_address}
     _create(client, "/v1/nodes", body, lambda: [client.get(f"/v1/nodes/{machine.uuid}", fields="uuid")["uuid"]])
@@ -64,12 +64,12 @@ def request_state(client: Client, ident: str, target: str) -> None:
             raise
 
 
-def get_state(client: Client, ident: str) -> dict[str, Any]:
+def get_state(client: Client, ident: str) -> JSONObject:
     """Return uuid, provision_state, target_provision_state and last_error of a node."""
     return client.get(f"/v1/nodes/{ident}", fields=FIELDS)
 
 
-def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], timeout_s: float) -> dict[str, Any]:
+def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], timeout_s: float) -> JSONObject:
     """Poll, with increasing delays, until the node is in a state of ``goal``; return the result of :func:`get_state`.
 
     :param passing: states that it may be in before
@@ -116,7 +116,7 @@ def delete(client: Client, ident: str) -> None:
             raise
 
 
-def _create(client: Client, path: str, body: dict[str, Any], owners: Callable[[], list[str]]) -> None:
+def _create(client: Client, path: str, body: JSONObject, owners: Callable[[], list[str]]) -> None:
     """Create an object that may already exist; ``owners`` returns the UUID of the node that it then belongs to."""
     try:
         client.call("POST", path, body, retry_conflict=False)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.simulator.fleet import FleetOutcome
 
 _SHOWN_FAILURES = 20
@@ -71,9 +72,9 @@ class RunReport:
         """Whether every node ended as expected."""
         return not self.failures
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JSONObject:
         """Return the report as JSON data; times are rounded to four decimal places."""
-        data: dict[str, Any] = _rounded(asdict(self))
+        data: JSONObject = _rounded(asdict(self))
         return data
 
 
@@ -144,7 +145,7 @@ def _figure(value: float | None, unit: str) -> str:
     return "-" if value is None else f"{value:.1f} {unit}"
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: JSON) -> Any:
     if isinstance(value, float):
         return round(value, 4)
     if isinstance(value, dict):

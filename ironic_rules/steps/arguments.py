@@ -11,6 +11,8 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
+from ironic_rules.models.json_values import JSONObject
+
 #: The location below the value, and the problem there. Never contains the value: it may be a secret.
 Wrong = tuple[tuple[str, ...], str]
 
@@ -33,7 +35,7 @@ def _is_time(value: Any) -> bool:
     return not isinstance(value, str) or datetime.datetime.fromisoformat(value).tzinfo is not None
 
 
-def one_of(values: Iterable[str]) -> dict[str, Any]:
+def one_of(values: Iterable[str]) -> JSONObject:
     """Return the schema of a text that is one of ``values``."""
     known = list(values)
     return {"description": f"one of {', '.join(known)}", "enum": known}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.steps import arguments
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
@@ -59,7 +60,7 @@ class StepInfo:
         """What identifies this step: interface and step."""
         return self.interface, self.step
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> JSONObject:
         """Return all fields except ``interface`` and ``refusal``, as conductors register them."""
         # An API process of an older release does not know the last two, which no deploy step has.
         added = {name: True for name in ("abortable", "requires_ramdisk") if getattr(self, name)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES, Step
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
@@ -31,7 +32,7 @@ class ScheduledStep(Step):
         """Return the run of a step that runs by default."""
         return cls(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JSONObject:
         """Return the step as in ``node.deploy_step`` and the API, without its source."""
         return {**self.to_wire(), "args": dict(self.args)}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.models.internal_keys import STEP_POLL
+from ironic_rules.models.json_values import JSONObject
 
 #: In the place of an interface: nothing is asked, the step ends at the time ``until``.
 CLOCK = "clock"
@@ -42,7 +43,7 @@ class Poll:
         return other is not None and other.begun_at == self.begun_at and not other.ended
 
 
-def begin(internal: dict[str, Any], interface: str, what: Mapping[str, Any], now: datetime.datetime, timeout_s: float,
+def begin(internal: JSONObject, interface: str, what: Mapping[str, Any], now: datetime.datetime, timeout_s: float,
           limit: str, *, awaits_ramdisk: bool = False) -> None:
     """Store in ``driver_internal_info`` what to poll from now on.
 
@@ -53,7 +54,7 @@ def begin(internal: dict[str, Any], interface: str, what: Mapping[str, Any], now
     note_ramdisk(internal, awaited=awaits_ramdisk)
 
 
-def note_ramdisk(internal: dict[str, Any], *, awaited: bool) -> None:
+def note_ramdisk(internal: JSONObject, *, awaited: bool) -> None:
     """Store whether the step that is polled for awaits a heartbeat of the ramdisk, too."""
     internal[STEP_POLL] = {**{key: value for key, value in internal[STEP_POLL].items() if key != _RAMDISK},
                      **({_RAMDISK: True} if awaited else {})}
@@ -73,7 +74,7 @@ def pending(internal: Mapping[str, Any]) -> Poll | None:
         return None
 
 
-def end(internal: Mapping[str, Any], error: str | None) -> dict[str, Any]:
+def end(internal: Mapping[str, Any], error: str | None) -> JSONObject:
     """Return ``driver_internal_info`` with the outcome of its poll: ``error``, or None if the hardware is done."""
     return {**internal, STEP_POLL: {**internal[STEP_POLL], "outcome": {"error": error}}}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps import checks, merge, templates, warnings
 from ironic_rules.steps.merge import ScheduledStep
@@ -33,7 +34,7 @@ class Preview:
     complete: bool
 
 
-def of_deployment(offer: Offer, enabled: Collection[DeployTemplate], instance_info: Mapping[str, Any],
+def of_deployment(offer: Offer, enabled: Collection[DeployTemplate], instance_info: Mapping[str, JSON],
                   traits: Collection[str], disallowed: Collection[str]) -> Preview:
     """Return what a deployment would run.
 

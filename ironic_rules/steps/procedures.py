@@ -8,6 +8,7 @@ from typing import Any
 
 from ironic_rules.models import states
 from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT, STEP_POLL
+from ironic_rules.models.json_values import JSON, JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Procedure:
         """Key that is present if the request excludes the ramdisk, e.g. ``cleaning_disable_ramdisk``."""
         return f"{self.state}_disable_ramdisk"
 
-    def columns(self, internal: Mapping[str, Any], requested: Iterable[Mapping[str, Any]],
+    def columns(self, internal: Mapping[str, JSON], requested: Iterable[Mapping[str, JSON]],
                 disable_ramdisk: bool = False) -> dict[str, Any]:
         """Return the columns of a node for which the procedure is requested.
 
@@ -97,7 +98,7 @@ class Procedure:
             kept[self.no_ramdisk_key] = True
         return {self.step_field: {}, "driver_internal_info": kept}
 
-    def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
+    def without_progress(self, internal: Mapping[str, JSON]) -> JSONObject:
         """Return ``driver_internal_info`` without the keys of the procedure."""
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
                self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, STEP_POLL, AGENT_URL, BOOT_LEFT}
@@ -123,7 +124,7 @@ def of_state(provision_state: str) -> Procedure | None:
     return _BY_STATE.get(provision_state)
 
 
-def without_progress(internal: Mapping[str, Any]) -> dict[str, Any]:
+def without_progress(internal: Mapping[str, JSON]) -> JSONObject:
     """Return ``driver_internal_info`` without the keys of any procedure."""
     kept = dict(internal)
     for procedure in ALL:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.json_values import JSONObject
@@ -152,5 +151,5 @@ def names_of(steps: Iterable[ScheduledStep]) -> str:
     return (", ".join(found[:_NAMED]) or "none") + more
 
 
-def _noted(step: ScheduledStep) -> dict[str, Any]:
+def _noted(step: ScheduledStep) -> JSONObject:
     return {**step.as_dict(), "source": step.source}

@@ -6,8 +6,8 @@ An interface that declares a step of its own with such a name keeps it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps.declaration import StepInfo
 
@@ -18,7 +18,7 @@ WAIT = "wait"
 #: Maximum time. No worker waits.
 MAX_WAIT_S = 86400
 
-_ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+_ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, JSON]]] = {
     HOLD: {},
     WAIT: {"seconds": {
         "description": f"How long to wait, 0 to {MAX_WAIT_S}. Default: until the next heartbeat of the machine.",

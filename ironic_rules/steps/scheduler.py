@@ -12,13 +12,14 @@ from typing import Any
 import orjson
 
 from ironic_rules.extra_specs.definitions.images.hardware import ARCHITECTURE_ALIASES, ARCHITECTURES
+from ironic_rules.models.json_values import JSON, JSONObject
 
 CAPABILITY = "capabilities:"
 #: Extra specs of another namespace that the filter reads as a capability.
 _TRANSLATED = {"hw:maxphysaddr_bits": ("cpu_info", "maxphysaddr", "bits")}
 
 #: The attributes of every host that is a node without an instance, and those that the node's UUID is.
-_SAME: Mapping[str, Any] = {
+_SAME: Mapping[str, JSON] = {
     "hypervisor_type": "ironic", "hypervisor_version": 1, "cpu_info": "", "numa_topology": None,
     "vcpus_total": 0, "vcpus_used": 0, "total_usable_ram_mb": 0, "free_ram_mb": 0, "total_usable_disk_gb": 0,
     "free_disk_mb": 0, "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "instances": {}, "limits": {}}
@@ -57,7 +58,7 @@ def unknown(keys: Iterable[str]) -> list[str]:
     return [key for key in keys if _scope(key)[0] in _UNKNOWN]
 
 
-def host(capabilities: str | None, cpu_arch: str | None, uuid: str | None = None) -> dict[str, Any]:
+def host(capabilities: str | None, cpu_arch: str | None, uuid: str | None = None) -> JSONObject:
     """Return the attributes of the host that a node is.
 
     :param capabilities: the JSON of ``properties/capabilities``, None if it has none;  cpu_arch: the same

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.steps import Step
 from ironic_rules.text import printable
 
@@ -13,13 +13,13 @@ from ironic_rules.text import printable
 MAX_PROBLEMS = 100
 
 
-def requested_traits(instance_info: Mapping[str, Any]) -> list[str]:
+def requested_traits(instance_info: Mapping[str, JSON]) -> list[str]:
     """Return the traits that an instance requests, without duplicates; items that are not strings are left out."""
     traits = instance_info.get("traits")
     return list(dict.fromkeys(item for item in traits if isinstance(item, str))) if isinstance(traits, list) else []
 
 
-def trait_problems(instance_info: Mapping[str, Any], traits: Collection[str]) -> list[str]:
+def trait_problems(instance_info: Mapping[str, JSON], traits: Collection[str]) -> list[str]:
     """Return the problems of the traits that an instance requests, for a node that has ``traits``."""
     asked = instance_info.get("traits")
     if asked is None:

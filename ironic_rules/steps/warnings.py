@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.steps import Step
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
@@ -98,7 +99,7 @@ def _set_differently(runs: Sequence[ScheduledStep]) -> Iterator[StepWarning]:
             volumes.append(step)
 
 
-def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def _differences(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> str:
     """Return the names of what both set to different values; lists of objects with name and value are compared by name.
 
     Other lists, such as those of volumes, add to each other.
@@ -114,7 +115,7 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     return printable(", ".join(sorted(names)), 200)
 
 
-def _by_name(items: Iterable[Any]) -> dict[str, Any]:
+def _by_name(items: Iterable[Any]) -> JSONObject:
     return {item["name"]: item["value"] for item in items
             if isinstance(item, dict) and isinstance(item.get("name"), str) and "value" in item}
 

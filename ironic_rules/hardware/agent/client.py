@@ -15,6 +15,7 @@ from ironic_rules.hardware import destinations
 from ironic_rules.hardware.destinations import Destination, NoAddress
 from ironic_rules.hardware.request_deadline import RequestDeadline
 from ironic_rules.models import json_text, urls
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
@@ -46,7 +47,7 @@ class AgentClient:
         self._denied = denied
         self._timeout_s = timeout_s
 
-    def commands(self) -> list[dict[str, Any]]:
+    def commands(self) -> list[JSONObject]:
         """Return all commands, oldest first: dicts with ``id``, ``command_name``, ``command_status``, ….
 
         :raises AgentSilent: the agent does not respond;  IronicRulesError: its response is invalid
@@ -56,7 +57,7 @@ class AgentClient:
             raise IronicRulesError("The agent's list of commands is invalid.")
         return found
 
-    def start(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def start(self, name: str, parameters: Mapping[str, JSON]) -> JSONObject:
         """Start a command, e.g. ``deploy.execute_deploy_step``; return it as :meth:`commands` does.
 
         :raises AgentSilent: the agent does not respond; it may have received the command
@@ -64,7 +65,7 @@ class AgentClient:
         """
         return self._call("POST", {"name": name, "params": dict(parameters)})
 
-    def run(self, name: str, parameters: Mapping[str, Any]) -> Any:
+    def run(self, name: str, parameters: Mapping[str, JSON]) -> Any:
         """Run a synchronous command, and return its result.
 
         :raises IronicRulesError: it failed, or as for :meth:`start`
@@ -74,7 +75,7 @@ class AgentClient:
             raise IronicRulesError(f"The agent's command {name} failed: {failure(command)}")
         return command.get("command_result")
 
-    def _call(self, method: str, body: Any = None) -> dict[str, Any]:
+    def _call(self, method: str, body: JSON = None) -> JSONObject:
         import httpx  # most conductors start without any deployment, and it takes 5 MiB
 
         agent = self._destination()
@@ -122,7 +123,7 @@ class AgentClient:
             raise IronicRulesError(f"The agent is not called: its URL {exc}.") from None
 
 
-def failure(command: Mapping[str, Any]) -> str:
+def failure(command: Mapping[str, JSON]) -> str:
     """Return why a command failed, as a human-readable text."""
     error = command.get("command_error")
     if isinstance(error, dict):

@@ -15,6 +15,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem, TooManyConfigDrives
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.nodes import Node
 
 #: Maximum size of the image: agents refuse larger ones.
@@ -35,7 +36,7 @@ PATIENCE_S = 10.0
 _one = threading.Lock()
 
 
-def check(value: Any) -> None:
+def check(value: JSON) -> None:
     """Check a config drive: a URL, a gzipped and base64-encoded ISO image, or an object from which one is made.
 
     :raises InvalidParameterValue: it is none of these, or too large
@@ -45,12 +46,12 @@ def check(value: Any) -> None:
         _check(value)
 
 
-def _check(value: Any) -> None:
+def _check(value: JSON) -> None:
     if problems := [Problem(where, text) for where, text in _problems(value)]:
         raise InvalidParameterValue(problems=problems)
 
 
-def is_url(value: Any) -> bool:
+def is_url(value: JSON) -> bool:
     """Return whether the agent is to load the config drive from a URL."""
     return urls.is_meant(value)
 
@@ -129,11 +130,11 @@ def _plain(name: str) -> str:
     return name.upper().replace("-", "_").replace(".", "_")
 
 
-def _content(value: Any) -> bytes:
+def _content(value: JSON) -> bytes:
     return value.encode() if isinstance(value, str) else json.dumps(value).encode()
 
 
-def _problems(value: Any) -> Iterator[tuple[str, str]]:
+def _problems(value: JSON) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         yield from _object_problems(value)
     elif not isinstance(value, str) or not value:
@@ -142,7 +143,7 @@ def _problems(value: Any) -> Iterator[tuple[str, str]]:
         yield _WHERE, problem
 
 
-def _object_problems(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _object_problems(value: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
     for key in value:
         if key not in _FILES:
             yield f"{_WHERE}/{key}", f"is not one of {', '.join(_FILES)}"

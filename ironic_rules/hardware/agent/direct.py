@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from oslo_log import log
 from oslo_utils import strutils
@@ -22,6 +21,7 @@ from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.models import states, urls
 from ironic_rules.models.internal_keys import AGENT_COMMAND_STARTED, AGENT_LAST_COMMAND
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.steps.procedures import ALL
@@ -89,7 +89,7 @@ class DirectDeploy(CustomAgentDeploy):
         mode = instance.boot_mode(task.node, self.conf.deploy.default_boot_mode)
         # In BIOS mode, the boot loader of a whole-disk image needs no preparation.
         if mode == "uefi":
-            def parameters() -> dict[str, Any]:
+            def parameters() -> JSONObject:
                 uuids = client.run("standby.get_partition_uuids", {})
                 efi = uuids.get("efi system partition uuid") if isinstance(uuids, dict) else None
                 return {"root_uuid": None, "efi_system_part_uuid": efi, "target_boot_mode": mode}
@@ -143,13 +143,13 @@ class DirectDeploy(CustomAgentDeploy):
     def clean_up(self, task: Task) -> None:
         self._undo_boot(task)
 
-    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+    def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         if any(step == procedure.boot_step for procedure in ALL):
             return super().continue_step(task, step, args)
         waits: str | None = getattr(self, step)(task, **args)
         return waits
 
-    def _run(self, task: Task, command: str, parameters: Callable[[], dict[str, Any]]) -> str | None:
+    def _run(self, task: Task, command: str, parameters: Callable[[], JSONObject]) -> str | None:
         """Let the agent run an asynchronous command: start it, or check its progress. Safe to repeat.
 
         :returns: None when it is done, else ``states.DEPLOYWAIT``
@@ -179,7 +179,7 @@ class DirectDeploy(CustomAgentDeploy):
         internal.pop(AGENT_COMMAND_STARTED, None)
         return None
 
-    def _image(self, task: Task) -> dict[str, Any]:
+    def _image(self, task: Task) -> JSONObject:
         """Return the parameters of the command that writes the image."""
         wanted, node = image.of_node(task.node), task.node
         url = wanted.source

@@ -15,6 +15,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.text import is_uuid
 
@@ -66,7 +67,7 @@ class Image:
         """Return the proxies through which the agent loads it, by their JSON pointers in the node."""
         return {f"{_WHERE}/{_PROXIES[scheme]}": url for scheme, url in self.proxies.items()}
 
-    def to_agent(self, node_uuid: str, url: str, boot_mode: str, *, stream: bool) -> dict[str, Any]:
+    def to_agent(self, node_uuid: str, url: str, boot_mode: str, *, stream: bool) -> JSONObject:
         """Return ``image_info`` of the agent's command ``standby.prepare_image``.
 
         :param url: where the agent loads the image: its source, or the URL at which a file is served
@@ -103,7 +104,7 @@ def path_of(image: Image) -> Path:
     return Path(urllib.parse.unquote(urllib.parse.urlsplit(image.source).path))
 
 
-def _problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _problems(info: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
     """Yield each wrong key of ``instance_info``, and why it is invalid."""
     if problem := _source_problem(info.get("image_source")):
         yield "image_source", problem
@@ -137,7 +138,7 @@ def _source_problem(source: Any) -> str | None:
     return urls.problem(source) if urls.is_meant(source) else "must be a URL: http://, https:// or file:///"
 
 
-def _checksum_problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _checksum_problems(info: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
     checksum, algorithm, value = (info.get(f"image_{key}") for key in ("checksum", "os_hash_algo", "os_hash_value"))
     if checksum is None and algorithm is None and value is None:
         yield "image_checksum", ("is missing: an image is only written if its content can be checked; set it, or "
@@ -164,7 +165,7 @@ def _checksum_problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                                  "list of checksums")
 
 
-def _is_digest(value: Any, length: int) -> bool:
+def _is_digest(value: JSON, length: int) -> bool:
     return isinstance(value, str) and len(value) == length and _HEX.fullmatch(value) is not None
 
 
@@ -177,6 +178,6 @@ def _usual(value: str | None) -> str | None:
     return str(urls.parse(value)) if urls.is_meant(value) and not _is_file(value) else value
 
 
-def _proxy(value: Any) -> Any:
+def _proxy(value: JSON) -> Any:
     """Return the URL of a proxy, which may be given without a scheme."""
     return f"http://{value}" if isinstance(value, str) and "://" not in value else value

@@ -29,6 +29,7 @@ from ironic_rules.models.internal_keys import (
     AGENT_URL,
     AGENT_VERIFY_CA,
 )
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
@@ -116,7 +117,7 @@ class AgentSteps(DeployInterface):
         return states.DEPLOYWAIT
 
     @silence.tolerated
-    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+    def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         """Request the agent's steps, which completes the step that has booted the ramdisk."""
         procedure = next(known for known in ALL if known.boot_step == step)
         client = client_of(self.conf, task)
@@ -141,7 +142,7 @@ class AgentSteps(DeployInterface):
                 for step in task.node.driver_internal_info.get(procedure.ramdisk_key) or ()]
 
     @silence.tolerated
-    def run_in_band(self, task: Task, step: Mapping[str, Any], procedure: Procedure = DEPLOYMENT) -> str | None:
+    def run_in_band(self, task: Task, step: Mapping[str, JSON], procedure: Procedure = DEPLOYMENT) -> str | None:
         """Let the agent run one of its steps: start it, or check its progress. Safe to repeat.
 
         :param step: as in ``node.deploy_step``
@@ -182,7 +183,7 @@ class AgentSteps(DeployInterface):
             return states.DEPLOYWAIT
         return None
 
-    def _reboots_after(self, task: Task, step: Mapping[str, Any], procedure: Procedure) -> bool:
+    def _reboots_after(self, task: Task, step: Mapping[str, JSON], procedure: Procedure) -> bool:
         """Return whether the agent has requested a reboot after the step."""
         offered = task.node.driver_internal_info.get(procedure.ramdisk_key) or ()
         return any(known.get("reboots") and known["interface"] == step["interface"]
@@ -206,7 +207,7 @@ def client_of(conf: cfg.ConfigOpts, task: Task) -> AgentClient | None:
     return AgentClient(url, token, destinations.denied_networks(conf), internal.get(AGENT_VERIFY_CA))
 
 
-def _machine(task: Task) -> dict[str, Any]:
+def _machine(task: Task) -> JSONObject:
     """Return the node and its ports as they are sent to agents: without secrets."""
     node = task.node.read()
     fields = ("uuid", "name", "driver", "properties", "instance_info", "driver_internal_info", "extra", "raid_config",
@@ -220,11 +221,11 @@ def _machine(task: Task) -> dict[str, Any]:
                       for port in ports]}
 
 
-def _last(commands: Sequence[Mapping[str, Any]]) -> Any:
+def _last(commands: Sequence[Mapping[str, JSON]]) -> Any:
     return commands[-1].get("id") if commands else None
 
 
-def _offered(answer: Any, procedure: Procedure) -> list[tuple[StepInfo, bool]]:
+def _offered(answer: JSON, procedure: Procedure) -> list[tuple[StepInfo, bool]]:
     """Return the steps of the agent's response, each with whether a reboot follows it. The response is untrusted data.
 
     :raises IronicRulesError: they are invalid

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from oslo_log import log
 
@@ -18,6 +17,7 @@ from ironic_rules.models import mac, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -85,8 +85,8 @@ class AgentInspect(InspectInterface):
                 task.add_port(address)
                 LOG.info("A port of node %s is created for %s, which its BMC reports", task.node.uuid, address)
 
-    def continue_inspection(self, task: Task, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
+    def continue_inspection(self, task: Task, inventory: JSONObject,
+                            plugin_data: JSONObject | None = None) -> InspectionData:
         """Return the data of the ramdisk unchanged."""
         return InspectionData(inventory, plugin_data or {})
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.agent import unsupported
 from ironic_rules.models import disk_hints, json_text
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.rules import ActionError, capabilities
 
@@ -62,7 +62,7 @@ def _problems(node: Node, modes: Collection[str]) -> Iterator[Problem]:
     yield from _hint_problems("/properties/root_device", node.properties.get("root_device"))
 
 
-def _hint_problems(where: str, hint: Any) -> Iterator[Problem]:
+def _hint_problems(where: str, hint: JSON) -> Iterator[Problem]:
     if hint not in (None, {}):
         try:
             disk_hints.parse(hint, where)
@@ -70,14 +70,14 @@ def _hint_problems(where: str, hint: Any) -> Iterator[Problem]:
             yield Problem("", str(exc))
 
 
-def _capabilities(found: Mapping[str, Any]) -> dict[str, Any]:
+def _capabilities(found: Mapping[str, JSON]) -> JSONObject:
     try:
         return _parsed(found)
     except ActionError:
         return {}
 
 
-def _parsed(found: Mapping[str, Any]) -> dict[str, Any]:
+def _parsed(found: Mapping[str, JSON]) -> JSONObject:
     """Return the capabilities of ``instance_info`` or ``properties``; Nova writes those of instances as JSON.
 
     :raises ActionError: they are invalid

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.task import Task
 
 SCHEMES = (*urls.HTTP, "tftp", "ftp", "nfs")
@@ -58,7 +59,7 @@ def refuse_with_iso(task: Task) -> None:
         raise InvalidParameterValue(problems=problems)
 
 
-def _checked(conf: cfg.ConfigOpts, value: Any, where: str) -> str:
+def _checked(conf: cfg.ConfigOpts, value: JSON, where: str) -> str:
     found = _parsed(value)
     if found is None:
         raise InvalidParameterValue(problems=[Problem(where, _NO_URL)])

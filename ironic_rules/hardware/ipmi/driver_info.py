@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.json_values import JSON
 
 PROPERTIES = {
     "ipmi_address": "IP address or host name of the BMC. Required.",
@@ -75,7 +76,7 @@ def parse(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
         version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
 
 
-def _text(driver_info: Mapping[str, Any], key: str) -> str | None:
+def _text(driver_info: Mapping[str, JSON], key: str) -> str | None:
     value = driver_info.get(key)
     if value is None or value == "":
         return None
@@ -84,7 +85,7 @@ def _text(driver_info: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
-def _number(driver_info: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
+def _number(driver_info: Mapping[str, JSON], key: str, least: int, most: int) -> int | None:
     value = driver_info.get(key)
     if value is None or value == "":
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid as uuids
-from typing import Any
 
 from oslo_log import log
 
@@ -14,6 +13,7 @@ from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.ipmi import driver_info
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
 from ironic_rules.models import machine_ids
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
@@ -42,7 +42,7 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return list(DEVICES)
 
-    def get_boot_device(self, task: Task) -> dict[str, Any]:
+    def get_boot_device(self, task: Task) -> JSONObject:
         told = self.ipmitool(task, "chassis", "bootparam", "get", "5").lower()
         selector = re.search(r"boot device selector\s*:\s*(.+)", told)
         text = selector.group(1) if selector else ""

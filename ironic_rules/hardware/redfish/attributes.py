@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.text import printable
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def converted(settings: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+def converted(settings: Mapping[str, JSON], present: Mapping[str, JSON]) -> JSONObject:
     """Return requested settings with values of the types that the BMC reports now.
 
     :param present: the settings that the BMC reports; all of ``settings`` are among them
@@ -62,7 +63,7 @@ def _as_type(name: str, value: Any, reported: Any) -> Any:
     return value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: JSON) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

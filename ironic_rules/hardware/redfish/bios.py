@@ -17,6 +17,7 @@ from ironic_rules.hardware.redfish import attributes, bios_registry, power
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 
@@ -123,7 +124,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
                         type(exc).__name__)
             return {}
 
-    def _reboot(self, task: Task, what: dict[str, Any]) -> str:
+    def _reboot(self, task: Task, what: JSONObject) -> str:
         return self.reboot_and_wait(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
 
 
@@ -132,7 +133,7 @@ def _digest(attributes: Any) -> str:
     return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
 
 
-def _told(bios: Mapping[str, Any]) -> str | None:
+def _told(bios: Mapping[str, JSON]) -> str | None:
     """Return the time of the BMC's last attempt to apply settings and why it did not; None if it reports no problem."""
     found = bios.get("@Redfish.Settings")
     if not isinstance(found, dict):

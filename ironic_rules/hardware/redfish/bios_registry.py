@@ -7,6 +7,7 @@ from typing import Any
 
 from ironic_rules.hardware.redfish.inventory import SECRET
 from ironic_rules.models.hardware_cache import BIOSSetting, as_text
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import printable
 
 #: Number of registries that are looked at: BMCs have up to a hundred of them, most of messages.
@@ -17,7 +18,7 @@ _LARGEST = 2**63 - 1
 Read = Callable[[str], Any]
 
 
-def attributes(read: Read, root: Mapping[str, Any], name: Any) -> dict[str, Mapping[str, Any]]:
+def attributes(read: Read, root: Mapping[str, JSON], name: Any) -> dict[str, Mapping[str, Any]]:
     """Return the entries of the registry ``name`` by the names of their attributes; none if the BMC does not have it.
 
     :param read: returns a JSON document of the BMC
@@ -41,7 +42,7 @@ def attributes(read: Read, root: Mapping[str, Any], name: Any) -> dict[str, Mapp
     return {}
 
 
-def setting(name: str, value: Any, entry: Mapping[str, Any]) -> BIOSSetting | None:
+def setting(name: str, value: JSON, entry: Mapping[str, JSON]) -> BIOSSetting | None:
     """Return a setting with what its registry ``entry`` says; a password has no value. None: it cannot be stored."""
     if len(name) > _LONGEST or printable(name) != name:
         return None
@@ -59,12 +60,12 @@ def setting(name: str, value: Any, entry: Mapping[str, Any]) -> BIOSSetting | No
         upper_bound=_number(entry, "UpperBound"))
 
 
-def _objects(document: Any, key: str) -> Iterator[Mapping[str, Any]]:
+def _objects(document: JSON, key: str) -> Iterator[Mapping[str, Any]]:
     found = _get(document, key)
     yield from (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else ()
 
 
-def _get(document: Any, key: str) -> Any:
+def _get(document: JSON, key: str) -> Any:
     return document.get(key) if isinstance(document, Mapping) else None
 
 
@@ -73,7 +74,7 @@ def _path(reference: Any) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def _number(entry: Mapping[str, Any], key: str) -> int | None:
+def _number(entry: Mapping[str, JSON], key: str) -> int | None:
     found = entry.get(key)
     # In Python, true is a number.
     if isinstance(found, bool) or not isinstance(found, (int, float)) or found != found:
@@ -81,6 +82,6 @@ def _number(entry: Mapping[str, Any], key: str) -> int | None:
     return int(found) if abs(found) <= _LARGEST else None
 
 
-def _boolean(entry: Mapping[str, Any], key: str) -> bool | None:
+def _boolean(entry: Mapping[str, JSON], key: str) -> bool | None:
     found = entry.get(key)
     return found if isinstance(found, bool) else None

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import HardwareFailed
+from ironic_rules.models.json_values import JSON
 from ironic_rules.text import printable
 
 ACCEPTED = 202
@@ -41,7 +42,7 @@ def is_running(node: str, name: str, status: int, found: Mapping[str, Any]) -> b
     return state not in _ENDED and (status == ACCEPTED or isinstance(state, str))
 
 
-def _messages(found: Mapping[str, Any]) -> str:
+def _messages(found: Mapping[str, JSON]) -> str:
     """Return what a task (JSON) says about its failure."""
     messages = found.get("Messages")
     texts = [str(message["Message"]) for message in (messages if isinstance(messages, list) else ())

@@ -20,6 +20,7 @@ from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
 from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.text import installation_of, printable
@@ -86,7 +87,7 @@ class RedfishInterface(Interface):
         with self._connection(task, wanted) as connection:
             yield connection.get_system(wanted.system_id)
 
-    def read(self, task: Task, path: str) -> tuple[int, dict[str, Any]]:
+    def read(self, task: Task, path: str) -> tuple[int, JSONObject]:
         """Return the HTTP status and the JSON object at ``path`` of the node's BMC, by one request as a rule.
 
         A status of 404 or 410 is returned, without an object, and so is what a BMC sends without a body.
@@ -139,7 +140,7 @@ class RedfishInterface(Interface):
             LOG.warning("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
             raise _error(task, wanted, f"{wanted.address} sent an invalid response", exc) from exc
 
-    def root(self, task: Task) -> dict[str, Any]:
+    def root(self, task: Task) -> JSONObject:
         """Return the service root of the node's BMC as it was when the connection was made."""
         with self._connection(task, self.driver_info(task)) as connection:
             return connection.json if isinstance(connection.json, dict) else {}

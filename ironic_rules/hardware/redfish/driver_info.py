@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import allowed_files
 from ironic_rules.models import urls
+from ironic_rules.models.json_values import JSON
 
 PROPERTIES = {
     "redfish_address": "URL of the BMC, such as https://192.0.2.1; the default scheme is https. Required.",
@@ -87,7 +88,7 @@ def _address(text: str) -> str:
     return f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
 
 
-def verification(value: Any, ca_folders: Iterable[str]) -> bool | str:
+def verification(value: JSON, ca_folders: Iterable[str]) -> bool | str:
     """Return whether a BMC's certificate is verified, or the path of trusted certificates, from ``redfish_verify_ca``.
 
     :raises InvalidParameterValue: the value is wrong, or its path is not in ``ca_folders``

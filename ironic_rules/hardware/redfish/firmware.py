@@ -19,6 +19,7 @@ from ironic_rules.hardware.redfish import bmc_tasks, power
 from ironic_rules.hardware.redfish.client import GONE, documents
 from ironic_rules.hardware.redfish.firmware_versions import FirmwareVersions
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
 from ironic_rules.steps.declaration import requested_step
@@ -163,7 +164,7 @@ class RedfishFirmware(FirmwareVersions):
         kept = {name: done[name] for name in ("index", "version", "has_task") if name in done}
         return self._begin(task, setting, {**kept, "phase": _WAIT, "until": until.isoformat()})
 
-    def _begin(self, task: Task, setting: Mapping[str, Any], what: dict[str, Any]) -> str:
+    def _begin(self, task: Task, setting: Mapping[str, Any], what: JSONObject) -> str:
         """Begin a phase: store what to poll in it, and what is done; return the wait state."""
         # The time-out is not that of the requested wait.
         timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if what["phase"] == _WAIT else 0)

@@ -10,6 +10,7 @@ from oslo_log import log
 from ironic_rules.hardware.base import FirmwareInterface
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.models.hardware_cache import FirmwareComponent
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 
@@ -32,9 +33,9 @@ class FirmwareVersions(RedfishInterface, FirmwareInterface):
         return [FirmwareComponent(name, printable(version, _LONGEST)) for name, version in found.items()
                 if isinstance(version, str) and version]
 
-    def _adapters(self, task: Task, system: Any) -> dict[str, Any]:
+    def _adapters(self, task: Task, system: Any) -> JSONObject:
         read, errors = documents(system), self.sushy.exceptions
-        found: dict[str, Any] = {}
+        found: JSONObject = {}
         try:
             for adapter in _adapters(read, system.json):
                 versions = (_at(entry, "FirmwarePackageVersion") for entry in _list(adapter, "Controllers"))
@@ -49,7 +50,7 @@ class FirmwareVersions(RedfishInterface, FirmwareInterface):
         return found
 
 
-def _adapters(read: Callable[[str], Any], system: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _adapters(read: Callable[[str], Any], system: Mapping[str, JSON]) -> Iterator[Mapping[str, Any]]:
     left = _MOST_ADAPTERS
     for chassis in _list(_at(system, "Links"), "Chassis"):
         path = _at(_at(_read(read, chassis), "NetworkAdapters"), "@odata.id")
@@ -64,10 +65,10 @@ def _read(read: Callable[[str], Any], reference: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _list(document: Any, key: str) -> list[Any]:
+def _list(document: JSON, key: str) -> list[Any]:
     found = _at(document, key)
     return found if isinstance(found, list) else []
 
 
-def _at(document: Any, key: str) -> Any:
+def _at(document: JSON, key: str) -> Any:
     return document.get(key) if isinstance(document, Mapping) else None

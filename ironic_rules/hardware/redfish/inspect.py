@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from typing import Any
 
 from oslo_log import log
 from oslo_utils import units
@@ -16,6 +15,7 @@ from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.hardware.redfish.resources import FoundResources, Reader, ReadLimits
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import enumeration
@@ -71,7 +71,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         status = getattr(exc, "status_code", None)
         return (type(exc).__name__ if status is None else f"HTTP {status}"), False
 
-    def _set_properties(self, task: Task, data: dict[str, Any], root_disk_size: int | None) -> None:
+    def _set_properties(self, task: Task, data: JSONObject, root_disk_size: int | None) -> None:
         """Set what Ironic's inspection sets; hooks that set the same properties run later."""
         properties = task.node.properties
         if data["memory"]["physical_mb"]:

@@ -13,6 +13,7 @@ from ironic_rules.hardware.base import DEVICE_TYPES, ManagementInterface, boot_d
 from ironic_rules.hardware.redfish import inventory, virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import machine_ids
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
@@ -35,7 +36,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return list(_DEVICES)
 
-    def get_boot_device(self, task: Task) -> dict[str, Any]:
+    def get_boot_device(self, task: Task) -> JSONObject:
         with self.system(task) as system:
             boot = system.boot
             target, enabled = (getattr(value, "value", value) for value in (boot.target, boot.enabled))
@@ -58,7 +59,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
                 raise BMCError(node=task.node.uuid, reason="it does not offer Nmi.")
             system.reset_system(self.sushy.ResetType.NMI)
 
-    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+    def get_virtual_media(self, task: Task) -> list[JSONObject]:
         with self.system(task) as system:
             return virtual_media.drives(system)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ironic_rules.hardware.redfish.resources import FoundResources, RedfishResource
 from ironic_rules.models import mac
+from ironic_rules.models.json_values import JSON, JSONObject
 
 _CARRIER = {"LinkUp": True, "Up": True, "LinkDown": False, "NoLink": False, "Down": False}
 #: The subtypes of IEEE 802.1AB by their names in Redfish; what is not a MAC address is a text, at the latest in these.
@@ -28,7 +29,7 @@ def interfaces(found: FoundResources) -> list[dict[str, Any]]:
     If the system has none, the functions of its network adapters are the interfaces.
     """
     ports, functions = _ports(found), _functions(found)
-    listed: dict[str, dict[str, Any]] = {}
+    listed: dict[str, JSONObject] = {}
     for one in found.of("interface") or functions.values():
         address = _mac(one)
         if address is not None and address not in listed:
@@ -149,7 +150,7 @@ def _management(port: RedfishResource) -> Iterator[list[Any]]:
         yield [_MANAGEMENT_ADDRESS, (bytes([len(address) + 1, family]) + address + bytes([1, 0, 0, 0, 0, 0])).hex()]
 
 
-def _hexadecimal(value: Any) -> int | None:
+def _hexadecimal(value: JSON) -> int | None:
     """Return a number that a BMC writes as ``0x17``, or as a JSON number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value <= 0xFFFF else None

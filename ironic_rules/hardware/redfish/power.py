@@ -10,6 +10,7 @@ from ironic_rules.hardware.base import PowerInterface
 from ironic_rules.hardware.polling import wait_for_power
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSON
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 
@@ -57,7 +58,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
     def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
         return missing(self.read(task, what["path"])[1], what["power_state"])
 
-    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+    def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         waits = super().continue_step(task, step, args)
         if waits is None:
             task.node.power_state = states.POWER_OFF if step == "power_off" else states.POWER_ON

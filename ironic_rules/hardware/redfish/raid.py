@@ -10,6 +10,7 @@ from ironic_rules.hardware.raid_steps import RAIDSteps
 from ironic_rules.hardware.redfish import bmc_tasks, raid_layout
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.raid_layout import Drive, Volume
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 
@@ -22,7 +23,7 @@ _APPLY = "@Redfish.OperationApplyTime"
 class RedfishRAID(RedfishInterface, RAIDSteps):
     """Creates and deletes volumes, immediately if the controller supports that, else with a reboot."""
 
-    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> str | None:
+    def create_volumes(self, task: Task, disks: list[JSONObject]) -> str | None:
         begun = _Begun()
         with self.system(task) as system:
             storages = {storage.identity: storage for storage in _storages(system)}
@@ -114,7 +115,7 @@ class _Begun:
     def __init__(self) -> None:
         self.tasks: list[str] = []
         self.reboots = False
-        self.volumes: dict[str, dict[str, Any]] = {}
+        self.volumes: dict[str, JSONObject] = {}
         self.expected = 0
 
     def note(self, storages: Iterable[Any]) -> None:

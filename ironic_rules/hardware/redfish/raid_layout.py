@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.raid_steps import MAX_SIZE
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.text import printable
 
 GIB = 1024**3
@@ -64,7 +64,7 @@ _LEVELS = {
 }
 
 
-def lay_out(disks: Iterable[dict[str, Any]], drives: Sequence[Drive]) -> list[Volume]:
+def lay_out(disks: Iterable[JSONObject], drives: Sequence[Drive]) -> list[Volume]:
     """Return the volumes for ``disks``, valid logical disks, in the same order.
 
     A disk gets the drives that it names, or the first unused ones of one controller: with ``MAX`` all of them (a
@@ -83,11 +83,11 @@ def lay_out(disks: Iterable[dict[str, Any]], drives: Sequence[Drive]) -> list[Vo
     return [volumes[index] for index in sorted(volumes)]
 
 
-def _turn(disk: dict[str, Any]) -> tuple[bool, bool]:
+def _turn(disk: JSONObject) -> tuple[bool, bool]:
     return not disk.get("physical_disks"), disk["size_gb"] == MAX_SIZE
 
 
-def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
+def _volume(disk: JSONObject, drives: Sequence[Drive], what: str) -> Volume:
     level = _LEVELS.get(disk["raid_level"])
     if level is None:
         raise InvalidParameterValue(f"{what}: Redfish has no RAID level {disk['raid_level']}")
@@ -107,12 +107,12 @@ def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
                                 f"{disk['raid_level']}{where}")
 
 
-def _is_kind(drive: Drive, disk: dict[str, Any]) -> bool:
+def _is_kind(drive: Drive, disk: JSONObject) -> bool:
     return (disk.get("disk_type") in (None, drive.disk_type)
             and disk.get("interface_type") in (None, drive.interface_type))
 
 
-def _choose(disk: dict[str, Any], level: _Level, drives: Sequence[Drive]) -> Sequence[Drive] | None:
+def _choose(disk: JSONObject, level: _Level, drives: Sequence[Drive]) -> Sequence[Drive] | None:
     """Return the drives of one controller that ``disk`` gets; None if they are not sufficient."""
     named = disk.get("physical_disks")
     if named and len(drives) < len(named):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ironic_rules.models.json_values import JSON
+
 #: Maximum number of members of a collection.
 MAX_ITEMS = 1024
 #: After so many requests without any response, no further ones are sent.
@@ -30,7 +32,7 @@ class RedfishResource:
 
     kind: str
     path: str
-    document: Mapping[str, Any] = field(repr=False)
+    document: Mapping[str, JSON] = field(repr=False)
     order: tuple[int, ...] = ()
     parent: RedfishResource | None = None
 
@@ -277,7 +279,7 @@ def _path(reference: Any) -> str | None:
     return path if path.startswith("/") and not path.startswith("//") else None
 
 
-def _expand_query(root: Mapping[str, Any]) -> str:
+def _expand_query(root: Mapping[str, JSON]) -> str:
     """Return the query by which this BMC returns a collection with its members; an empty text if it does not."""
     offered = _at(root, ("ProtocolFeaturesSupported", "ExpandQuery"))
     if not isinstance(offered, dict):
@@ -286,7 +288,7 @@ def _expand_query(root: Mapping[str, Any]) -> str:
     return f"$expand={what}{'($levels=1)' if offered.get('Levels') is True else ''}" if what else ""
 
 
-def _at(document: Any, keys: tuple[str, ...]) -> Any:
+def _at(document: JSON, keys: tuple[str, ...]) -> Any:
     for key in keys:
         if not isinstance(document, Mapping):
             return None

@@ -12,6 +12,7 @@ from ironic_rules.hardware.base import DEVICE_TYPES, VendorInterface
 from ironic_rules.hardware.redfish import virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.vendor_methods import vendor_method
+from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.task import Task
 
 _TEXT = {"description": "a text", "type": "string"}
@@ -47,7 +48,7 @@ class RedfishVendor(RedfishInterface, VendorInterface):
 
     @vendor_method("POST", schema=_SUBSCRIPTION, description="Create a subscription: Destination is where the BMC "
                    "sends events; Context, Protocol, EventTypes and HttpHeaders are optional.")
-    def create_subscription(self, task: Task, **subscription: Any) -> dict[str, Any]:
+    def create_subscription(self, task: Task, **subscription: Any) -> JSONObject:
         """Create a subscription and return it."""
         destinations.check(self.conf, {"/Destination": subscription["Destination"]})
         payload = {"Protocol": "Redfish", "Context": "", "EventTypes": ["Alert"], **subscription}
@@ -73,16 +74,16 @@ class RedfishVendor(RedfishInterface, VendorInterface):
             system._conn.delete(path)
 
     @vendor_method("GET", schema=_ONE, description="Show the subscription with the given id.", locks=False)
-    def get_subscription(self, task: Task, id: str) -> dict[str, Any]:
+    def get_subscription(self, task: Task, id: str) -> JSONObject:
         """Return a subscription."""
         with self._one(task, id) as (system, path):
             return _shown(system._conn.get(path).json())
 
     @vendor_method("GET", description="List the subscriptions of the BMC.", locks=False)
-    def get_all_subscriptions(self, task: Task) -> dict[str, Any]:
+    def get_all_subscriptions(self, task: Task) -> JSONObject:
         """Return the collection of subscriptions, as the BMC represents it, except for what some BMCs show of each."""
         with self.system(task) as system:
-            found: dict[str, Any] = system._conn.get(self._subscriptions(task, system)).json()
+            found: JSONObject = system._conn.get(self._subscriptions(task, system)).json()
             return {**found, "Members": [_shown(member, "@odata.id") for member in found["Members"]]}
 
     @vendor_method("POST", schema=_EJECT, description="Eject what is in virtual drives: in all, or in those of the "
@@ -114,7 +115,7 @@ class RedfishVendor(RedfishInterface, VendorInterface):
         return collection
 
 
-def _shown(subscription: Mapping[str, Any], *others: str) -> dict[str, Any]:
+def _shown(subscription: Mapping[str, JSON], *others: str) -> JSONObject:
     return {name: subscription[name] for name in (*others, *_SHOWN) if name in subscription}
 
 

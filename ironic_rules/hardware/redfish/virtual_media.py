@@ -19,6 +19,7 @@ from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.driver_info import PROPERTIES
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -105,7 +106,7 @@ def _file(task: Task) -> str:
     return f"{task.node.uuid}.img"
 
 
-def drives(system: Any) -> list[dict[str, Any]]:
+def drives(system: Any) -> list[JSONObject]:
     """Return the virtual drives, as ``ManagementInterface.get_virtual_media``."""
     return [{"media_types": sorted(_types(device)), "inserted": bool(device.inserted), "image": device.image or None}
             for device in _all(system)]
