@@ -16,13 +16,11 @@ from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
-from ironic_rules.inspection.other_rules import Changes
 from ironic_rules.inspection.rule_cache import RuleCache
-from ironic_rules.inspection.rule_settings import RuleSettings
-from ironic_rules.legacy import LegacyRuleSet
+from ironic_rules.inspection.trials import RuleChanges
 from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.models.inventory_paths import Catalogue
-from ironic_rules.rules import RuleSet, RuleWarning
+from ironic_rules.rules import RuleWarning
 from ironic_rules.text import is_uuid
 
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
@@ -53,20 +51,16 @@ class Request:
 
 
 @dataclass(slots=True)
-class Made:
-    """Rule sets, and which rule each place of the request stands for.
+class Checked:
+    """The rules of a request, which are valid.
 
-    :ivar legacy: None: legacy rules do not run
-    :ivar left_out: the rules that the request leaves out
+    :ivar uuids: which rule each place of the request stands for
     :ivar warnings: about the rules of the request
     """
 
-    rule_set: RuleSet
-    legacy: LegacyRuleSet | None
+    changes: RuleChanges
     uuids: dict[str, str]
-    changes: Changes
-    left_out: frozenset[str] = frozenset()
-    warnings: Sequence[RuleWarning] = ()
+    warnings: Sequence[RuleWarning]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +77,19 @@ class Stored:
             return inventory_paths.known(conn)
 
 
-def make(request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> Made:
-    """Return the rule sets of a request.
+def check_rules(request: Request, stored: Stored, tick: Callable[[], None]) -> Checked:
+    """Return the rules of a request.
 
     :param tick: called between rules
     :raises InvalidRule: 400, with every problem of every rule
     """
-    return _Making(request, settings, stored, tick).make()
+    return _Check(request, stored, tick).run()
 
 
-class _Making:
-    def __init__(self, request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> None:
+class _Check:
+    def __init__(self, request: Request, stored: Stored, tick: Callable[[], None]) -> None:
         self._request = request
-        self._settings = settings
+        self._settings = stored.cache.settings
         self._stored = stored
         self._tick = tick
         self._problems: list[Problem] = []
@@ -107,7 +101,7 @@ class _Making:
         self._warnings: list[RuleWarning] = []
         self._known_paths = functools.cache(stored.known_paths)
 
-    def make(self) -> Made:
+    def run(self) -> Checked:
         request = self._request
         if request.given is not None:
             for place, rule in enumerate(request.given):
@@ -116,17 +110,11 @@ class _Making:
             self._as_if(f"/as_if/{place}", item)
         if self._problems:
             raise InvalidRule(problems=self._problems)
-        compiled = []
-        for rule in self._added:
-            self._tick()
-            if rule.enabled:
-                compiled.append(rules.compile(rule, limits=self._settings.limits))
         if request.given is not None:
-            return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True),
-                        warnings=self._warnings)
-        changes = Changes(sorted(self._removed), self._added, only=False)
-        return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.without(self._left_out),
-                    self._uuids, changes, frozenset(self._left_out), self._warnings)
+            changes = RuleChanges([], self._added, only=True)
+        else:
+            changes = RuleChanges(sorted(self._removed), self._added, only=False, left_out=frozenset(self._left_out))
+        return Checked(changes, self._uuids, self._warnings)
 
     def _as_if(self, where: str, item: Any) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):

@@ -39,6 +39,11 @@ LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
 WITHHELD = "details are withheld, a sensitive rule matched"
 
 
+def withheld(error: BaseException) -> IronicRulesError:
+    """Return an error without its text, which may quote what a sensitive rule has written."""
+    return IronicRulesError(f"{type(error).__name__}; {WITHHELD}")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The results of an inspection in addition to the changes of the drafts.

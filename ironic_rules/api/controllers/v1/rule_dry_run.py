@@ -20,8 +20,9 @@ from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db import inventory, nodes, operations, ports
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
-from ironic_rules.inspection import discovery, dry_run, lookup, payload
-from ironic_rules.inspection.dry_run import DryRun, Machine
+from ironic_rules.inspection import discovery, lookup, payload, trial_machines, trials
+from ironic_rules.inspection.trial_machines import Machine
+from ironic_rules.inspection.trials import TrialSetting
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.operations import REAPPLY
@@ -101,19 +102,22 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
     wanted = node_access.filters(shown)
     with request.db.reader() as conn:
         asked.read(conn)
-    settings, stored = request.rules, dry_run_rules.Stored(
-        request.rule_cache, request.legacy_rule_cache, request.db)
-    made = request.dry_runs.run(lambda tick: dry_run_rules.make(asked, settings, stored, tick))
-    if made.left_out.intersection(stored.legacy.uuids()):
+    stored = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, request.db)
+    found = request.dry_runs.run(lambda tick: dry_run_rules.check_rules(asked, stored, tick))
+    if not set(found.changes.left_out).isdisjoint(stored.legacy.uuids()):
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
 
     def write(conn: sa.Connection) -> Row:
         resolved = dict(wanted)
         node_access.resolve(conn, resolved)
-        said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
+        said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
         return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
 
-    return begun.answer(request.db.write(write)) | {"given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+    return begun.answer(request.db.write(write)) | _about(found)
+
+
+def _about(found: dry_run_rules.Checked) -> dict[str, Any]:
+    return {"given": found.uuids, "warnings": rule_views.warnings(found.warnings)}
 
 
 def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
@@ -127,20 +131,20 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
           asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
     request = pecan.request
-    db, settings, runs = request.db, request.rules, request.dry_runs
-    stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, db)
+    runs, cache, legacy = request.dry_runs, request.rule_cache, request.legacy_rule_cache
+    stored = dry_run_rules.Stored(cache, legacy, request.db)
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
     def work(tick: Callable[[], None]) -> JSONObject:
-        made = dry_run_rules.make(asked, settings, stored_rules, tick)
-        trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick, cleanup)
-        tried = machine.disowned(made.left_out) if isinstance(machine, Machine) and made.left_out else machine
-        result = trial.run(tried, data, made.rule_set, sent=sent, legacy=made.legacy)
-        shown = {**result.shown, "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+        found = dry_run_rules.check_rules(asked, stored, tick)
+        given = found.changes.rules(cache, legacy, tick)
+        setting = TrialSetting(runs.pipeline(), stored.db, heartbeat_timeout, cleanup, tick)
+        result = trials.try_rules(setting, machine, data, given, traces=True, early=sent is not None)
+        shown = result.shown | _about(found)
         if compare:
-            stored = trial.run(
-                machine, data, stored_rules.cache.latest(), sent=sent, legacy=stored_rules.legacy.current())
-            shown |= {"stored": stored.shown, "difference": dry_run.difference_of(stored, result)}
+            other = trials.try_rules(
+                setting, machine, data, trials.stored_rules(cache, legacy), traces=True, early=sent is not None)
+            shown |= {"stored": other.shown, "difference": trials.difference_of(other, result)}
         return shown
 
     return work
@@ -167,13 +171,14 @@ def _machine(conn: sa.Connection, body: dict[str, Any],
         if found is None:
             raise InventoryNotFound(node=row.uuid)
         data = InspectionData(found.inventory_data, found.received_plugin_data)
-        return dry_run.stored(conn, row, data, found.id), data
+        return trial_machines.stored_machine(conn, pecan.request.db, row, data, found.id), data
     data = InspectionData(sent.inventory, sent.plugin_data)
     if body.get("imagined"):
         driver = pecan.request.conf.auto_discovery.driver
-        return dry_run.imagined({"driver": driver, "inspect_interface": _IN_BAND}), data
+        return trial_machines.imagined_machine({"driver": driver, "inspect_interface": _IN_BAND}), data
     if "node" in body:
-        return dry_run.stored(conn, node_access.find(conn, body["node"]), data), data
+        row = node_access.find(conn, body["node"])
+        return trial_machines.stored_machine(conn, pecan.request.db, row, data), data
     try:
         return _looked_up(conn, sent, data), data
     except LookupFailed as error:
@@ -186,5 +191,5 @@ def _looked_up(conn: sa.Connection, sent: payload.Payload, data: InspectionData)
         found = lookup.find_node(conn, None, sent.macs, sent.bmc_addresses, owners)
     except MachineUnknown:
         values, created_ports = discovery.preview(conn, pecan.request.conf, sent)
-        return dry_run.created(conn, values, created_ports, data)
-    return dry_run.stored(conn, node_access.find(conn, found.uuid), data)
+        return trial_machines.created_machine(conn, values, created_ports, data)
+    return trial_machines.stored_machine(conn, pecan.request.db, node_access.find(conn, found.uuid), data)
