@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import rules
@@ -31,26 +30,6 @@ _MANY_WARNINGS = 1000
 
 
 @dataclass(slots=True)
-class Request:
-    """What a request says about rules.
-
-    :ivar given: the only rules; None: the stored ones
-    :ivar as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
-        ``{"uuid", "left_out": true}``
-    :ivar stored: the stored rules that ``as_if`` names, by UUID
-    """
-
-    given: Sequence[Any] | None
-    as_if: Sequence[Any]
-    stored: dict[str, Rule] = field(default_factory=dict)
-
-    def read(self, conn: sa.Connection) -> None:
-        """Read the stored rules that the request names."""
-        named = {item["uuid"].lower() for item in self.as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
-        self.stored = {rule.uuid: rule for rule in inspection_rules.some_rules(conn, sorted(named))}
-
-
-@dataclass(slots=True)
 class Checked:
     """The rules of a request, which are valid.
 
@@ -71,24 +50,34 @@ class Stored:
     legacy: LegacyRuleCache
     db: Database
 
+    def named(self, as_if: Sequence[Any]) -> dict[str, Rule]:
+        """Return the stored rules that a request names, by UUID."""
+        uuids = {item["uuid"].lower() for item in as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
+        with self.db.reader() as conn:
+            return {rule.uuid: rule for rule in inspection_rules.some_rules(conn, sorted(uuids))}
+
     def known_paths(self) -> Catalogue:
         """Return the paths that inventories have."""
         with self.db.reader() as conn:
             return inventory_paths.known(conn)
 
 
-def check_rules(request: Request, stored: Stored, tick: Callable[[], None]) -> Checked:
+def check_rules(given: Sequence[Any] | None, as_if: Sequence[Any], stored: Stored,
+                tick: Callable[[], None]) -> Checked:
     """Return the rules of a request.
 
+    :param given: the only rules; None: the stored ones
+    :param as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
+        ``{"uuid", "left_out": true}``
     :param tick: called between rules
     :raises InvalidRule: 400, with every problem of every rule
     """
-    return _Check(request, stored, tick).run()
+    return _Check(stored, stored.named(as_if), tick).run(given, as_if)
 
 
 class _Check:
-    def __init__(self, request: Request, stored: Stored, tick: Callable[[], None]) -> None:
-        self._request = request
+    def __init__(self, stored: Stored, named: Mapping[str, Rule], tick: Callable[[], None]) -> None:
+        self._named = named
         self._settings = stored.cache.settings
         self._stored = stored
         self._tick = tick
@@ -101,16 +90,14 @@ class _Check:
         self._warnings: list[RuleWarning] = []
         self._known_paths = functools.cache(stored.known_paths)
 
-    def run(self) -> Checked:
-        request = self._request
-        if request.given is not None:
-            for place, rule in enumerate(request.given):
-                self._add(f"/rules/{place}", rule)
-        for place, item in enumerate(request.as_if):
+    def run(self, given: Sequence[Any] | None, as_if: Sequence[Any]) -> Checked:
+        for place, rule in enumerate(given or ()):
+            self._add(f"/rules/{place}", rule)
+        for place, item in enumerate(as_if):
             self._as_if(f"/as_if/{place}", item)
         if self._problems:
             raise InvalidRule(problems=self._problems)
-        if request.given is not None:
+        if given is not None:
             changes = RuleChanges([], self._added, only=True)
         else:
             changes = RuleChanges(sorted(self._removed), self._added, only=False, left_out=frozenset(self._left_out))
@@ -121,7 +108,7 @@ class _Check:
             self._add(where, item)
             return
         known = str(item.get("uuid")).lower()
-        stored = self._request.stored.get(known)
+        stored = self._named.get(known)
         unknown = set(item) - {"uuid", "patch", "left_out"}
         if unknown or len(item) != 2:
             self._complain(where, "has a uuid, and either a patch or left_out, and nothing else")
@@ -167,7 +154,7 @@ class _Check:
         if len(self._warnings) < _MANY_WARNINGS:
             self._warnings += [replace(warning, where=where + warning.where) for warning in checked.warnings]
         uuid = written.get("uuid") or uuidutils.generate_uuid()
-        stored = self._request.stored.get(uuid)
+        stored = self._named.get(uuid)
         if stored is None and any(rule.uuid == uuid for rule in self._settings.built_in):
             self._complain(f"{where}/uuid", "is that of a built-in rule, which can be left out, but not replaced")
             return

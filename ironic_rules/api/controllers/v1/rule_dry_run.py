@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -11,23 +12,24 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import dry_run_rules, versions
-from ironic_rules.api.controllers.v1 import begun, node_access
+from ironic_rules.api.controllers.v1 import begun, node_access, node_reapply
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
+from ironic_rules.api.dry_run_rules import Checked
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as rule_views
-from ironic_rules.db import inventory, nodes, operations, ports
-from ironic_rules.db.projection import Row
+from ironic_rules.db import inventory, ports
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
 from ironic_rules.inspection import discovery, lookup, payload, trial_machines, trials
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.inspection.trials import TrialSetting
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import inspection_rules as policies
 
+#: Called between the steps of a dry run; raises to end it.
+Tick = Callable[[], None]
 #: The inspect interface that waits for the report of a ramdisk.
 _IN_BAND = "agent"
 
@@ -78,11 +80,10 @@ class RuleDryRunController(Resource):
         if body.get("imagined") and ("report" not in body or "node" in body):
             raise Invalid("A machine is imagined for a report, without a node.")
         sent = _report(body["report"]) if "report" in body else None
-        asked = _rules(body)
+        check = _checking(body)
         with request.db.reader() as conn:
-            asked.read(conn)
             machine, data = _machine(conn, body, sent)
-        work = _work(machine, data, sent, asked, compare=body.get("compare", False))
+        work = _work(machine, data, check, early=sent is not None, compare=body.get("compare", False))
         result: dict[str, Any] = request.dry_runs.run(work)
         return result
 
@@ -95,56 +96,49 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
     request = pecan.request
     if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
         raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
-    asked = _rules(body)
+    check = _checking(body)
     given = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
              for name, value in body["nodes"].items()}
     shown = FILTERS.load(urlencode(given))
     wanted = node_access.filters(shown)
-    with request.db.reader() as conn:
-        asked.read(conn)
-    stored = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, request.db)
-    found = request.dry_runs.run(lambda tick: dry_run_rules.check_rules(asked, stored, tick))
-    if not set(found.changes.left_out).isdisjoint(stored.legacy.uuids()):
+    found = request.dry_runs.run(check)
+    if not set(found.changes.left_out).isdisjoint(request.legacy_rule_cache.uuids()):
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
-
-    def write(conn: sa.Connection) -> Row:
-        resolved = dict(wanted)
-        node_access.resolve(conn, resolved)
-        said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
-        return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
-
-    return begun.answer(request.db.write(write)) | _about(found)
+    said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
+    created = request.db.write(functools.partial(node_reapply.create_operation, wanted=wanted, said=said))
+    return begun.answer(created) | _about(found)
 
 
-def _about(found: dry_run_rules.Checked) -> dict[str, Any]:
+def _about(found: Checked) -> dict[str, Any]:
     return {"given": found.uuids, "warnings": rule_views.warnings(found.warnings)}
 
 
-def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
-    asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
-    if asked.given is not None and asked.as_if:
+def _checking(body: dict[str, Any]) -> Callable[[Tick], Checked]:
+    """Return what checks the rules of the request, in another thread."""
+    request, given, as_if = pecan.request, body.get("rules"), body.get("as_if") or ()
+    if given is not None and as_if:
         raise Invalid("There are either rules, or as_if.")
-    return asked
+    stored = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, request.db)
+    return functools.partial(dry_run_rules.check_rules, given, as_if, stored)
 
 
-def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
-          asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
+def _work(machine: Machine | LookupFailed, data: InspectionData, check: Callable[[Tick], Checked], *, early: bool,
+          compare: bool) -> Callable[[Tick], JSONObject]:
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
     request = pecan.request
-    runs, cache, legacy = request.dry_runs, request.rule_cache, request.legacy_rule_cache
-    stored = dry_run_rules.Stored(cache, legacy, request.db)
+    db, runs, cache, legacy = request.db, request.dry_runs, request.rule_cache, request.legacy_rule_cache
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
-    def work(tick: Callable[[], None]) -> JSONObject:
-        found = dry_run_rules.check_rules(asked, stored, tick)
+    def work(tick: Tick) -> JSONObject:
+        found = check(tick)
         given = found.changes.rules(cache, legacy, tick)
-        setting = TrialSetting(runs.pipeline(), stored.db, heartbeat_timeout, cleanup, tick)
-        result = trials.try_rules(setting, machine, data, given, traces=True, early=sent is not None)
+        setting = TrialSetting(runs.pipeline(), db, heartbeat_timeout, cleanup, tick)
+        result = trials.try_rules(setting, machine, data, given, traces=True, early=early)
         shown = result.shown | _about(found)
         if compare:
-            other = trials.try_rules(
-                setting, machine, data, trials.stored_rules(cache, legacy), traces=True, early=sent is not None)
-            shown |= {"stored": other.shown, "difference": trials.difference_of(other, result)}
+            stored = trials.try_rules(
+                setting, machine, data, trials.stored_rules(cache, legacy), traces=True, early=early)
+            shown |= {"stored": stored.shown, "difference": trials.difference_of(stored, result)}
         return shown
 
     return work
