@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import rules
@@ -15,14 +14,12 @@ from ironic_rules.api import patch, rule_set
 from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
-from ironic_rules.inspection.other_rules import Changes
 from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
-from ironic_rules.inspection.rule_settings import RuleSettings
-from ironic_rules.legacy import LegacyRuleSet
+from ironic_rules.inspection.trials import RuleChanges
 from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.models.json_values import JSON
-from ironic_rules.rules import RuleSet, RuleWarning
+from ironic_rules.rules import RuleWarning
 from ironic_rules.text import is_uuid
 
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
@@ -33,40 +30,16 @@ _MANY_WARNINGS = 1000
 
 
 @dataclass(slots=True)
-class Request:
-    """What a request says about rules.
+class Checked:
+    """The rules of a request, which are valid.
 
-    :ivar given: the only rules; None: the stored ones
-    :ivar as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
-        ``{"uuid", "left_out": true}``
-    :ivar stored: the stored rules that ``as_if`` names, by UUID
-    """
-
-    given: Sequence[Any] | None
-    as_if: Sequence[Any]
-    stored: dict[str, Rule] = field(default_factory=dict)
-
-    def read(self, conn: sa.Connection) -> None:
-        """Read the stored rules that the request names."""
-        named = {item["uuid"].lower() for item in self.as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
-        self.stored = {rule.uuid: rule for rule in inspection_rules.some_rules(conn, sorted(named))}
-
-
-@dataclass(slots=True)
-class Made:
-    """Rule sets, and which rule each place of the request stands for.
-
-    :ivar legacy: None: legacy rules do not run
-    :ivar left_out: the rules that the request leaves out
+    :ivar uuids: which rule each place of the request stands for
     :ivar warnings: about the rules of the request
     """
 
-    rule_set: RuleSet
-    legacy: LegacyRuleSet | None
+    changes: RuleChanges
     uuids: dict[str, str]
-    changes: Changes
-    left_out: frozenset[str] = frozenset()
-    warnings: Sequence[RuleWarning] = ()
+    warnings: Sequence[RuleWarning]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +50,35 @@ class Stored:
     legacy: LegacyRuleCache
     db: Database
 
+    def named(self, as_if: Sequence[Any]) -> dict[str, Rule]:
+        """Return the stored rules that a request names, by UUID."""
+        uuids = {item["uuid"].lower() for item in as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
+        with self.db.reader() as conn:
+            return {rule.uuid: rule for rule in inspection_rules.some_rules(conn, sorted(uuids))}
+
     def known_paths(self) -> Catalogue:
         """Return the paths that inventories have."""
         with self.db.reader() as conn:
             return inventory_paths.known(conn)
 
 
-def make(request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> Made:
-    """Return the rule sets of a request.
+def check_rules(given: Sequence[Any] | None, as_if: Sequence[Any], stored: Stored,
+                tick: Callable[[], None]) -> Checked:
+    """Return the rules of a request.
 
+    :param given: the only rules; None: the stored ones
+    :param as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
+        ``{"uuid", "left_out": true}``
     :param tick: called between rules
     :raises InvalidRule: 400, with every problem of every rule
     """
-    return _Making(request, settings, stored, tick).make()
+    return _Check(stored, stored.named(as_if), tick).run(given, as_if)
 
 
-class _Making:
-    def __init__(self, request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> None:
-        self._request = request
-        self._settings = settings
+class _Check:
+    def __init__(self, stored: Stored, named: Mapping[str, Rule], tick: Callable[[], None]) -> None:
+        self._named = named
+        self._settings = stored.cache.settings
         self._stored = stored
         self._tick = tick
         self._problems: list[Problem] = []
@@ -107,33 +90,25 @@ class _Making:
         self._warnings: list[RuleWarning] = []
         self._known_paths = functools.cache(stored.known_paths)
 
-    def make(self) -> Made:
-        request = self._request
-        if request.given is not None:
-            for place, rule in enumerate(request.given):
-                self._add(f"/rules/{place}", rule)
-        for place, item in enumerate(request.as_if):
+    def run(self, given: Sequence[Any] | None, as_if: Sequence[Any]) -> Checked:
+        for place, rule in enumerate(given or ()):
+            self._add(f"/rules/{place}", rule)
+        for place, item in enumerate(as_if):
             self._as_if(f"/as_if/{place}", item)
         if self._problems:
             raise InvalidRule(problems=self._problems)
-        compiled = []
-        for rule in self._added:
-            self._tick()
-            if rule.enabled:
-                compiled.append(rules.compile(rule, limits=self._settings.limits))
-        if request.given is not None:
-            return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True),
-                        warnings=self._warnings)
-        changes = Changes(sorted(self._removed), self._added, only=False)
-        return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.as_if(self._left_out),
-                    self._uuids, changes, frozenset(self._left_out), self._warnings)
+        if given is not None:
+            changes = RuleChanges([], self._added, only=True)
+        else:
+            changes = RuleChanges(sorted(self._removed), self._added, only=False, left_out=frozenset(self._left_out))
+        return Checked(changes, self._uuids, self._warnings)
 
     def _as_if(self, where: str, item: JSON) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
             self._add(where, item)
             return
         known = str(item.get("uuid")).lower()
-        stored = self._request.stored.get(known)
+        stored = self._named.get(known)
         unknown = set(item) - {"uuid", "patch", "left_out"}
         if unknown or len(item) != 2:
             self._complain(where, "has a uuid, and either a patch or left_out, and nothing else")
@@ -179,7 +154,7 @@ class _Making:
         if len(self._warnings) < _MANY_WARNINGS:
             self._warnings += [replace(warning, where=where + warning.where) for warning in checked.warnings]
         uuid = written.get("uuid") or uuidutils.generate_uuid()
-        stored = self._request.stored.get(uuid)
+        stored = self._named.get(uuid)
         if stored is None and any(rule.uuid == uuid for rule in self._settings.built_in):
             self._complain(f"{where}/uuid", "is that of a built-in rule, which can be left out, but not replaced")
             return

@@ -21,8 +21,10 @@ from ironic_rules.cmd import output
 from ironic_rules.conf.inspector import hook_names
 from ironic_rules.exceptions import ConfigurationError, InvalidRule
 from ironic_rules.inspection import rule_comparison
+from ironic_rules.inspection.rule_comparison import Comparison
 from ironic_rules.legacy import conversion, rule_files
 from ironic_rules.legacy.conversion import Conversion, Verdict
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.text import printable
@@ -80,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> int:
     files = [_read(name) for name in args.file]
     out = sys.stderr if args.to_dir is None else sys.stdout
-    machines = _machines(args.check, rule_comparison.Hooks(hook_names(args.hooks)))
+    comparison = Comparison(hook_names(args.hooks))
+    reports = _reports(args.check, comparison)
     is_right, report = True, []
     for file in files:
         for given in file.rules:
@@ -90,8 +93,8 @@ def _run(args: argparse.Namespace) -> int:
                        *(f"  {problem}" for problem in (*found.problems, *found.notes))]
             is_right &= found.verdict is not Verdict.NOT_CONVERTIBLE
             if rule is not None and found.rule is not None:
-                for name, machine in machines.items():
-                    differences = rule_comparison.differences(rule, found.rule, machine)
+                for name, sent in reports.items():
+                    differences = comparison.differences(rule, found.rule, sent)
                     is_right &= not differences
                     report += [f"  {name}: {text}" for text in differences]
     _write(files, args.to_dir)
@@ -107,13 +110,14 @@ def _converted(given: rule_files.GivenRule) -> tuple[Conversion, LegacyRule | No
     return conversion.convert(rule), rule
 
 
-def _machines(names: list[str], hooks: rule_comparison.Hooks) -> dict[str, rule_comparison.Processed]:
+def _reports(names: list[str], comparison: Comparison) -> dict[str, InspectionData]:
     """Return the data of machines by the name of their file, without those whose inspection fails anyway."""
     found = {}
     for name in names:
         report = _report(name)
         try:
-            found[name] = hooks.process(report)
+            comparison.check(report)
+            found[name] = report
         except rule_comparison.NotComparable as exc:
             print(f"{name} is left out: {exc}", file=sys.stderr)
     return found
@@ -141,7 +145,7 @@ def _read(name: str) -> _File:
         raise _Failure(f"{name}: {exc}") from exc
 
 
-def _report(name: str) -> rule_comparison.Report:
+def _report(name: str) -> InspectionData:
     try:
         return rule_comparison.report_of(json.loads(_text(name)))
     except (ValueError, RecursionError) as exc:

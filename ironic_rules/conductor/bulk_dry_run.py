@@ -5,7 +5,7 @@ Nothing is locked: what is read may be changed meanwhile, as for the dry run of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -17,14 +17,18 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import operations
 from ironic_rules.db.operations import Ended, Item
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import InventoryNotFound, IronicRulesError, NodeNotFound
-from ironic_rules.inspection import bulk_dry_run, other_rules
-from ironic_rules.inspection.bulk_dry_run import BulkDryRun, StoredNode
+from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound, IronicRulesError
+from ironic_rules.inspection import trial_machines, trials
+from ironic_rules.inspection.trial_machines import StoredNode
+from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
 from ironic_rules.models import secrets
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.watch import Abandoned, Watch
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
+
+#: Keys of a trial that are kept: the steps of one node can be looked at with a dry run of that node.
+_KEPT = ("outcome", "failure", "node", "ports", "ports_created", "ports_removed", "traits", "plugin_data", "would")
 
 
 def run(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
@@ -50,17 +54,21 @@ class _Batch:
         """Do what is left, and note all results."""
         watch = self.conductor.workers.watch()
         watch.on_overdue = self._go_on
-        trial = self._trial()
-        for node in self._stored():
-            item = self.now = self.left[node.row.uuid]
+        rules, setting = self._rules(), self._setting(watch)
+        for uuid, node in trial_machines.stored_nodes(self.conductor.db, list(self.left)):
+            item = self.now = self.left[uuid]
+            if not isinstance(node, StoredNode):
+                self._end(item, _failed(item, node))
+                continue
             try:
-                tried = trial.run(node, watch)
+                result = trials.try_rules(
+                    setting, node.machine, node.data(), rules, traces=False, before=node.plugin_data())
             except (*state_machine.DATABASE_AWAY, Abandoned):
                 raise
             except BaseException as exc:  # noqa: BLE001  (of a plug-in; the other nodes are to be done)
                 self._end(item, _failed(item, exc))
             else:
-                self._end(item, _ended(tried))
+                self._end(item, _ended(item, result))
         self.conductor.db.write(self._store)
 
     def _go_on(self, error: BaseException) -> None:
@@ -69,32 +77,14 @@ class _Batch:
             self._end(self.now, _failed(self.now, error))
         self.run()
 
-    def _trial(self) -> BulkDryRun:
-        conductor, said = self.conductor, self.operation.filters.get("rules")
-        rules = conductor.rules.latest() if said is None else other_rules.rule_set(said, conductor.rules)
-        legacy = None if said is not None and said["only"] else conductor.legacy_rules.latest()
-        return BulkDryRun(conductor.pipeline, conductor.db, rules, legacy, conductor.conf.legacy_rules.cleanup,
-                          conductor.conf.conductor.heartbeat_timeout)
+    def _rules(self) -> RulesToTry:
+        return trials.rules_of_operation(
+            self.operation.filters.get("rules"), self.conductor.rules, self.conductor.legacy_rules)
 
-    def _stored(self) -> Iterator[StoredNode]:
-        """Yield the nodes that are left with their data; note of the others why they have none."""
-        db = self.conductor.db
-        with db.reader() as conn:
-            found = bulk_dry_run.read(conn, list(self.left))
-        known = {row.uuid: report for row, report, _ in found}
-        for item in list(self.left.values()):
-            if item.node_uuid not in known:
-                self._end(item, _failed(item, NodeNotFound(node=item.node_uuid)))
-            elif known[item.node_uuid] is None:
-                self._end(item, _failed(item, InventoryNotFound(node=item.node_uuid)))
-        for part in bulk_dry_run.parts(found):
-            with db.reader() as conn:
-                nodes = bulk_dry_run.stored(conn, db, part)
-            yield from nodes
-            for row, _ in part:
-                if row.uuid in self.left:  # its data were removed meanwhile
-                    item = self.left[row.uuid]
-                    self._end(item, _failed(item, InventoryNotFound(node=row.uuid)))
+    def _setting(self, watch: Watch) -> TrialSetting:
+        conductor, conf = self.conductor, self.conductor.conf
+        return TrialSetting(conductor.pipeline, conductor.db, conf.conductor.heartbeat_timeout,
+                            conf.legacy_rules.cleanup, watch=watch)
 
     def _end(self, item: Item, result: Ended) -> None:
         self.left.pop(item.node_uuid)
@@ -106,11 +96,14 @@ class _Batch:
         operations.end_all(conn, [(item, result) for item, result in self.results if item in wanted])
 
 
-def _ended(tried: bulk_dry_run.Tried) -> Ended:
-    result = orjson.dumps(tried.shown, option=orjson.OPT_SORT_KEYS)
-    if tried.is_failed:
-        return Ended(operations.FAILED, printable(tried.shown["failure"]["reason"], MAX_MESSAGE), result)
-    return Ended(operations.CHANGED if tried.is_changed else operations.UNCHANGED, None, result)
+def _ended(item: Item, result: Result) -> Ended:
+    if isinstance(result.error, (DriverNotFound, InterfaceNotFound)):
+        return _failed(item, result.error)
+    kept = {name: result.shown[name] for name in _KEPT if name in result.shown}
+    text = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+    if result.error is not None:
+        return Ended(operations.FAILED, printable(result.shown["failure"]["reason"], MAX_MESSAGE), text)
+    return Ended(operations.CHANGED if result.is_changed else operations.UNCHANGED, None, text)
 
 
 def _failed(item: Item, error: BaseException) -> Ended:

@@ -391,9 +391,8 @@ def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
 
 def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -> set[str]:
     """Return the MAC addresses of an inventory that are ports of other nodes."""
-    found = (interface.get("mac_address") for interface in data.get("interfaces") or ())
-    sent = [known for address in found if (known := mac.of_interface(address, infiniband=True))]
-    return {address for address, owner in ports.node_ids_by_addresses(conn, sent).items() if owner != node_id}
+    owners = ports.node_ids_by_addresses(conn, mac.of_inventory(data))
+    return {address for address, owner in owners.items() if owner != node_id}
 
 
 def summary(outcome: Outcome) -> str:

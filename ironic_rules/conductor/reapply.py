@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
     RuleFailed,
 )
 from ironic_rules.inspection import authors, reapplying
-from ironic_rules.inspection.pipeline import Outcome
+from ironic_rules.inspection.pipeline import Outcome, withheld
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
@@ -40,7 +40,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
+from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class _Work:
                 finally:
                     del failure  # it knows this frame, and they would keep the data until cycles are collected
                 if processing.is_sealed:
-                    raise _withheld(exc) from None
+                    raise withheld(exc) from None
                 raise
         changes = task.port_changes()
         if changes.created or changes.deleted:
@@ -163,7 +163,8 @@ class _Work:
             outcome = processing.run(
                 self.conductor, task, None, data, task.revisions and task.revisions.rules, version=report.id,
                 rules_only=reapplying.is_deployed(self.row), foreign=self.foreign)
-            reapplying.check_ports(self.row, task)
+            if reapplying.is_deployed(self.row):
+                reapplying.check_ports(task)
         except (HookFailed, RuleFailed) as exc:
             inspection.describe(self.entry, self.conductor, task, processing, exc)
             self.told = str(exc)
@@ -172,7 +173,7 @@ class _Work:
             raise
         except BaseException as exc:  # of a plug-in; its text may quote what a sensitive rule wrote
             if processing.is_sealed:
-                raise _withheld(exc) from None
+                raise withheld(exc) from None
             raise
         finally:
             inspection.log_messages(task)
@@ -234,8 +235,3 @@ class _Work:
         except (LockLost, NodeNotFound):
             self.is_locked = False
             self.conductor.db.write(lambda conn: store(conn, False))
-
-
-def _withheld(error: BaseException) -> IronicRulesError:
-    """Return the error without its text, which may quote what a sensitive rule wrote."""
-    return IronicRulesError(f"{type(error).__name__}; {WITHHELD}")

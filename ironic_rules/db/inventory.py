@@ -155,15 +155,15 @@ def texts(conn: sa.Connection, inventory_ids: Collection[int]) -> Sequence[Row]:
     return conn.execute(query.where(table.c.id.in_(inventory_ids))).all()
 
 
-def inventories_before(conn: sa.Connection, reports: Mapping[int, int]) -> dict[int, str]:
+def inventories_before(conn: sa.Connection, reports: Mapping[int, int | None]) -> dict[int, str]:
     """Return what :func:`latest_inventory` would, as JSON text, for several nodes.
 
-    :param reports: the id of the node -> before the data with which id
+    :param reports: the id of the node -> before the data with which id; None: of all data
     """
     query = sa.select(table.c.node_id, table.c.id).where(
         table.c.node_id.in_(list(reports)), table.c.status == PROCESSED).order_by(table.c.id)
     chosen = {node_id: inventory_id for node_id, inventory_id in conn.execute(query).all()
-              if inventory_id < reports[node_id]}
+              if (before := reports[node_id]) is None or inventory_id < before}
     query = sa.select(*columns_of(table, ("node_id", "inventory_data"), raw_json=True))
     rows = conn.execute(query.where(table.c.id.in_(list(chosen.values())))).all()
     return {row.node_id: row.inventory_data for row in rows}

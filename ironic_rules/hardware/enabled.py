@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -18,13 +20,15 @@ from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task
 from ironic_rules.steps import polls, procedures
 from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
-from ironic_rules.steps.offers import Offer
+from ironic_rules.steps.offers import NODE_COLUMNS, Offer
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 
 LOG = log.getLogger(__name__)
 
 TYPES_GROUP = entry_points.HARDWARE_TYPES
 INTERFACES_GROUP = entry_points.INTERFACES
+#: Returns what a node has chosen of the hardware.
+_CHOSEN = operator.attrgetter(*NODE_COLUMNS)
 
 
 class EnabledHardware:
@@ -62,6 +66,7 @@ class EnabledHardware:
         }
         if problems:
             raise ConfigurationError("\n".join(dict.fromkeys(problems)))
+        self._kept_offer = functools.cache(self._make_offer)
 
     def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None,
                problems: list[str]) -> JSONObject:
@@ -157,13 +162,16 @@ class EnabledHardware:
         :raises DriverNotFound: the node's driver is not enabled here
         :raises InterfaceNotFound: its interface is not
         """
+        return self._interface(node.driver, kind, getattr(node, f"{kind}_interface"))
+
+    def _interface(self, driver: str, kind: str, name: str | None) -> Any:
         try:
-            offer = self._description[node.driver][kind]
+            offer = self._description[driver][kind]
         except KeyError:
-            raise DriverNotFound(driver=node.driver) from None
-        name = getattr(node, f"{kind}_interface") or offer["default"]
+            raise DriverNotFound(driver=driver) from None
+        name = name or offer["default"]
         if name not in offer["enabled"]:
-            raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
+            raise InterfaceNotFound(driver=driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         return self._interfaces[kind][name]
 
     def offer(self, node: Node, procedure: Procedure = DEPLOYMENT) -> Offer:
@@ -171,9 +179,13 @@ class EnabledHardware:
 
         :raises DriverNotFound, InterfaceNotFound: as ``interface``
         """
-        steps = (info for kind in STEP_KINDS for info in steps_of(self.interface(node, kind), procedure))
-        return Offer(tuple(with_priorities(steps, self._priorities(procedure))),
-                     self.interface(node, "deploy").runs_ramdisk(procedure))
+        return self._kept_offer(procedure, tuple(self._priorities(procedure).items()), *_CHOSEN(node))
+
+    def _make_offer(self, procedure: Procedure, priorities: Iterable[tuple[str, int]], driver: str,
+                    *names: str | None) -> Offer:
+        interfaces = {kind: self._interface(driver, kind, name) for kind, name in zip(STEP_KINDS, names, strict=True)}
+        steps = (info for interface in interfaces.values() for info in steps_of(interface, procedure))
+        return Offer(tuple(with_priorities(steps, dict(priorities))), interfaces["deploy"].runs_ramdisk(procedure))
 
     def offer_to(self, task: Task, procedure: Procedure = DEPLOYMENT) -> Offer:
         """Return the offer to check a request against: that of the node, without the steps that it must not run."""

@@ -156,12 +156,12 @@ def _shown(step: HookStep | RuleStep | TakenBackStep, conceal: Concealment) -> J
 
 
 def _taken_back(step: TakenBackStep, conceal: Concealment) -> JSONObject:
-    return {"phase": LEGACY, "taken_back": changes(dict(step.changes), conceal),
+    return {"phase": LEGACY, "taken_back": hide_changes(step.changes, conceal),
             "forgotten": [conceal.hide(reason) for reason in step.forgotten]}
 
 
 def _hook(step: HookStep, conceal: Concealment) -> JSONObject:
-    shown: JSONObject = {"hook": step.name, "stage": step.stage, "changes": changes(step.changes, conceal)}
+    shown: JSONObject = {"hook": step.name, "stage": step.stage, "changes": hide_changes(step.changes, conceal)}
     if step.messages:
         shown["messages"] = messages(step.messages, conceal)
     if step.error is not None:
@@ -172,11 +172,6 @@ def _hook(step: HookStep, conceal: Concealment) -> JSONObject:
 def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSONObject]:
     """Return messages of hooks and rules as JSON, without secrets."""
     return [{"level": level, "text": conceal.hide(text)} for level, text in found]
-
-
-def changes(found: JSONObject, conceal: Concealment) -> JSONObject:
-    """Return changes of a trace, with places masked that later steps have sealed."""
-    return hide_changes(found, conceal)
 
 
 def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
@@ -191,7 +186,7 @@ def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
     shown |= {"description": conceal.hide(trace.description), "note": trace.note,
               "conditions": [_condition(each, conceal) for each in trace.conditions],
               "actions": [_action(each, conceal) for each in trace.actions],
-              "changes": changes(dict(trace.changes), conceal)}
+              "changes": hide_changes(trace.changes, conceal)}
     return shown
 
 

@@ -36,6 +36,11 @@ LOG = logging.getLogger(__name__)
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
 
 
+def withheld(error: BaseException) -> IronicRulesError:
+    """Return an error without its text, which may quote what a sensitive rule has written."""
+    return IronicRulesError(f"{type(error).__name__}; {WITHHELD}")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The results of an inspection in addition to the changes of the drafts.

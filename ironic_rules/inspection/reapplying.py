@@ -33,13 +33,13 @@ def check(node: Node, *, allow_deployed: bool) -> None:
         raise NodeAssociated(f"Node {node.uuid} has an instance. Without allow_deployed, only a dry run is possible.")
 
 
-def check_ports(node: Node, task: Task) -> None:
+def check_ports(task: Task) -> None:
     """Check that rules have left the ports of a node that has an instance.
 
     :raises IronicRulesError: they have not
     """
-    if is_deployed(node) and ((changes := task.port_changes()).created or changes.deleted):
-        raise IronicRulesError(f"A rule adds or removes a port of node {node.uuid}, which has an instance.")
+    if (changes := task.port_changes()).created or changes.deleted:
+        raise IronicRulesError(f"A rule adds or removes a port of node {task.node.uuid}, which has an instance.")
 
 
 def changes(task: Task) -> bool:

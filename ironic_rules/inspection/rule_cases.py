@@ -27,11 +27,11 @@ import orjson
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidInventory, Problem
-from ironic_rules.inspection import dry_run, payload
-from ironic_rules.inspection.dry_run import DryRun
+from ironic_rules.inspection import payload, trial_machines, trials
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.inspection.trials import RulesToTry, TrialSetting
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.inspection_rules import Rule
 from ironic_rules.models.inventories import InspectionData
@@ -116,10 +116,10 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
     known = _rules(file, document)
     coverage.expect(known)
     try:
-        pipeline = Pipeline(loader.load(document.get("hooks") or ()), HookSettings())
+        setting = TrialSetting(Pipeline(loader.load(document.get("hooks") or ()), HookSettings()))
     except (ConfigurationError, TypeError) as error:
         raise BadCase(f"{file}: /hooks: {error}") from error
-    compiled = rules.RuleSet([rules.compile(rule) for rule in known if rule.enabled])
+    compiled = RulesToTry(rules.RuleSet([rules.compile(rule) for rule in known if rule.enabled]))
     cases = document["cases"]
     if not isinstance(cases, list):
         raise BadCase(f"{file}: /cases: must be a list")
@@ -132,8 +132,8 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
         try:
             sent = payload.split(_report(file, where, case.get("report")))
             machine = _machine(file, where, case)
-            result = DryRun(pipeline).run(
-                machine, InspectionData(sent.inventory, sent.plugin_data), compiled, sent=sent)
+            result = trials.try_rules(setting, machine, InspectionData(sent.inventory, sent.plugin_data), compiled,
+                                      traces=True, early=True)
         except Invalid as error:
             raise BadCase(f"{file}: {where}: {error}") from error
         coverage.add(result.shown["steps"])
@@ -141,7 +141,7 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
                          clock() - began)
 
 
-def _machine(file: Path, where: str, case: Mapping[str, Any]) -> dry_run.Machine:
+def _machine(file: Path, where: str, case: Mapping[str, Any]) -> trial_machines.Machine:
     node, traits, ports = case.get("node") or {}, case.get("traits") or [], case.get("ports") or []
     for name, given in (("traits", traits), ("ports", ports)):
         if not isinstance(given, list):
@@ -157,7 +157,7 @@ def _machine(file: Path, where: str, case: Mapping[str, Any]) -> dry_run.Machine
             previous = payload.split(_report(file, where, case["previous"], "previous")).inventory
         except InvalidInventory as error:
             raise BadCase(f"{file}: {where}/previous: {error}") from error
-    return dry_run.imagined({**_NODE, **node}, traits, ports, previous)
+    return trial_machines.imagined_machine({**_NODE, **node}, traits, ports, previous)
 
 
 def _check(file: Path, where: str, given: Any, draft: type[NodeDraft | PortDraft]) -> None:
@@ -170,7 +170,7 @@ def _check(file: Path, where: str, given: Any, draft: type[NodeDraft | PortDraft
 
 def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Rule]) -> Iterator[str]:
     # A failure can be that of an inspection, or that of an early rule, which refuses it.
-    failing = (dry_run.FAILED, dry_run.REFUSED) if expected.get("failure") else (dry_run.FINISHED,)
+    failing = (trials.FAILED, trials.REFUSED) if expected.get("failure") else (trials.FINISHED,)
     outcomes = (expected["outcome"],) if "outcome" in expected else failing
     if shown["outcome"] not in outcomes:
         told = ' or '.join(map(str, outcomes))

@@ -40,6 +40,8 @@ def is_int64(value: int) -> bool:
 
 def same(a: JSON, b: JSON) -> bool:
     """Compare JSON-like data; unlike ``==``, true is not 1 at any depth (their JSON differs)."""
+    if a is b:
+        return True
     kind, other = a.__class__, b.__class__
     if kind in _SCALARS and other in _SCALARS:
         is_equal: bool = a == b

@@ -7,6 +7,8 @@ no trailing newline, no separators other than ``:`` and ``-``, no multicast, bro
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _FORM = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INFINIBAND = re.compile(r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){19}")
@@ -89,6 +91,12 @@ def of_port(text: object) -> str | None:
     :param text: a MAC address, pxelinux' form of one, or an InfiniBand address or GUID: what reports have
     """
     return from_pxelinux(of_infiniband(text) or text)
+
+
+def of_inventory(inventory: Mapping[str, Any]) -> list[str]:
+    """Return the MAC addresses by which the interfaces of an inventory are known."""
+    found = (interface.get("mac_address") for interface in inventory.get("interfaces") or ())
+    return [known for address in found if (known := of_interface(address, infiniband=True))]
 
 
 def of_interface(address: object, *, infiniband: bool) -> str | None:

@@ -51,8 +51,8 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
     """
     node, procedure = task.node, progress.procedure
     offer = hardware.offer(node, procedure)
-    info = offer.find(step)
-    if info is not None and info not in offer.steps:
+    info = offer.declared(step)
+    if info is None and reserved.find(step) is not None:
         return _execute_reserved(hardware, task, progress, step)
     if offer.in_ramdisk and info is None:
         in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict(), procedure)

@@ -8,6 +8,7 @@ known.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
 _ANY = {"description": "", "required": False}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Offer:
     """The steps that a node offers.
 
@@ -38,9 +39,17 @@ class Offer:
     steps: tuple[StepInfo, ...]
     in_ramdisk: bool = False
 
+    @functools.cached_property
+    def _by_key(self) -> Mapping[tuple[str, str], StepInfo]:
+        return {info.key: info for info in reversed(self.steps)}
+
+    def declared(self, step: Step) -> StepInfo | None:
+        """Return how the step is declared; None if no interface has it."""
+        return self._by_key.get(step.key)
+
     def find(self, step: Step) -> StepInfo | None:
         """Return how the step is declared; None if no interface has it and it is not reserved."""
-        return next((info for info in self.steps if info.key == step.key), None) or reserved.find(step)
+        return self.declared(step) or reserved.find(step)
 
     @property
     def only_out_of_band(self) -> Offer:

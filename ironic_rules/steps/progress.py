@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ironic_rules.models.draft import NodeDraft
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps.merge import ScheduledStep, requested_steps
 from ironic_rules.steps.procedures import Procedure
@@ -31,20 +31,29 @@ class CurrentStep:
 
 
 class Progress:
-    """Reads and writes a node's progress in a procedure; :class:`Procedure` defines where it is kept."""
+    """Reads and writes a node's progress in a procedure; :class:`Procedure` defines where it is kept.
+
+    It is read without a copy of all steps, and written by replacing the object that has it: so a pass copies and
+    compares none of the steps that it does not run.
+    """
 
     def __init__(self, procedure: Procedure, node: NodeDraft) -> None:
         self.procedure = procedure
         self._node = node
 
     @property
-    def _internal(self) -> JSONObject:
-        return self._node.driver_internal_info
+    def _internal(self) -> Mapping[str, Any]:
+        found: JSONObject = self._node.current("driver_internal_info")
+        return found
 
     @property
-    def _state(self) -> JSONObject:
+    def _state(self) -> Mapping[str, Any]:
         state: JSONObject = self._internal[self.procedure.state_key]
         return state
+
+    def _store(self, values: Mapping[str, Any], *removed: str) -> None:
+        kept = {key: value for key, value in self._internal.items() if key not in removed}
+        self._node.driver_internal_info = {**kept, **values}
 
     def _show(self, step: JSONObject) -> None:
         setattr(self._node, self.procedure.step_field, step)
@@ -55,17 +64,15 @@ class Progress:
 
     def start(self, steps: Iterable[ScheduledStep], left_out: Iterable[str] = ()) -> None:
         """Store the runs of a procedure that begins."""
+        procedure, names = self.procedure, list(left_out)
         self._show({})
-        self._internal[self.procedure.steps_key] = list(map(_noted, steps))
-        self._internal[self.procedure.index_key] = 0
-        self._internal.pop(self.procedure.state_key, None)
-        if names := list(left_out):
-            self._internal[self.procedure.left_out_key] = names
+        self._store({procedure.steps_key: list(map(_noted, steps)), procedure.index_key: 0,
+                     **({procedure.left_out_key: names} if names else {})}, procedure.state_key)
 
     def restart(self, steps: Iterable[ScheduledStep]) -> None:
         """Store that the procedure begins again, with these runs."""
         self.start(steps)
-        self._internal[self.procedure.restarted_key] = True
+        self._store({self.procedure.restarted_key: True})
 
     @property
     def is_restarted(self) -> bool:
@@ -80,7 +87,7 @@ class Progress:
     def left(self) -> list[ScheduledStep]:
         """Return the runs after the current one."""
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
-        return [ScheduledStep(**step) for step in steps[index + 1:]]
+        return [ScheduledStep(**clone(step)) for step in steps[index + 1:]]
 
     def add(self, steps: Iterable[ScheduledStep]) -> None:
         """Add runs to the remaining ones, ordered by priority, except those that were requested to be skipped."""
@@ -88,12 +95,13 @@ class Progress:
         runs = [*self.left(), *(step for step in steps if step.name not in left_out)]
         runs.sort(key=lambda step: (-step.priority, STEP_INTERFACES.index(step.interface)))
         index = self._internal[self.procedure.index_key]
-        self._internal[self.procedure.steps_key][index + 1:] = map(_noted, runs)
+        done = self._internal[self.procedure.steps_key][:index + 1]
+        self._store({self.procedure.steps_key: [*done, *map(_noted, runs)]})
 
     def current(self) -> CurrentStep | None:
         """Return the run that is next or in progress; None when all are done."""
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
-        return CurrentStep(ScheduledStep(**steps[index]), index + 1, len(steps)) if index < len(steps) else None
+        return CurrentStep(ScheduledStep(**clone(steps[index])), index + 1, len(steps)) if index < len(steps) else None
 
     def begin(self, run: CurrentStep, lock: str, now: datetime.datetime) -> None:
         """Store that ``run`` has begun.
@@ -101,7 +109,7 @@ class Progress:
         :param lock: distinguishes this run of the conductor from that of another one that resumes the work later
         """
         self._show(run.step.as_dict())
-        self._internal[self.procedure.state_key] = {"begun_at": now.isoformat(), "lock": lock, "waits": False}
+        self._store({self.procedure.state_key: {"begun_at": now.isoformat(), "lock": lock, "waits": False}})
 
     @property
     def is_begun(self) -> bool:
@@ -119,12 +127,12 @@ class Progress:
 
     def wait(self) -> None:
         """Store that the machine continues the current run by itself."""
-        self._state["waits"] = True
+        self._store({self.procedure.state_key: {**self._state, "waits": True}})
 
     def finish(self, now: datetime.datetime) -> float:
         """Store that the current run is done; return its duration in seconds."""
-        state = self._internal.pop(self.procedure.state_key)
-        self._internal[self.procedure.index_key] += 1
+        state = self._state
+        self._store({self.procedure.index_key: self._internal[self.procedure.index_key] + 1}, self.procedure.state_key)
         self._show({ABORT_AFTER: True} if self.must_abort else {})
         return max((now - datetime.datetime.fromisoformat(state["begun_at"])).total_seconds(), 0.0)
 
@@ -136,7 +144,7 @@ class Progress:
     @property
     def must_abort(self) -> bool:
         """Whether the procedure is to be aborted after the current step, or after the one that has ended."""
-        return bool(getattr(self._node, self.procedure.step_field).get(ABORT_AFTER))
+        return bool(self._node.current(self.procedure.step_field).get(ABORT_AFTER))
 
     def forget(self) -> None:
         """Remove everything that the procedure has stored."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.conductor import operations
 from ironic_rules.db import inventory, nodes, ports
-from ironic_rules.inspection import bulk_dry_run
+from ironic_rules.inspection import trial_machines
 from ironic_rules.inspection.hooks.base import InspectionHook
 from tests import strategies
 from tests.functional import test_dry_run_equivalence as equivalence
@@ -142,9 +142,9 @@ def test_large_reports_are_read_a_few_at_a_time_and_each_is_tried(
     for number in range(5):
         stored(service, 80_000 + number, REPORT, owner="large")
     parts = []
-    original = bulk_dry_run.stored
-    monkeypatch.setattr(bulk_dry_run, "_MOST_CHARACTERS", 3000)
-    monkeypatch.setattr(bulk_dry_run, "stored", lambda *given: parts.append(1) or original(*given))
+    original = trial_machines.stored_machines
+    monkeypatch.setattr(trial_machines, "_MOST_CHARACTERS", 3000)
+    monkeypatch.setattr(trial_machines, "stored_machines", lambda *given: parts.append(1) or original(*given))
     found = results(service, {"nodes": {"owner": "large"}, "rules": [
         {"actions": [{"op": "set-attribute", "args": ["/extra/a", 1]}]}]})
     assert [one["status"] for one in found.values()] == ["changed"] * 5

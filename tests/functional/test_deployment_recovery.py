@@ -146,7 +146,7 @@ def test_who_only_began_a_step_that_can_not_be_repeated_does_not_run_it_later(
         dies_in(patch, state_machine, "_read", at=9)
         deploy(first, available)
         finish(first)
-    assert Progress(DEPLOYMENT, records.row(available)).is_begun
+    assert DEPLOYMENT.state_key in records.row(available).driver_internal_info
 
     recovery.resume_orphans(start_conductor("a"))
 

@@ -57,6 +57,18 @@ def test_a_step_is_begun_waits_and_is_finished(node, progress):
     assert str(progress.current()) == "raid.create (2 of 2, template CUSTOM_A)"
 
 
+def test_a_pass_copies_the_step_that_it_runs_and_no_other_one(node, progress):
+    steps = node.current("driver_internal_info")["deploy_steps"]
+    run = progress.current()
+
+    progress.begin(run, "provision: active", NOW)
+    run.step.args["size"] = 2
+    progress.finish(NOW)
+
+    assert node.current("driver_internal_info")["deploy_steps"] is steps
+    assert steps[0]["args"] == {}
+
+
 def test_a_clock_that_goes_back_makes_no_negative_duration(progress):
     progress.begin(progress.current(), "lock", NOW)
 

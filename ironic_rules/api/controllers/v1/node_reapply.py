@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -48,7 +49,7 @@ class ReapplyController(Resource):
                 reapplying.check(row, allow_deployed=asked.get("allow_deployed", False))
             if inventory.newest_report(conn, row.id) is None:
                 raise InventoryNotFound(node=row.uuid)
-            return _begin(request, conn, {"uuid": row.uuid}, {"id_in": [row.id]}, asked)
+            return create_operation(request, conn, {"id_in": [row.id]}, _said({"uuid": row.uuid}, asked))
 
         return begun.answer(request, request.db.write(write))
 
@@ -64,22 +65,21 @@ class NodesReapplyController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        asked = body or {}
-        wanted = node_access.filters(request, query)
-
-        def write(conn: sa.Connection) -> Row:
-            resolved = dict(wanted)
-            node_access.resolve(request, conn, resolved)
-            return _begin(request, conn, query, resolved, asked)
-
-        return begun.answer(request, request.db.write(write))
+        wanted, said = node_access.filters(request, query), _said(query, body or {})
+        return begun.answer(request, request.db.write(
+            functools.partial(create_operation, request, wanted=wanted, said=said)))
 
 
-def _begin(request: Request, conn: sa.Connection, shown: JSONObject, wanted: dict[str, Any], asked: JSONObject) -> Row:
-    """Store the operation.
+def _said(shown: JSONObject, asked: JSONObject) -> JSONObject:
+    return {"nodes": shown, **{name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}}
 
-    :param shown: the filters as they were requested
+
+def create_operation(request: Request, conn: sa.Connection, wanted: dict[str, Any], said: JSONObject) -> Row:
+    """Store an operation in which hooks and rules run again, also one that is a dry run.
+
+    :param wanted: filters of its nodes, as ``node_access.filters`` returns them
+    :param said: the filters as they were requested, as ``nodes``, and the options of the operation
     """
-    options = {name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}
-    said = {"nodes": shown, **options}
-    return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(wanted))
+    resolved = dict(wanted)
+    node_access.resolve(request, conn, resolved)
+    return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))

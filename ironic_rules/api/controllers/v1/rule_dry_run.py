@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -9,23 +10,25 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import dry_run_rules, versions
-from ironic_rules.api.controllers.v1 import begun, node_access
+from ironic_rules.api.controllers.v1 import begun, node_access, node_reapply
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
+from ironic_rules.api.dry_run_rules import Checked
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as rule_views
-from ironic_rules.db import inventory, nodes, operations, ports
-from ironic_rules.db.projection import Row
+from ironic_rules.db import inventory, ports
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
-from ironic_rules.inspection import discovery, dry_run, lookup, payload
-from ironic_rules.inspection.dry_run import DryRun, Machine
+from ironic_rules.inspection import discovery, lookup, payload, trial_machines, trials
+from ironic_rules.inspection.trial_machines import Machine
+from ironic_rules.inspection.trials import TrialSetting
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSON, JSONObject
-from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import inspection_rules as policies
 
+#: Called between the steps of a dry run; raises to end it.
+Tick = Callable[[], None]
 #: The inspect interface that waits for the report of a ramdisk.
 _IN_BAND = "agent"
 
@@ -75,11 +78,10 @@ class RuleDryRunController(Resource):
         if body.get("imagined") and ("report" not in body or "node" in body):
             raise Invalid("A machine is imagined for a report, without a node.")
         sent = _report(request, body["report"]) if "report" in body else None
-        asked = _rules(body)
+        check = _checking(request, body)
         with request.db.reader() as conn:
-            asked.read(conn)
             machine, data = _machine(request, conn, body, sent)
-        work = _work(request, machine, data, sent, asked, compare=body.get("compare", False))
+        work = _work(request, machine, data, check, early=sent is not None, compare=body.get("compare", False))
         result: JSONObject = request.dry_runs.run(work)
         return result
 
@@ -91,53 +93,48 @@ def _of_many(request: Request, body: JSONObject) -> JSONObject:
     """
     if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
         raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
-    asked = _rules(body)
+    check = _checking(request, body)
     given = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
              for name, value in body["nodes"].items()}
     shown = FILTERS.load(urlencode(given))
     wanted = node_access.filters(request, shown)
-    with request.db.reader() as conn:
-        asked.read(conn)
-    settings, stored = request.rules, dry_run_rules.Stored(
-        request.rule_cache, request.legacy_rule_cache, request.db)
-    made = request.dry_runs.run(lambda tick: dry_run_rules.make(asked, settings, stored, tick))
-    if made.left_out.intersection(stored.legacy.uuids()):
+    found = request.dry_runs.run(check)
+    if not set(found.changes.left_out).isdisjoint(request.legacy_rule_cache.uuids()):
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
-
-    def write(conn: sa.Connection) -> Row:
-        resolved = dict(wanted)
-        node_access.resolve(request, conn, resolved)
-        said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
-        return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
-
-    return begun.answer(request, request.db.write(write)) | {
-        "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+    said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
+    created = request.db.write(functools.partial(node_reapply.create_operation, request, wanted=wanted, said=said))
+    return begun.answer(request, created) | _about(found)
 
 
-def _rules(body: JSONObject) -> dry_run_rules.Request:
-    asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
-    if asked.given is not None and asked.as_if:
+def _about(found: Checked) -> JSONObject:
+    return {"given": found.uuids, "warnings": rule_views.warnings(found.warnings)}
+
+
+def _checking(request: Request, body: JSONObject) -> Callable[[Tick], Checked]:
+    """Return what checks the rules of the request, in another thread."""
+    given, as_if = body.get("rules"), body.get("as_if") or ()
+    if given is not None and as_if:
         raise Invalid("There are either rules, or as_if.")
-    return asked
+    stored = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, request.db)
+    return functools.partial(dry_run_rules.check_rules, given, as_if, stored)
 
 
-def _work(request: Request, machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
-          asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
+def _work(request: Request, machine: Machine | LookupFailed, data: InspectionData, check: Callable[[Tick], Checked], *,
+          early: bool, compare: bool) -> Callable[[Tick], JSONObject]:
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
-    db, settings, runs = request.db, request.rules, request.dry_runs
-    stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, db)
+    db, runs, cache, legacy = request.db, request.dry_runs, request.rule_cache, request.legacy_rule_cache
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
-    def work(tick: Callable[[], None]) -> JSONObject:
-        made = dry_run_rules.make(asked, settings, stored_rules, tick)
-        trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick, cleanup)
-        tried = machine.disowned(made.left_out) if isinstance(machine, Machine) and made.left_out else machine
-        result = trial.run(tried, data, made.rule_set, sent=sent, legacy=made.legacy)
-        shown = {**result.shown, "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
+    def work(tick: Tick) -> JSONObject:
+        found = check(tick)
+        given = found.changes.rules(cache, legacy, tick)
+        setting = TrialSetting(runs.pipeline(), db, heartbeat_timeout, cleanup, tick)
+        result = trials.try_rules(setting, machine, data, given, traces=True, early=early)
+        shown = result.shown | _about(found)
         if compare:
-            stored = trial.run(
-                machine, data, stored_rules.cache.latest(), sent=sent, legacy=stored_rules.legacy.latest())
-            shown |= {"stored": stored.shown, "difference": dry_run.difference_of(stored, result)}
+            stored = trials.try_rules(
+                setting, machine, data, trials.stored_rules(cache, legacy), traces=True, early=early)
+            shown |= {"stored": stored.shown, "difference": trials.difference_of(stored, result)}
         return shown
 
     return work
@@ -164,13 +161,14 @@ def _machine(request: Request, conn: sa.Connection, body: JSONObject,
         if found is None:
             raise InventoryNotFound(node=row.uuid)
         data = InspectionData(found.inventory_data, found.received_plugin_data)
-        return dry_run.stored(conn, row, data, found.id), data
+        return trial_machines.stored_machine(conn, request.db, row, data, found.id), data
     data = InspectionData(sent.inventory, sent.plugin_data)
     if body.get("imagined"):
         driver = request.conf.auto_discovery.driver
-        return dry_run.imagined({"driver": driver, "inspect_interface": _IN_BAND}), data
+        return trial_machines.imagined_machine({"driver": driver, "inspect_interface": _IN_BAND}), data
     if "node" in body:
-        return dry_run.stored(conn, node_access.find(request, conn, body["node"]), data), data
+        row = node_access.find(request, conn, body["node"])
+        return trial_machines.stored_machine(conn, request.db, row, data), data
     try:
         return _looked_up(request, conn, sent, data), data
     except LookupFailed as error:
@@ -183,5 +181,5 @@ def _looked_up(request: Request, conn: sa.Connection, sent: payload.Payload, dat
         found = lookup.find_node(conn, None, sent.macs, sent.bmc_addresses, owners)
     except MachineUnknown:
         values, created_ports = discovery.preview(conn, request.conf, sent)
-        return dry_run.created(conn, values, created_ports, data)
-    return dry_run.stored(conn, node_access.find(request, conn, found.uuid), data)
+        return trial_machines.created_machine(conn, values, created_ports, data)
+    return trial_machines.stored_machine(conn, request.db, node_access.find(request, conn, found.uuid), data)

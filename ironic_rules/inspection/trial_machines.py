@@ -1,0 +1,210 @@
+"""The machines of trials: stored nodes with their data, one or many, imagined ones, and those to be discovered.
+
+Nothing is locked: what is read may be changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import orjson
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import clock, inventory, legacy_values, nodes, portgroups, ports, rule_nodes, traits
+from ironic_rules.db.projection import Row
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import InventoryNotFound, NodeNotFound, NotFound
+from ironic_rules.inspection import reapplying
+from ironic_rules.models import mac, states
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.fields import Fields, Type, values_of
+from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.nodes import NODE, Node
+from ironic_rules.models.ports import PORT, PORT_GROUP
+from ironic_rules.models.task import PortChanges, PreviousInventory, Task
+from ironic_rules.rules import SpentRules
+
+#: Characters of stored data that are read at once.
+_MOST_CHARACTERS = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What an inspection begins with.
+
+    :ivar node: values of its fields
+    :ivar is_new: discovery would create it
+    :ivar foreign: MAC addresses of the data that belong to other nodes
+    :ivar spent: returns the rules that may not run on it, and on how many others each has
+    :ivar previous: returns the inventory of the last successful inspection before this one
+    :ivar owned: what legacy rules own on it
+    :ivar rules_only: it has an instance, and is not inspected: only rules change it, without adding or removing ports
+    """
+
+    node: JSONObject
+    traits: Sequence[str] = ()
+    ports: Sequence[JSONObject] = ()
+    port_groups: Sequence[JSONObject] = ()
+    is_new: bool = False
+    foreign: frozenset[str] = frozenset()
+    spent: SpentRules = dict
+    previous: PreviousInventory = lambda: None
+    owned: Sequence[OwnedValue] = ()
+    rules_only: bool = False
+
+    def inspected(self) -> Machine:
+        """Return it as it is while it is inspected; hooks may change it then, too."""
+        return replace(self, node={**self.node, "provision_state": states.INSPECTING}, rules_only=False)
+
+    def task(self) -> Task:
+        """Return new drafts of it."""
+        found = Task(NodeDraft(self.node, self.traits), map(PortDraft, self.ports), self.port_groups)
+        found.begin_inspection(self.foreign, self.previous)
+        return found
+
+
+class Known(NamedTuple):
+    """A node of the database, and data to try rules on.
+
+    :ivar addresses: MAC addresses of the data
+    :ivar version: of the data, if they are stored: those of inspections before it are the previous ones
+    """
+
+    row: Node
+    addresses: Collection[str]
+    version: int | None
+
+
+def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -> list[Machine]:
+    """Return nodes of the database, with all that their trials need.
+
+    :param db: what few rules need is read from it when the first of them asks, for all of these nodes
+    """
+    rows = [one.row for one in known]
+    ids = [row.id for row in rows]
+    of_traits, of_ports = traits.list_for(conn, ids), ports.for_nodes(conn, ids)
+    of_groups, owned = portgroups.for_nodes(conn, ids), legacy_values.for_nodes(conn, ids)
+    owners = ports.node_ids_by_addresses(conn, {address for one in known for address in one.addresses})
+
+    @functools.cache
+    def spent() -> dict[str, dict[str, int]]:
+        with db.reader() as conn:
+            return rule_nodes.spent_for(conn, [row.uuid for row in rows])
+
+    @functools.cache
+    def previous() -> dict[int, str]:
+        with db.reader() as conn:
+            return inventory.inventories_before(conn, {one.row.id: one.version for one in known})
+
+    return [Machine(
+        values_of(NODE, row), of_traits[row.id], [values_of(PORT, port) for port in of_ports[row.id]],
+        [values_of(PORT_GROUP, group) for group in of_groups[row.id]],
+        foreign=frozenset(address for address in addresses if owners.get(address, row.id) != row.id),
+        spent=functools.partial(lambda uuid: spent()[uuid], row.uuid),
+        previous=functools.partial(lambda node_id: _parsed(previous().get(node_id)), row.id),
+        owned=owned.get(row.id, ()), rules_only=reapplying.is_deployed(row)) for row, addresses, _ in known]
+
+
+def _parsed(text: str | None) -> JSONObject | None:
+    return None if text is None else orjson.loads(text)
+
+
+def stored_machine(conn: sa.Connection, db: Database, row: Node, data: InspectionData,
+                   version: int | None = None) -> Machine:
+    """Return a node of the database, as it is when it is inspected with these data.
+
+    :param version: as in :class:`Known`
+    """
+    return stored_machines(conn, db, [Known(row, mac.of_inventory(data.inventory), version)])[0].inspected()
+
+
+def imagined_machine(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = (),
+                     previous: JSONObject | None = None) -> Machine:
+    """Return a node that no database has, with defaults for the fields that are not given."""
+    made = [{**_initial(PORT), "id": number, "uuid": uuidutils.generate_uuid(), **port}
+            for number, port in enumerate(ports, start=1)]
+    values = {**_initial(NODE), "id": 1, "uuid": uuidutils.generate_uuid(), **node}
+    return Machine(values, traits, made, previous=lambda: previous).inspected()
+
+
+def _initial(fields: Fields) -> JSONObject:
+    return {name: None if fields[name].type is Type.TIME else fields[name].initial() for name in fields}
+
+
+def created_machine(conn: sa.Connection, values: Mapping[str, Any], found: PortChanges,
+                    data: InspectionData) -> Machine:
+    """Return the node that discovery would create."""
+    uuid = uuidutils.generate_uuid()
+    node = {**_initial(NODE), "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
+    foreign = frozenset(ports.node_ids_by_addresses(conn, mac.of_inventory(data.inventory)))
+    spent = rule_nodes.spent_for(conn, [uuid])[uuid]
+    return Machine(node, ports=found.created, is_new=True, foreign=foreign, spent=lambda: spent).inspected()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode:
+    """A node and the data of its last inspection, as JSON text: not all nodes that are read at once are parsed at once.
+
+    :ivar text: ``inventory_data``, ``received_plugin_data`` and ``plugin_data``
+    """
+
+    machine: Machine
+    text: Row
+
+    def data(self) -> InspectionData:
+        """Return what was received."""
+        return InspectionData(orjson.loads(self.text.inventory_data),
+                              orjson.loads(self.text.received_plugin_data or "{}"))
+
+    def plugin_data(self) -> JSONObject | None:
+        """Return the plug-in data that the inspection has left; None if it has not ended."""
+        return _parsed(self.text.plugin_data)
+
+
+def stored_nodes(db: Database, uuids: Collection[str]) -> Iterator[tuple[str, StoredNode | NotFound]]:
+    """Yield each of these nodes as it is, with the data of its last inspection, or why it cannot be tried.
+
+    Data are read for as many nodes at once as fit into the memory that they may take.
+    """
+    with db.reader() as conn:
+        found = nodes.with_uuids(conn, uuids)
+        reports = inventory.newest_reports(conn, [row.id for row in found])
+    yield from ((uuid, NodeNotFound(node=uuid)) for uuid in set(uuids).difference(row.uuid for row in found))
+    yield from ((row.uuid, InventoryNotFound(node=row.uuid)) for row in found if row.id not in reports)
+    for part in _in_parts([(row, *reports[row.id]) for row in found if row.id in reports]):
+        with db.reader() as conn:
+            with_data = _with_data(conn, db, part)
+        for row, _ in part:
+            # Its data may have been removed meanwhile.
+            yield row.uuid, with_data.get(row.uuid) or InventoryNotFound(node=row.uuid)
+
+
+def _in_parts(found: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Node, int]]]:
+    """Yield nodes with the ids of their data, as many as are to be read at once.
+
+    :param found: with the characters of the data, too
+    """
+    part: list[tuple[Node, int]] = []
+    size = 0
+    for row, report, length in found:
+        if part and size + length > _MOST_CHARACTERS:
+            yield part
+            part, size = [], 0
+        part.append((row, report))
+        size += length
+    if part:
+        yield part
+
+
+def _with_data(conn: sa.Connection, db: Database, part: Sequence[tuple[Node, int]]) -> dict[str, StoredNode]:
+    texts = {text.node_id: text for text in inventory.texts(conn, [report for _, report in part])}
+    known = [Known(row, mac.of_inventory(orjson.loads(texts[row.id].inventory_data)), report)
+             for row, report in part if row.id in texts]
+    return {one.row.uuid: StoredNode(machine, texts[one.row.id])
+            for one, machine in zip(known, stored_machines(conn, db, known), strict=True)}

@@ -1,0 +1,318 @@
+"""Trials of rules: an inspection without its commit. Hooks and rules change drafts that nothing saves.
+
+:func:`try_rules` runs each of them. Dry runs of one node and of many, cases in files and comparisons differ in where
+the machine comes from and in whether each step is explained. As far as the result goes, a trial is what the conductor
+does: the pipeline with legacy rules, and the choice of interfaces after it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from ironic_rules import rules
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import (
+    DriverNotFound,
+    HookFailed,
+    InterfaceNotFound,
+    IronicRulesError,
+    LookupFailed,
+    RuleFailed,
+)
+from ironic_rules.inspection import fitting, reapplying
+from ironic_rules.inspection.explained_steps import TrialSteps, messages
+from ironic_rules.inspection.pipeline import LegacyRun, Outcome, Pipeline, withheld
+from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
+from ironic_rules.inspection.trial_machines import Machine
+from ironic_rules.legacy import LegacyRuleSet
+from ironic_rules.models import json_patch
+from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.nodes import NODE
+from ironic_rules.models.task import Task
+from ironic_rules.models.watch import Watch
+from ironic_rules.rules import CompiledRule, Facts, Limits, RuleSet
+from ironic_rules.rules.changes import difference_of_port, hide_changes
+
+FINISHED, FAILED, REFUSED = "finished", "failed", "refused"
+#: Changes that a trial shows which changes nothing: to find them costs a third of the trial of such a node.
+_NOTHING: JSONObject = {
+    "node": {"patch": []}, "ports": [], "ports_created": [], "ports_removed": [],
+    "traits": {"added": [], "removed": []}, "plugin_data": {"patch": []}}
+
+
+class RulesToTry(NamedTuple):
+    """Rule sets.
+
+    :ivar legacy: None: they do not run, and what they own stays
+    :ivar left_out: UUIDs. What a legacy rule among them owns stays, as after its deletion
+    """
+
+    rule_set: RuleSet
+    legacy: LegacyRuleSet | None = None
+    left_out: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChanges:
+    """How a set of rules differs from the stored one.
+
+    :ivar removed: UUIDs
+    :ivar added: rules that are valid
+    :ivar only: there are no others, not even built-in ones
+    :ivar left_out: those of the removed ones that have no replacement
+    """
+
+    removed: Sequence[str]
+    added: Sequence[Rule]
+    only: bool
+    left_out: Collection[str] = ()
+
+    def to_json(self) -> JSONObject:
+        """Return what :meth:`of` reads. Legacy rules are not left out of it."""
+        added = [{**rule.said(), "position": rule.position} for rule in self.added]
+        return {"removed": list(self.removed), "added": added, "only": self.only}
+
+    def rules(self, cache: RuleCache, legacy: LegacyRuleCache, tick: Callable[[], None]) -> RulesToTry:
+        """Return the rule sets.
+
+        :param tick: called between rules
+        """
+        return self._rules(cache, legacy, _compiled(self.added, cache.settings.limits, tick))
+
+    def _rules(self, cache: RuleCache, legacy: LegacyRuleCache, compiled: Sequence[CompiledRule]) -> RulesToTry:
+        if self.only:
+            return RulesToTry(cache.settings.rule_set(compiled))
+        return RulesToTry(cache.as_if(self.removed, compiled), legacy.as_if(self.left_out), self.left_out)
+
+
+def stored_rules(cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
+    """Return the rules that inspections run now."""
+    return RulesToTry(cache.latest(), legacy.latest())
+
+
+def rules_of_operation(said: JSONObject | None, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
+    """Return the rules of an operation, given by ``RuleChanges.to_json``; None: the stored ones."""
+    if said is None:
+        return stored_rules(cache, legacy)
+    compiled = _compiled_once(orjson.dumps(said["added"]), cache.settings.limits)
+    return RuleChanges(said["removed"], (), said["only"])._rules(cache, legacy, compiled)
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled_once(added: bytes, limits: Limits) -> Sequence[CompiledRule]:
+    """Return compiled rules: those of an operation are the same for each of its nodes."""
+    return _compiled(map(Rule.of, orjson.loads(added)), limits)
+
+
+def _compiled(added: Iterable[Rule], limits: Limits, tick: Callable[[], None] = lambda: None) -> Sequence[CompiledRule]:
+    compiled = []
+    for rule in added:
+        tick()
+        if rule.enabled:
+            compiled.append(rules.compile(rule, limits=limits))
+    return compiled
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSetting:
+    """What trials run with besides rules and machines.
+
+    :ivar db: only read; without one, interfaces are not chosen after a change of the driver
+    :ivar heartbeat_timeout: seconds after which a conductor is not alive
+    :ivar cleanup: of legacy rules, see ``[legacy_rules]cleanup``
+    :ivar tick: called often; may raise to end the trial
+    :ivar watch: where the thread notes which code of a plug-in it runs
+    """
+
+    pipeline: Pipeline
+    db: Database | None = None
+    heartbeat_timeout: int = 0
+    cleanup: str = "own"
+    tick: Callable[[], None] = lambda: None
+    watch: Watch = field(default_factory=Watch)
+
+
+@dataclass(slots=True)
+class Result:
+    """What an inspection would do.
+
+    :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's callback would be
+    :ivar shown: all of it as JSON
+    :ivar conceal: what must not be shown
+    :ivar error: of the hook or the rule that has failed
+    :ivar is_changed: whether anything of the node, its ports or the plug-in data would change
+    :ivar final: the fields and data that change, as they would be: what two results are compared by
+    :ivar original: the fields of the node that change, as they are
+    """
+
+    outcome: str
+    shown: JSONObject
+    conceal: Concealment
+    error: Exception | None = None
+    is_changed: bool = False
+    final: JSONObject = field(default_factory=dict)
+    original: JSONObject = field(default_factory=dict)
+
+
+def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: InspectionData, given: RulesToTry, *,
+              traces: bool, early: bool = False, before: JSONObject | None = None) -> Result:
+    """Return what an inspection of the machine would do.
+
+    :param machine: why the callback would be refused, if no early rule refuses it before
+    :param traces: whether each step is explained. Early rules, rules that may read any secret, and legacy rules are
+        explained nevertheless: their traces tell what is secret
+    :param early: the data have not passed the early rules yet
+    :param before: the plug-in data that those of the trial are compared with; None: those of ``data``
+    :raises IronicRulesError: rules change a machine that has an instance as they may not
+    """
+    runs_legacy = not isinstance(machine, LookupFailed) and _runs_legacy(machine, given)
+    steps = TrialSteps(setting.tick, traces=traces or early or runs_legacy or given.rule_set.shows_secrets)
+    facts = Facts(None, data.inventory, dict(data.plugin_data), dry_run=True, explainer=steps.explainer)
+    if early:
+        try:
+            given.rule_set.check("early", None)
+            steps.run(given.rule_set, "early", facts)
+        except RuleFailed as exc:
+            steps.failed(exc)
+            return _ended(REFUSED, steps, facts.messages, exc)
+    if isinstance(machine, LookupFailed):
+        return _ended(REFUSED, steps, facts.messages, machine)
+    task = machine.task()
+    task.watch = setting.watch
+    legacy = _legacy_run(setting, machine, given, steps) if runs_legacy else None
+    try:
+        outcome = setting.pipeline.run(task, data.inventory, facts.plugin_data, given.rule_set, machine.spent, steps,
+                                       legacy, rules_only=machine.rules_only)
+        _check(setting, machine, task, outcome)
+    except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
+        return _ended(FAILED, steps, [*facts.messages, *task.messages], exc)
+    setting.tick()
+    before = data.plugin_data if before is None else before
+    return _finished(machine, task, steps, outcome, before, [*facts.messages, *task.messages])
+
+
+def _owned(machine: Machine, given: RulesToTry) -> list[OwnedValue]:
+    return [value for value in machine.owned if value.rule_uuid not in given.left_out]
+
+
+def _runs_legacy(machine: Machine, given: RulesToTry) -> bool:
+    return given.legacy is not None and bool(given.legacy or _owned(machine, given))
+
+
+def _legacy_run(setting: TrialSetting, machine: Machine, given: RulesToTry, steps: TrialSteps) -> LegacyRun:
+    rules, owned = given.legacy, _owned(machine, given)
+    assert rules is not None
+    return lambda task, source: rules.run(
+        task, source, owned, setting.cleanup, explain=True, explainer=steps.explainer, dry_run=True)
+
+
+def _check(setting: TrialSetting, machine: Machine, task: Task, outcome: Outcome) -> None:
+    """Do what an inspection does after its rules.
+
+    :raises RuleFailed, DriverNotFound, InterfaceNotFound, IronicRulesError: a rule or a hook changed what it may not
+    """
+    if setting.db is not None:
+        fitting.fit(setting.db, setting.heartbeat_timeout, task, sealed=outcome.is_sealed)
+    if machine.rules_only:
+        try:
+            reapplying.check_ports(task)
+        except IronicRulesError as exc:
+            raise withheld(exc) if outcome.is_sealed else exc from None
+
+
+def _ended(outcome: str, steps: TrialSteps, said: Sequence[tuple[str, str]],
+           error: Exception | None = None) -> Result:
+    failure = None if error is None else {name: steps.conceal.hide(value) for name, value in _failure(error).items()}
+    shown = {"outcome": outcome, "admitted": outcome != REFUSED, "failure": failure, "steps": steps.shown(),
+             "messages": messages(said, steps.conceal), "would": steps.would()}
+    return Result(outcome, shown, steps.conceal, error)
+
+
+def _failure(error: Exception) -> JSONObject:
+    """Return which hook or rule has failed, and why."""
+    if isinstance(error, RuleFailed):
+        found = {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
+        maintenance = error.facts.get("maintenance")
+        return found if maintenance is None else {**found, "maintenance_reason": maintenance}
+    if isinstance(error, HookFailed):
+        return {"hook": error.facts.get("hook"), "reason": str(error)}
+    return {"reason": error.reason if isinstance(error, LookupFailed) else str(error)}
+
+
+def _finished(machine: Machine, task: Task, steps: TrialSteps, outcome: Outcome, before: JSONObject,
+              said: Sequence[tuple[str, str]]) -> Result:
+    """Return the result of a trial that has not failed: the differences of the drafts and of the plug-in data."""
+    node, result = task.node, _ended(FINISHED, steps, said)
+    changed = node.changes()
+    result.is_changed = reapplying.changes(task) or not reapplying.are_equal(outcome.plugin_data, before)
+    result.original = {name: node.original(name) for name in changed}
+    result.final = {"node": changed, "plugin_data": outcome.plugin_data, "traits": sorted(node.read()["traits"]),
+                    "ports": {str(port.address): _port(port.read()) for port in task.ports}}
+    result.shown |= _changes(machine, result, before) if result.is_changed or machine.is_new else _NOTHING
+    return result
+
+
+def _changes(machine: Machine, result: Result, before: JSONObject) -> JSONObject:
+    """Return the patches that make what a trial leaves of what was there before, as they may be shown."""
+    final, conceal = result.final, result.conceal
+    old_ports = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
+    patches = {address: difference_of_port(old_ports.get(address), final["ports"].get(address))
+               for address in dict.fromkeys((*old_ports, *final["ports"]))}
+    found = hide_changes({"node": json_patch.difference(result.original, final["node"]),
+                          "plugin_data": json_patch.difference(before, final["plugin_data"]),
+                          "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
+    old = set(machine.traits)
+    shown = {
+        "node": {"patch": found["node"]},
+        "ports": [{"address": address, "patch": patch} for address, patch in found["ports"].items()
+                  if patch[0]["path"] != ""],
+        "ports_created": [operation["value"] for patch in found["ports"].values() for operation in patch
+                          if operation["path"] == "" and operation["op"] == "add"],
+        "ports_removed": [address for address, patch in found["ports"].items()
+                          if patch[0]["path"] == "" and patch[0]["op"] == "remove"],
+        "traits": {"added": conceal.hide(sorted(set(final["traits"]) - old), ("node", "traits")),
+                   "removed": sorted(old - set(final["traits"]))},
+        "plugin_data": {"patch": found["plugin_data"]}}
+    if machine.is_new:
+        shown["new_node"] = conceal.hide(
+            {name: value for name, value in machine.node.items() if NODE[name].create and value not in (None, {}, [])})
+    return shown
+
+
+#: Port fields that an inspection does not change.
+_NOT_OF_PORT = frozenset({"id", "node_id", "created_at", "updated_at", "revision"})
+
+
+def _port(values: Mapping[str, Any]) -> JSONObject:
+    is_new = values.get("id") is None
+    return {name: value for name, value in values.items()
+            if name not in _NOT_OF_PORT and not (is_new and name == "uuid")}
+
+
+def difference_of(first: Result, second: Result) -> JSONObject:
+    """Return how the second result differs from the first: patches from what the first would leave."""
+    found: JSONObject = {}
+    for name in ("node", "traits", "ports", "plugin_data"):
+        old, new = _left_by(first, name, second), _left_by(second, name, first)
+        of_sets = name == "traits" and old is not None and new is not None
+        patch = json_patch.difference_of_sets(old, new, ()) if of_sets else json_patch.difference(old, new)
+        # Each may hide what the other one shows.
+        place = ("node", name) if name == "traits" else (name,)
+        found[name] = second.conceal.hide_patch(first.conceal.hide_patch(patch, place), place)
+    outcomes = [result.outcome for result in (first, second)]
+    return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **found}
+
+
+def _left_by(result: Result, name: str, other: Result) -> Any:
+    """Return what a result would leave, also where only the other one changes it."""
+    left = result.final.get(name)
+    return {**other.original, **left} if name == "node" and left is not None else left
