@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from ironic_rules.db.session import Database
     from ironic_rules.inspection.early import EarlyRules
     from ironic_rules.inspection.journal import Journal
-    from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
     from ironic_rules.inspection.refusals import RefusedMachines
-    from ironic_rules.inspection.rule_cache import RuleCache
+    from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
     from ironic_rules.inspection.rule_settings import RuleSettings
     from ironic_rules.metrics.numbers import Numbers
     from ironic_rules.rpc.api import ConductorAPI

@@ -10,7 +10,7 @@ from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING
-from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.compiled import CompiledRule
 from ironic_rules.rules.traces import State
 
 

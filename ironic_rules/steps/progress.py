@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.json_values import JSONObject, clone
