@@ -5,6 +5,7 @@ That a BMC does not report them is no failure of the work during which they are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ def refresh(conductor: Conductor, task: Task, kinds: Collection[str] = ALL) -> N
     """Read what the interfaces of these ``kinds`` report, and store it with the task's node."""
     with time_limit(_TIMEOUT_S):
         for kind in kinds:
-            reason = state_machine.failure_of(lambda kind=kind: _READ[kind](conductor, task), task)  # type: ignore[misc]
+            reason = state_machine.failure_of(functools.partial(_READ[kind], conductor, task), task)
             if reason:
                 LOG.warning("Node %s: what its %s interface reports is unknown: %s", task.node.uuid, kind, reason)
 

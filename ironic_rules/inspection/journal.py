@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 import sqlalchemy as sa
-from oslo_log import log as logging
+from oslo_log import log
 
 from ironic_rules.db import clock, inspection_journal
 from ironic_rules.db.errors import AWAY
@@ -23,7 +23,7 @@ from ironic_rules.models import secrets
 from ironic_rules.models.refused_callbacks import RefusedCallback
 from ironic_rules.text import printable
 
-LOG = logging.getLogger(__name__)
+LOG = log.getLogger(__name__)
 
 #: Callbacks that wait to be written.
 MOST_WAITING = 1000

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ironic_rules.metrics.stages import Stages
@@ -16,7 +16,7 @@ RAMDISK, OUT_OF_BAND, REAPPLY = "ramdisk", "out-of-band", "reapply"
 FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed out"
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Inspection:
     """What the conductor knows of an inspection that ends.
 
@@ -33,9 +33,9 @@ class Inspection:
     """
 
     kind: str = RAMDISK
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     rules: bytes = b"[]"
-    messages: list[JSONObject] = field(default_factory=list)
+    messages: list[JSONObject] = dataclasses.field(default_factory=list)
     failure: JSONObject | None = None
     inventory: int | None = None
     started_at: datetime.datetime | None = None

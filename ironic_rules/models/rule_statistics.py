@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
-from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -25,7 +25,7 @@ class CountedRule(Protocol):
     nodes_changed: int
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Counts:
     """What is to be added to the statistics of a rule.
 
@@ -38,7 +38,7 @@ class Counts:
     matched: int = 0
     failed: int = 0
     last: tuple[datetime.datetime, str | None] | None = None
-    changed: set[int] = field(default_factory=set)
+    changed: set[int] = dataclasses.field(default_factory=set)
 
     @property
     def numbers(self) -> tuple[int, int, int, int]:
