@@ -11,8 +11,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.conversions import CONVERSIONS
 from ironic_rules.rules.operators import OPERATORS
+from ironic_rules.rules.template import CONVERSIONS
 
 REGISTRIES = {"operators": OPERATORS, "actions": ACTIONS}
 EXAMPLE = re.compile(r"^\.\. (?:rule|conversion):: (.+)$", re.MULTILINE)

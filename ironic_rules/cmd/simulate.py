@@ -28,7 +28,8 @@ from ironic_rules.simulator.progress import Bars
 
 PROG = "ironic-rules-simulate"
 OPTS: list[cfg.Opt] = [
-    cfg.StrOpt("endpoint", default="http://127.0.0.1:6385", metavar="URL", help="URL of the API. Default: http://127.0.0.1:6385."),
+    cfg.StrOpt("endpoint", default="http://127.0.0.1:6385", metavar="URL",
+               help="URL of the API. Default: http://127.0.0.1:6385."),
     cfg.IntOpt("nodes", default=20, min=1, max=inventories.MAX_MACHINES, metavar="N",
                help="Number of simulated nodes. Default: 20."),
     cfg.IntOpt("concurrency", default=8, min=1, max=500, metavar="C",

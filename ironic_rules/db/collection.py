@@ -113,4 +113,5 @@ class Collection:
 
     def _unique(self, values: Mapping[str, Any]) -> Any:
         return duplicates(**{
-            column: lambda value, make=make: make(values) for column, make in self._taken.items()})  # type: ignore[misc]
+            column: lambda value, make=make: make(values) for column,
+            make in self._taken.items()})  # type: ignore[misc]

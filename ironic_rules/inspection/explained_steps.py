@@ -13,8 +13,7 @@ from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionTrace, ConditionTrace, Facts, RuleSet, Trace
 from ironic_rules.rules.changes import difference_of_states, hide_changes
-from ironic_rules.rules.explaining import Explainer
-from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
+from ironic_rules.rules.explaining import ArgumentTrace, Explainer, ItemTrace
 
 #: The two stages of a hook.
 PREPROCESS, MAIN = "preprocess", "main"

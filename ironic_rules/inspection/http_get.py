@@ -13,7 +13,7 @@ from ironic_rules.hardware import destinations
 from ironic_rules.models import urls
 from ironic_rules.models.urls import Network
 from ironic_rules.rules import ActionError
-from ironic_rules.rules.hosts import host_of
+from ironic_rules.rules.limits import host_of
 
 #: Maximum number of bytes of a response that are read. They are discarded: the server is only given time to send them.
 MAX_ANSWER_BYTES = 65536

@@ -16,7 +16,7 @@ from ironic_rules.models.json_values import JSONObject, same
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.rules import Rule, RuleSet
 from ironic_rules.rules import compile as compile_rule
-from ironic_rules.rules.wire import from_wire
+from ironic_rules.rules.rule_fields import from_wire
 
 _UUID = "00000000-0000-4000-8000-000000000001"
 _EMPTY = trial_machines.imagined_machine({"uuid": _UUID, "driver": "fake-hardware", "inspect_interface": "agent"})

@@ -32,7 +32,7 @@ from ironic_rules.rules import (
     load_plugins,
 )
 from ironic_rules.rules.base import HttpGet
-from ironic_rules.rules.hosts import AllowedHosts
+from ironic_rules.rules.limits import AllowedHosts
 from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)

@@ -14,11 +14,10 @@ from ironic_rules.models import pointer, traits
 from ironic_rules.models.draft import FieldPath, NodeDraft
 from ironic_rules.models.json_values import same
 from ironic_rules.models.nodes import INTERFACE_FIELDS, NODE
-from ironic_rules.rules import capabilities
-from ironic_rules.rules.actions import fields
+from ironic_rules.rules import actions, capabilities
 from ironic_rules.rules.compiled_actions import count_written
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
-from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.values import Compiled, Const, as_getter, compile_value
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -135,7 +134,7 @@ class SetAttribute(LegacyAction):
         self._cleanup = given.value("cleanup") if "cleanup" in given.params else None
         for name, value in (("value", self._value), ("cleanup", self._cleanup)):
             if self._path and isinstance(value, Const):
-                for _, text in fields.field_problem(NodeDraft, {"path": self._path, "value": value.value}):
+                for _, text in actions.field_problem(NodeDraft, {"path": self._path, "value": value.value}):
                     given.problem(name, text)
         is_driver = self._path == "/driver"
         if "reset_interfaces" in given.params and not is_driver:

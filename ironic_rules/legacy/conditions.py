@@ -18,14 +18,14 @@ import orjson
 
 from ironic_rules.legacy import paths
 from ironic_rules.legacy.paths import FieldPath
-from ironic_rules.rules import lookups, loop, operators
+from ironic_rules.rules import index, loop, operators
 from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
+from ironic_rules.rules.getters import Getter, View
+from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import Limits
-from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import Getter, View
-from ironic_rules.rules.networks import parse_address, parse_network
 from ironic_rules.rules.regex import Pattern, compile_regex
+from ironic_rules.rules.signatures import parse_address, parse_network
 
 MULTIPLE = ("any", "all", "first")
 
@@ -35,9 +35,9 @@ Test = Callable[[Any], bool]
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 #: Their tests in an index, and whether the condition is the inverse of the test.
-_INDEXED = {"eq": (lookups.EQUAL, False), "ne": (lookups.EQUAL, True),
-            "lt": (lookups.BELOW, False), "ge": (lookups.BELOW, True),
-            "gt": (lookups.ABOVE, False), "le": (lookups.ABOVE, True)}
+_INDEXED = {"eq": (index.EQUAL, False), "ne": (index.EQUAL, True),
+            "lt": (index.BELOW, False), "ge": (index.BELOW, True),
+            "gt": (index.ABOVE, False), "le": (index.ABOVE, True)}
 #: ``net`` is the name in the document, ``in-net`` that in ironic-inspector.
 NETWORK = frozenset({"net", "in-net"})
 OPERATORS = frozenset({*_COMPARE, *NETWORK, "matches", "contains", "is-empty"})
@@ -90,17 +90,17 @@ def test_of(op: str, value: Any, limits: Limits) -> Tested:
         return _comparison(op, value)
     if op in NETWORK:
         network = parse_network(value)
-        return Tested(lambda found: operators.in_net(_address(found), network), lookups.NETWORK, network)
+        return Tested(lambda found: operators.in_net(_address(found), network), index.NETWORK, network)
     if op == "is-empty":
-        return Tested(operators.is_empty, lookups.PREDICATE, operators.is_empty)
+        return Tested(operators.is_empty, index.PREDICATE, operators.is_empty)
     text = _text_within(limits.subject)
     search = as_search(value) if op == "matches" else value
     if search is None:
         whole = Pattern(value, limits.subject)
-        return Tested(lambda found: operators.matches(text(found), whole), lookups.FULL_MATCH, whole,
+        return Tested(lambda found: operators.matches(text(found), whole), index.FULL_MATCH, whole,
                       convert=text, of_text=True)
     part = Pattern(search, limits.subject)
-    return Tested(lambda found: operators.contains(text(found), part), lookups.SEARCH, part,
+    return Tested(lambda found: operators.contains(text(found), part), index.SEARCH, part,
                   convert=text, of_text=True)
 
 
@@ -138,7 +138,7 @@ def _comparison(op: str, value: Any) -> Tested:
     if convert is None and not isinstance(value, str):
         return Tested(call)
     number = value if convert is None else convert(value)
-    operand = frozenset({lookups.key(number)}) if test == lookups.EQUAL else lookups.bound_of(number)
+    operand = frozenset({index.hash_key(number)}) if test == index.EQUAL else index.bound_of(number)
     return Tested(call, test, operand, inverted, convert)
 
 

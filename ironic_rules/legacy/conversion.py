@@ -21,9 +21,8 @@ from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.legacy_rules import LegacyRule
 from ironic_rules.rules import compiler as rule_compiler
-from ironic_rules.rules.fields import MAX_TEXT
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.wire import from_wire
+from ironic_rules.rules.rule_fields import MAX_TEXT, from_wire
 
 SCOPE = ("The scope is compared with the field inspection_scope of the node; properties/inspection_scope, which "
          "legacy rules read as well, is not read.")

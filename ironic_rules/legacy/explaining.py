@@ -24,10 +24,16 @@ from ironic_rules.models import secrets
 from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.rules import reads
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.explaining import Argument, Explainer, WrittenCondition, written_argument
+from ironic_rules.rules.explaining import (
+    Argument,
+    ArgumentTrace,
+    Explainer,
+    ItemTrace,
+    WrittenCondition,
+    written_argument,
+)
+from ironic_rules.rules.getters import View
 from ironic_rules.rules.limits import DEFAULT
-from ironic_rules.rules.mask import View
-from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
 
 _NUMBERS = frozenset({"integer", "number"})
 

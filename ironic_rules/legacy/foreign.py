@@ -17,7 +17,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, is_signal
 from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
-from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.values import Compiled, compile_value
 from ironic_rules.text import MAX_MESSAGE, printable
 

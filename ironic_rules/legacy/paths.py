@@ -34,8 +34,7 @@ from jsonpath_ng.jsonpath import (
 
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
-from ironic_rules.rules.getters import path_getter
-from ironic_rules.rules.mask import Getter, View
+from ironic_rules.rules.getters import Getter, View, path_getter
 from ironic_rules.text import printable
 
 ROOTS = ("data", "node")

@@ -30,10 +30,9 @@ from ironic_rules.rules.base import SECRETIVE
 from ironic_rules.rules.changes import difference_of_states, hide_changes, seal_changes, whole_state
 from ironic_rules.rules.compiled import condition_pointer
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.explaining import Explainer
+from ironic_rules.rules.explaining import ActionTrace, ConditionTrace, Explainer, State, Trace
+from ironic_rules.rules.getters import MODES, View, Views
 from ironic_rules.rules.index import Chooser, Index
-from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Returns what ironic-inspector's rules read: the processed data, see ``legacy.data``. It is called at most once per

@@ -15,9 +15,8 @@ from ironic_rules.legacy.paths import field_text
 from ironic_rules.models import pointer
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import path_getter
+from ironic_rules.rules.getters import View, path_getter
 from ironic_rules.rules.limits import Limits
-from ironic_rules.rules.mask import View
 from ironic_rules.rules.values import Compiled, Const, Filled, Scope, compile_value
 from ironic_rules.text import printable
 

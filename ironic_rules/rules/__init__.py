@@ -6,8 +6,7 @@
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, Rule
-from ironic_rules.rules.action_plugins import load_plugins
-from ironic_rules.rules.actions import ACTIONS, api_call
+from ironic_rules.rules.actions import ACTIONS, load_plugins
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiled import BrokenRule, CompiledRule
 from ironic_rules.rules.compiler import Checked, check, compile, compile_stored, reads_groups, validate
@@ -15,11 +14,10 @@ from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSe
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
+from ironic_rules.rules.phase import RuleRuns
+from ironic_rules.rules.reference import rule_schema, vocabulary
+from ironic_rules.rules.rule_fields import from_wire
 from ironic_rules.rules.rule_warnings import RuleWarning
-from ironic_rules.rules.runs import RuleRuns
-from ironic_rules.rules.schema import rule_schema
-from ironic_rules.rules.vocabulary import vocabulary
-from ironic_rules.rules.wire import from_wire
 
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",

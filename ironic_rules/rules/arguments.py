@@ -9,11 +9,10 @@ from ironic_rules.models import pointer
 from ironic_rules.models.json_values import clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.groups import ROOT
-from ironic_rules.rules.kinds import Kind
-from ironic_rules.rules.mask import Getter, View
+from ironic_rules.rules.getters import Getter, View
 from ironic_rules.rules.regex import Pattern
-from ironic_rules.rules.registry import Operation, Parameter
+from ironic_rules.rules.signatures import Kind, Operation, Parameter
+from ironic_rules.rules.template import ROOT_GROUPS
 from ironic_rules.rules.values import Compiled, Const, Filled, Scope, as_getter, compile_value
 from ironic_rules.text import nearest
 
@@ -318,7 +317,7 @@ def capturing_call(groups_of: Capture | None, bound: Bound) -> tuple[tuple[str, 
         found = groups_of(get(view), pattern)
         if found is None:
             return False
-        view.setdefault(ROOT, {}).update(found)
+        view.setdefault(ROOT_GROUPS, {}).update(found)
         return True
 
     return pattern.groups, call

@@ -1,4 +1,7 @@
-"""The plug-in interface of actions."""
+"""The plug-in interface of actions.
+
+The registry of actions. Plug-ins add theirs to it (``action_plugins.load_plugins``).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.watch import Watch
 from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.signatures import BadOperation, Operation, Registry, read_parameters
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: What an action may change unless it declares otherwise; templates read it again afterwards.
@@ -170,3 +174,20 @@ class InspectionRuleActionBase(ExtensionPoint, metaclass=abc.ABCMeta):
     def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         """Return the problems of combinations of literal arguments: (argument, reason) pairs, without values."""
         return ()
+
+
+def _read(name: str, cls: Any) -> Operation:
+    if not (isinstance(cls, type) and issubclass(cls, InspectionRuleActionBase)):
+        raise BadOperation(f"action {name!r} is not a subclass of InspectionRuleActionBase")
+    if cls.__abstractmethods__:
+        raise BadOperation(f"action {name!r} does not define __call__")
+    if cls.supports_early and cls.call_early is InspectionRuleActionBase.call_early:
+        raise BadOperation(f"action {name!r} supports the early phase but does not define call_early")
+    parameters = read_parameters(cls.__call__, skip=3)
+    unknown = sorted(set(cls.formatted_params) - {parameter.name for parameter in parameters})
+    if unknown and not any(parameter.variadic == "keyword" for parameter in parameters):
+        raise BadOperation(f"action {name!r}: __call__ does not accept the formatted_params {', '.join(unknown)}")
+    return Operation(name, cls(), parameters, cls.__doc__ or "", frozenset(cls.formatted_params), cls.supports_early)
+
+
+ACTIONS = Registry("action", _read)

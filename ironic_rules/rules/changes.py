@@ -11,7 +11,7 @@ from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING
 from ironic_rules.rules.compiled import CompiledRule
-from ironic_rules.rules.traces import State
+from ironic_rules.rules.explaining import State
 
 
 def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> JSONObject:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from ironic_rules.exceptions import Problem, RuleFailed
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import ActiveRule
-from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import View, Views
-from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.getters import View, Views
+from ironic_rules.rules.index import Lookup
+from ironic_rules.rules.signatures import Operation
 
 INVALID = "it is no longer valid"
 _NO_KEYS: frozenset[str] = frozenset()

@@ -14,10 +14,10 @@ from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction
 from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.loop import Items
-from ironic_rules.rules.mask import View, Views
-from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.signatures import Operation
 from ironic_rules.rules.values import Compiled, Const, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})

@@ -16,16 +16,16 @@ from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import SEALED, Rule
 from ironic_rules.models.watch import is_signal
-from ironic_rules.rules import arguments, compiled_actions, fields, groups, lookups, loop, operators
+from ironic_rules.rules import arguments, compiled_actions, index, loop, operators, rule_fields, template
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
-from ironic_rules.rules.groups import Groups
+from ironic_rules.rules.getters import View
+from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import View
 from ironic_rules.rules.operators import CAPTURES, INVERSES, OPERATORS, PAIRS
-from ironic_rules.rules.registry import Operation, UnknownName
 from ironic_rules.rules.rule_warnings import KnownPaths, RuleWarning, Warnings
+from ironic_rules.rules.signatures import Operation, UnknownName
+from ironic_rules.rules.template import Groups
 from ironic_rules.rules.values import EARLY_ROOTS, PREVIOUS, ROOTS, Compiled, Const, Scope
 from ironic_rules.text import is_storable, nearest
 
@@ -40,10 +40,10 @@ _ACTION_KEYS = ("op", "args", "loop")
 #: The conditions in use by a digest of what is written, and what else they depend on.
 _known: weakref.WeakValueDictionary[Hashable, Condition] = weakref.WeakValueDictionary()
 _PREDICATES = frozenset({operators.is_true, operators.is_false, operators.is_none, operators.is_empty})
-_PATTERNS = {operators.matches: lookups.FULL_MATCH, operators.contains: lookups.SEARCH}
+_PATTERNS = {operators.matches: index.FULL_MATCH, operators.contains: index.SEARCH}
 _EQ, _LT, _GT = (OPERATORS.get(name).call for name in ("eq", "lt", "gt"))
 #: The test of a path by its place: ``path < constant`` and ``constant < path``.
-_ORDERED = {_LT: (lookups.BELOW, lookups.ABOVE), _GT: (lookups.ABOVE, lookups.BELOW)}
+_ORDERED = {_LT: (index.BELOW, index.ABOVE), _GT: (index.ABOVE, index.BELOW)}
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
         return checked.of(rule)
     problems: tuple[Problem, ...] = ()
     if rule.phase == "early" and rule.scope is not None:
-        problems = (Problem("/scope", fields.EARLY_SCOPE),)
+        problems = (Problem("/scope", rule_fields.EARLY_SCOPE),)
         rule = replace(rule, scope=None)
     try:
         compiled = compile(rule, limits=limits)
@@ -136,7 +136,7 @@ def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_
     :param warn_of: ``conditions``, ``actions``, both or neither, which is faster. Nothing of the others shows in the
         warnings
     """
-    problems = fields.problems(rule, built_in=built_in)
+    problems = rule_fields.problems_of_fields(rule, built_in=built_in)
     if not isinstance(rule, Mapping):
         return Checked(problems)
     early = rule.get("phase") == "early"
@@ -149,7 +149,7 @@ def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_
     is_known = not any(problem.where.startswith("/conditions") for problem in problems)
     provided = [name for _, capturing in found if capturing is not None for name in capturing.groups]
     matched = Groups(provided if is_known else None)
-    known = (*names, groups.ROOT) if matched.provided else names
+    known = (*names, template.ROOT_GROUPS) if matched.provided else names
     actions = _each(rule.get("actions"), "/actions", limits.actions, problems, lambda item, where: _action(
         Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched), item, where))
     if problems:
@@ -164,7 +164,8 @@ def reads_groups(actions: Any, *, limits: Limits = DEFAULT) -> bool:
     """Return whether actions, as a user writes them, read groups of their rule's conditions: ``{match[name]}``."""
     read = Groups(None)
     _each(actions, "/actions", limits.actions, [],
-          lambda item, where: _action(Scope((*ROOTS, groups.ROOT), False, True, [], limits, groups=read), item, where))
+          lambda item,
+          where: _action(Scope((*ROOTS, template.ROOT_GROUPS), False, True, [], limits, groups=read), item, where))
     return bool(read.used)
 
 
@@ -251,7 +252,7 @@ def _lookup(function: Callable[..., bool], bound: arguments.Bound, *, inverted: 
 
 
 def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bool) -> Lookup | None:
-    if test is None or isinstance(compiled, Const) or compiled.path is None or compiled.path.root not in lookups.ROOTS:
+    if test is None or isinstance(compiled, Const) or compiled.path is None or compiled.path.root not in index.ROOTS:
         return None
     return Lookup(compiled.path.root, compiled.path.steps, compiled.get, *test, inverted)
 
@@ -259,18 +260,18 @@ def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bo
 def _test(function: Callable[..., bool], operand: Any, place: int) -> tuple[str, Hashable] | None:
     """Return test and operand of a function of a path at ``place`` of the arguments, and one other argument or None."""
     if operand is None:
-        return (lookups.PREDICATE, function) if function in _PREDICATES else None
+        return (index.PREDICATE, function) if function in _PREDICATES else None
     if not isinstance(operand, Const):
         return None
     value = operand.value
     if function is _EQ:
-        return lookups.EQUAL, frozenset({lookups.key(value)})
+        return index.EQUAL, frozenset({index.hash_key(value)})
     if function is operators.one_of:
-        return lookups.EQUAL, frozenset(map(lookups.key, value))
+        return index.EQUAL, frozenset(map(index.hash_key, value))
     if function in _ORDERED:
-        return _ORDERED[function][place], lookups.bound_of(value)
+        return _ORDERED[function][place], index.bound_of(value)
     if function is operators.in_net:
-        return lookups.NETWORK, value
+        return index.NETWORK, value
     return (_PATTERNS[function], value) if function in _PATTERNS else None
 
 

@@ -21,11 +21,9 @@ from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
 from ironic_rules.rules.changes import copied_data, difference_of_states, hide_changes, seal_changes, touched_state
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition, condition_pointer
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
-from ironic_rules.rules.explaining import Explainer, NotedAction
-from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.phase import Entry, Phase
-from ironic_rules.rules.runs import Part, RuleRuns
-from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
+from ironic_rules.rules.explaining import ActionTrace, ConditionTrace, Explainer, NotedAction, Trace
+from ironic_rules.rules.getters import MODES, View, Views
+from ironic_rules.rules.phase import Entry, Part, Phase, RuleRuns
 from ironic_rules.rules.values import PREVIOUS
 from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, printable
 

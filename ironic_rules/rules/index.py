@@ -1,22 +1,331 @@
-"""An index of rules: finds the rules that can match a machine's data without evaluating the others.
+"""Lookups: conditions that compare one value with a constant, in a form that the index can answer.
+
+A condition has a lookup if and only if it tests the value at one path: ``{inventory[a]}``, optionally inverted. Loops,
+several templates and text around a template have none, and are evaluated for each rule.
+
+The tables of an index: rules grouped by the constants with which their conditions compare the same value.
+
+There is a class for each way of comparing, and one for its inverse. Each finds the groups whose conditions are true for
+a value without going through the others, and then gives the numbers of their rules.
+
+Tables are immutable. A changed one shares with the old one all that is not affected.
+
+An index of rules: finds the rules that can match a machine's data without evaluating the others.
 
 Of each rule, at most one condition is in the index: one that is expected to be true seldom. The rules are numbers,
 their places in the order of a phase. There is a table for each way in which conditions test the same value
-(:mod:`ironic_rules.rules.index_tables`).
+(:mod:`ironic_rules.rules.index`).
 
 Indexes are immutable. A changed one shares with the old one all that is not affected.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from ironic_rules.rules import lookups
-from ironic_rules.rules.index_tables import CLASSES, Table
-from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import Getter, View
+from ironic_rules.rules.getters import Getter, View
+from ironic_rules.rules.regex import PatternSets, searched_texts, text_of
+from ironic_rules.rules.signatures import parse_address
+
+#: The data whose lookups are answered by the index: rules change the others too often, or they are small.
+ROOTS = frozenset({"inventory", "plugin_data"})
+
+EQUAL, BELOW, ABOVE, NETWORK, PREDICATE, FULL_MATCH, SEARCH = (
+    "equal", "below", "above", "network", "predicate", "full match", "search")
+#: Tests that few of the possible values pass.
+SELECTIVE = frozenset({EQUAL, NETWORK, FULL_MATCH, SEARCH})
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A condition on the value at ``steps`` of ``root``.
+
+    :ivar test: how the value is compared with the operand
+    :ivar operand: ``equal``: the keys of the constants, of which the value must have one; ``below``, ``above``: the
+        bound, None if no value passes; ``network``: the network; ``predicate``: the function; otherwise the pattern
+    :ivar inverted: whether the condition is true if the test fails
+    """
+
+    root: str
+    steps: tuple[str, ...]
+    get: Getter
+    test: str
+    operand: Hashable
+    inverted: bool
+
+
+def hash_key(value: Any, *, deep: bool = True) -> Hashable:
+    """Return the key of JSON-like data: equal for two values if and only if ``eq`` finds them equal.
+
+    :param deep: whether lists and objects, which can be large, have keys of their own; otherwise it is that of no
+        constant
+    """
+    if value.__class__ is str:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, bool):
+        return bool, value
+    if value is None:
+        return (None,)
+    if isinstance(value, (int, float)):
+        return float, value
+    if deep and isinstance(value, dict):
+        return dict, frozenset((name, hash_key(item)) for name, item in value.items())
+    if deep and isinstance(value, (list, tuple)):
+        return list, tuple(map(hash_key, value))
+    return value if isinstance(value, str) else ()
+
+
+def is_of_container(found: Hashable) -> bool:
+    """Return whether a key is that of a list or an object."""
+    return isinstance(found, tuple) and len(found) == 2 and found[0] in (dict, list)
+
+
+def bound_of(value: Any) -> Hashable:
+    """Return a number or text with which values can be compared; None for other values."""
+    return value if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+#: Numbers of rules by the constant of their condition.
+Groups = dict[Any, tuple[int, ...]]
+#: For each rule, its lookup and its number.
+Numbered = Iterable[tuple[Lookup, int]]
+
+
+class Table:
+    """Rules by the operands of their lookups.
+
+    :param test: that of all the lookups
+    :ivar groups: the numbers of the rules of each group, in order
+    """
+
+    __slots__ = ("groups", "test")
+
+    def __init__(self, test: str, groups: Groups | None = None) -> None:
+        self.test = test
+        self.groups = groups or {}
+
+    @staticmethod
+    def keys(lookup: Lookup) -> Iterable[Hashable]:
+        """Return the groups that a rule with this lookup belongs to."""
+        return (lookup.operand,)
+
+    def changed(self, removed: Numbered, added: Numbered) -> Table:
+        """Return the table with other rules."""
+        return type(self)(self.test, self._regrouped(removed, added))
+
+    def _regrouped(self, removed: Numbered, added: Numbered) -> Groups:
+        changes: defaultdict[Hashable, tuple[set[int], list[int]]] = defaultdict(lambda: (set(), []))
+        for lookup, number in removed:
+            for group in self.keys(lookup):
+                changes[group][0].add(number)
+        for lookup, number in added:
+            for group in self.keys(lookup):
+                changes[group][1].append(number)
+        groups = dict(self.groups)
+        for group, (gone, new) in changes.items():
+            numbers = tuple(sorted([*(old for old in groups.pop(group, ()) if old not in gone), *new]))
+            if numbers:
+                groups[group] = numbers
+        return groups
+
+    def tidied(self) -> Table:
+        """Return the table in its fastest form; this one if it is."""
+        return self
+
+    def find(self, value: Any, found: list[int]) -> None:
+        """Add the numbers of the rules whose condition is true for ``value``."""
+        raise NotImplementedError
+
+    def _but(self, passed: Collection[Any], found: list[int]) -> None:
+        """Add the numbers of all groups but those."""
+        for group, numbers in self.groups.items():
+            if group not in passed:
+                found += numbers
+
+
+class _Equal(Table):
+    """By the keys of constants: a rule with several constants belongs to several groups."""
+
+    __slots__ = ("_has_containers",)
+
+    def __init__(self, test: str, groups: Groups | None = None) -> None:
+        super().__init__(test, groups)
+        self._has_containers = any(map(is_of_container, self.groups))
+
+    @staticmethod
+    def keys(lookup: Lookup) -> Iterable[Hashable]:
+        return lookup.operand  # type: ignore[return-value]
+
+    def find(self, value: Any, found: list[int]) -> None:
+        if numbers := self.groups.get(hash_key(value, deep=self._has_containers)):
+            found += numbers
+
+
+class _NotEqual(Table):
+    """By the set of the keys of all constants."""
+
+    __slots__ = ("_has_containers",)
+
+    def __init__(self, test: str, groups: Groups | None = None) -> None:
+        super().__init__(test, groups)
+        self._has_containers = any(is_of_container(key) for keys in self.groups for key in keys)
+
+    def find(self, value: Any, found: list[int]) -> None:
+        key = hash_key(value, deep=self._has_containers)
+        for constants, numbers in self.groups.items():
+            if key not in constants:
+                found += numbers
+
+
+class _Ordered(Table):
+    """By bounds, numbers and texts, each sorted; None is a bound that no value passes."""
+
+    __slots__ = ("_numbers", "_texts")
+
+    def __init__(self, test: str, groups: Groups | None = None) -> None:
+        super().__init__(test, groups)
+        self._numbers: list[Any] = sorted(bound for bound in self.groups if isinstance(bound, (int, float)))
+        self._texts: list[Any] = sorted(bound for bound in self.groups if isinstance(bound, str))
+
+    def _parts(self, value: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Return the comparable bounds that ``value`` passes, those that it does not, and those of other types."""
+        bound = bound_of(value)
+        if bound is None or bound != bound:
+            return (), (), (*self._numbers, *self._texts)
+        bounds, others = (self._texts, self._numbers) if isinstance(bound, str) else (self._numbers, self._texts)
+        if self.test == BELOW:
+            place = bisect.bisect_right(bounds, value)
+            return bounds[place:], bounds[:place], others
+        place = bisect.bisect_left(bounds, value)
+        return bounds[:place], bounds[place:], others
+
+    def find(self, value: Any, found: list[int]) -> None:
+        for bound in self._parts(value)[0]:
+            found += self.groups[bound]
+
+
+class _NotOrdered(_Ordered):
+    __slots__ = ()
+
+    def find(self, value: Any, found: list[int]) -> None:
+        _, failed, others = self._parts(value)
+        for bound in (*failed, *others, None):
+            found += self.groups.get(bound, ())
+
+
+class _Networks(Table):
+    """By networks; of an address, only its network of each prefix length that occurs is looked up."""
+
+    __slots__ = ("_lengths",)
+
+    def __init__(self, test: str, groups: Groups | None = None) -> None:
+        super().__init__(test, groups)
+        self._lengths = {group[:2] for group in self.groups}
+
+    @staticmethod
+    def keys(lookup: Lookup) -> Iterable[Hashable]:
+        network: Any = lookup.operand
+        bits = (network.last - network.first).bit_length()
+        return ((network.version, bits, network.first >> bits),)
+
+    def _containing(self, value: Any) -> Iterator[Hashable]:
+        address = parse_address(value) if isinstance(value, str) else None
+        if address is not None:
+            version, number = address
+            for family, bits in self._lengths:
+                if family == version and (group := (version, bits, number >> bits)) in self.groups:
+                    yield group
+
+    def find(self, value: Any, found: list[int]) -> None:
+        for group in self._containing(value):
+            found += self.groups[group]
+
+
+class _NotNetworks(_Networks):
+    __slots__ = ()
+
+    def find(self, value: Any, found: list[int]) -> None:
+        self._but(set(self._containing(value)), found)
+
+
+class _Predicates(Table):
+    __slots__ = ()
+
+    def find(self, value: Any, found: list[int]) -> None:
+        for predicate, numbers in self.groups.items():
+            if predicate(value):
+                found += numbers
+
+
+class _NotPredicates(Table):
+    __slots__ = ()
+
+    def find(self, value: Any, found: list[int]) -> None:
+        for predicate, numbers in self.groups.items():
+            if not predicate(value):
+                found += numbers
+
+
+class _Patterns(Table):
+    """By the texts of regular expressions, most of which are in sets."""
+
+    __slots__ = ("_sets",)
+
+    def __init__(self, test: str, groups: Groups | None = None, sets: PatternSets | None = None) -> None:
+        super().__init__(test, groups)
+        self._sets = PatternSets(full=test == FULL_MATCH) if sets is None else sets
+
+    @staticmethod
+    def keys(lookup: Lookup) -> Iterable[Hashable]:
+        return (lookup.operand.text,)  # type: ignore[attr-defined]
+
+    def changed(self, removed: Numbered, added: Numbered) -> Table:
+        added = list(added)
+        new: list[Any] = [lookup.operand for lookup, _ in added]
+        return type(self)(self.test, self._regrouped(removed, added), self._sets.with_loose(new))
+
+    def tidied(self) -> Table:
+        """Return the table with all expressions in sets, which takes 10 us for each; this one if most of them are."""
+        sets = self._sets.tidied(self.groups)
+        return self if sets is self._sets else type(self)(self.test, self.groups, sets)
+
+    def _matching(self, value: Any) -> Collection[str] | None:
+        """Return the expressions that match, those of former rules included; None if the value is too long for them."""
+        if self.test == FULL_MATCH:
+            text = text_of(value)
+            return self._sets.matching([] if text is None else [text])
+        return self._sets.matching(searched_texts(value))
+
+    def find(self, value: Any, found: list[int]) -> None:
+        for pattern in self._matching(value) or ():
+            found += self.groups.get(pattern, ())
+
+
+class _NotPatterns(_Patterns):
+    __slots__ = ()
+
+    def find(self, value: Any, found: list[int]) -> None:
+        matching = self._matching(value)
+        if matching is not None:
+            self._but(matching, found)
+
+
+#: The class of the table of a test, and that of its inverse.
+CLASSES: dict[str, tuple[type[Table], type[Table]]] = {
+    EQUAL: (_Equal, _NotEqual),
+    BELOW: (_Ordered, _NotOrdered),
+    ABOVE: (_Ordered, _NotOrdered),
+    NETWORK: (_Networks, _NotNetworks),
+    PREDICATE: (_Predicates, _NotPredicates),
+    FULL_MATCH: (_Patterns, _NotPatterns),
+    SEARCH: (_Patterns, _NotPatterns),
+}
+
 
 #: What a lookup tests: a root, the path to the value there, and whether the rule is sensitive.
 _Place = tuple[str, tuple[str, ...], bool]
@@ -137,7 +446,7 @@ class Chooser:
         table = None if tables is None else tables.get((found.test, found.inverted))
         groups = {} if table is None else table.groups
         kind = place, found.test, found.inverted
-        if found.test in lookups.SELECTIVE and not found.inverted:
+        if found.test in SELECTIVE and not found.inverted:
             return sum(len(groups.get(group, ())) + self._groups[kind, group]
                        for group in CLASSES[found.test][False].keys(found))
         return (len(groups) + self._tables[kind]) / 2 + 1

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.mask import View
+from ironic_rules.rules.getters import View
 from ironic_rules.rules.values import Const, Filled, Scope, as_getter, compile_value, elements_of
 
 MULTIPLE = ("any", "all", "first", "last")

@@ -11,10 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from ironic_rules.models.json_values import same
-from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
-from ironic_rules.rules.networks import parse_address
 from ironic_rules.rules.regex import Pattern, searched_texts, text_of
-from ironic_rules.rules.registry import Operation, Registry, read_parameters
+from ironic_rules.rules.signatures import (
+    Address,
+    Flag,
+    Operation,
+    Regex,
+    Registry,
+    Subnet,
+    Values,
+    parse_address,
+    read_parameters,
+)
 
 
 def _read(name: str, function: Callable[..., bool]) -> Operation:

@@ -1,4 +1,7 @@
-"""The rules of a phase, prepared for the nodes of every scope, and changed without preparing them all again."""
+"""The rules of a phase, prepared for the nodes of every scope, and changed without preparing them all again.
+
+What statistics need to know of runs, noted once for a run and not once for a rule: nothing is counted in it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
-from ironic_rules.rules.index import Chooser, Index
-from ironic_rules.rules.lookups import Lookup
-from ironic_rules.rules.mask import View
-from ironic_rules.rules.traces import Trace
+from ironic_rules.rules.explaining import Trace
+from ironic_rules.rules.getters import View
+from ironic_rules.rules.index import Chooser, Index, Lookup
 
 #: A rule's number consists of its priority, its position, and its place among the rules with the same of both, each
 #: smaller than these. Stored rules have distinct positions.
@@ -257,3 +260,57 @@ def _entry(number: int, rule: CompiledRule, chooser: Chooser) -> Entry:
 
 def _lookups(entries: Iterable[Entry]) -> Iterator[tuple[Lookup, bool, int]]:
     return ((entry.chosen, entry.sensitive, entry.number) for entry in entries if entry.chosen is not None)
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A part of a run, in which neither the node's scope nor what the index found has changed.
+
+    :ivar found: the numbers of the rules that the index did not exclude, in order
+    :ivar after: the number of the last rule of the part before; None: this is the first one
+    :ivar until: the number of its last rule; None: that of the last rule of all
+    """
+
+    phase: Phase
+    scope: str | None
+    found: list[int]
+    after: int | None = None
+    until: int | None = None
+
+    def evaluated(self) -> list[int]:
+        """Return the numbers of the rules that were evaluated."""
+        return self.found if self.until is None else [number for number in self.found if number <= self.until]
+
+
+@dataclass(slots=True)
+class RuleRuns:
+    """What the runs of an inspection did, of all phases.
+
+    :ivar matched: UUIDs, one for each time that a rule matched
+    :ivar failure: the UUID of the rule that failed
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    matched: list[str] = field(default_factory=list)
+    failure: str | None = None
+
+    def ended(self, traces: Iterable[Trace], parts: list[Part]) -> None:
+        """Add a run."""
+        self.parts += parts
+        self.matched += [trace.uuid for trace in traces if trace.matched]
+
+    def failed(self, error: RuleFailed, parts: list[Part]) -> None:
+        """Add a run that a rule has ended."""
+        self.failure = error.facts["rule"]
+        self.ended(error.traces, parts)  # type: ignore[attr-defined]
+        if parts:
+            last = parts[-1]
+            last.until = next((number for number in last.found
+                               if last.phase.entries[number].rule.uuid == self.failure), None)
+
+
+def considered(phase: Phase, scope: str | None, after: int | None, until: int | None) -> Iterator[int]:
+    """Yield the numbers of the rules that a part of a run has reached, evaluated or excluded by the index."""
+    for number in phase.of_scope(scope):
+        if (after is None or number > after) and (until is None or number <= until):
+            yield number

@@ -15,13 +15,12 @@ import orjson
 from ironic_rules.models import pointer, secrets
 from ironic_rules.models.concealment import Concealment, Place
 from ironic_rules.models.rule_search import path_of
-from ironic_rules.rules import groups, template
+from ironic_rules.rules import template
 from ironic_rules.rules.compiled import CompiledRule
-from ironic_rules.rules.getters import path_getter
-from ironic_rules.rules.mask import View
+from ironic_rules.rules.getters import View, path_getter
 
 #: The roots that are no data, but parts of what other templates of the rule have read.
-LOCAL = frozenset({"item", groups.ROOT})
+LOCAL = frozenset({"item", template.ROOT_GROUPS})
 #: The path of a rule of which is not known what it reads: everything.
 _EVERYTHING = frozenset({()})
 

@@ -1,18 +1,177 @@
-"""Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
+"""Conversions of values in templates, ``{inventory[hostname]|slug}``: functions of plain values.
+
+The docstring of each is its section of the reference.
+
+Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
 
 A field is a name, steps, ``.key`` or ``[key]``, which are equivalent: a key of a mapping, or an index of a list, and
 conversions: ``|lower``. Features of Python's format strings are not supported: no ``!r``, no format specs (``:>9``), no
 nesting, no attributes of objects. ``{{`` and ``}}`` are literal braces.
+
+The named groups of a rule's regular expressions, which its actions read as ``{match[name]}``.
+
+A condition ``matches`` with ``(?P<model>...)`` provides them. When its rule reads one, the condition's check stores
+what all of its groups matched as ``match`` of the view. So a rule sees only groups of its own conditions: their names
+are known when it is compiled, and each has been stored again when all conditions are true.
+
+The fields of node, ports and port groups that templates can read: those of their drafts, and no others.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from ironic_rules.rules.conversions import CONVERSIONS, COUNT, MAX_CHAIN
-from ironic_rules.text import nearest
+from ironic_rules.models import traits
+from ironic_rules.models.fields import Fields, Type
+from ironic_rules.models.json_values import is_int64
+from ironic_rules.models.nodes import NODE
+from ironic_rules.models.ports import PORT, PORT_GROUP
+from ironic_rules.rules.errors import OperandError
+from ironic_rules.text import enumeration, nearest
+
+#: Maximum number of conversions of one field.
+MAX_CHAIN = 4
+#: Maximum number of characters of a node's name, and of the result of ``slug``.
+MAX_SLUG = 255
+_NOT_IN_WORDS = re.compile(r"[^a-z0-9]+")
+#: A sign, and the digits after any zeros; int() is slow for many digits, and refuses thousands even if they are zeros.
+_INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
+
+Conversion = Callable[[Any], str | int]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    raise OperandError("must be a string, a number, true or false")
+
+
+def _words(text: str) -> list[str]:
+    """Return the runs of ASCII letters and digits, in lower case, of the decomposed text."""
+    if not text.isascii():
+        # One character at a time: normalization puts marks in an order, and needs quadratic time for many of them.
+        decomposed = "".join(unicodedata.normalize("NFKD", character) for character in text)
+        text = "".join(character for character in decomposed if not unicodedata.category(character).startswith("M"))
+    return [word for word in _NOT_IN_WORDS.split(text.casefold()) if word]
+
+
+def slug(value: Any) -> str:
+    """A name: lower-case ASCII letters, digits, and single hyphens between them.
+
+    Letters lose their accents (``é`` is ``e``, ``ß`` is ``ss``); anything else between letters and digits becomes a
+    hyphen. Cannot be evaluated if nothing or more than 255 characters would remain.
+
+    .. conversion:: "Dell Inc. PowerEdge R740" -> dell-inc-poweredge-r740
+    """
+    result = "-".join(_words(_text(value)))
+    if not 0 < len(result) <= MAX_SLUG:
+        raise OperandError(f"must have letters or digits for a name of at most {MAX_SLUG} characters")
+    return result
+
+
+def trait(value: Any) -> str:
+    """A custom trait: ``CUSTOM_``, then upper-case ASCII letters, digits, and single underscores between them.
+
+    As ``slug`` with underscores and in upper case. A name that is already a valid trait, standard or custom, is
+    unchanged, and ``CUSTOM_`` is not put before a text that begins with it. Cannot be evaluated if nothing or more than
+    255 characters would remain.
+
+    .. conversion:: "PowerEdge R740xd" -> CUSTOM_POWEREDGE_R740XD
+    """
+    text = _text(value)
+    if traits.is_trait(text):
+        return text
+    words = _words(text)
+    result = "_".join(words).upper()
+    if not result.startswith("CUSTOM_"):
+        result = f"CUSTOM_{result}"
+    if not words or len(result) > traits.MAX_LENGTH:
+        raise OperandError(f"must have letters or digits for a trait of at most {traits.MAX_LENGTH} characters")
+    return result
+
+
+def upper(value: Any) -> str:
+    """The text in upper case, in any script.
+
+    .. conversion:: rack7-é -> RACK7-É
+    """
+    return _text(value).upper()
+
+
+def lower(value: Any) -> str:
+    """The text in lower case, in any script.
+
+    .. conversion:: PowerEdge -> poweredge
+    """
+    return _text(value).lower()
+
+
+def integer(value: Any) -> int:
+    """An integer, from a number without a fraction or from text.
+
+    The text consists of the digits 0 to 9, with an optional sign before them and white space around; zeros in front are
+    ignored. Cannot be evaluated for other text, ``12.0`` and ``0x1f`` included, for true and false, and for integers
+    outside -2\\ :sup:`63` ... 2\\ :sup:`64` - 1.
+
+    .. conversion:: " 0042 " -> 42
+    """
+    number = None
+    if isinstance(value, str):
+        found = _INTEGER.fullmatch(value.strip())
+        number = int(found[1] + (found[2] or "0")) if found else None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if number is None or not is_int64(number):
+        raise OperandError("must be an integer of 64 bits, or its digits 0 to 9 as text")
+    return number
+
+
+def count(value: Any) -> int:
+    """How many items a list or an object has.
+
+    It comes first: other conversions give no list. Cannot be evaluated for anything else, a text included.
+
+    .. conversion:: ["sda", "sdb"] -> 2
+    """
+    if isinstance(value, (list, tuple, dict)):
+        return len(value)
+    raise OperandError("must be a list or an object")
+
+
+COUNT = "count"
+#: Each conversion by the name that a template gives it.
+CONVERSIONS: dict[str, Conversion] = {
+    COUNT: count, "int": integer, "lower": lower, "slug": slug, "trait": trait, "upper": upper}
+
+
+def conversion_chain(names: tuple[str, ...]) -> Conversion:
+    """Return the conversion that applies the named ones from left to right."""
+    first, *others = (CONVERSIONS[name] for name in names)
+    if not others:
+        return first
+
+    def convert(value: Any) -> str | int:
+        value = first(value)
+        for conversion in others:
+            value = conversion(value)
+        return value
+
+    return convert
+
+
+def conversion_result(names: tuple[str, ...]) -> type[str] | type[int]:
+    """Return the type of what :func:`chain` gives; without conversions, that of a text."""
+    return int if names and names[-1] in (COUNT, "int") else str
+
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEP = re.compile(r"\.([^.\[\]{}!:|\s]+)|\[([^\[\]{}]+)\]")
@@ -178,3 +337,87 @@ def _complaint(text: str, start: int, at: int, is_converted: bool) -> tuple[int,
     if rest == ".":
         return at + 2, "a key must follow '.'"
     return at + 1, "expected '.', '[', '|' or '}'"
+
+
+ROOT_GROUPS = "match"
+_HOW = ("a condition 'matches' provides it by (?P<name>...) in a regex without templates, unless it is inverted or has "
+        "'multiple': 'all'")
+
+
+@dataclass(slots=True)
+class Groups:
+    """Which groups the conditions of a rule provide, and which its actions read.
+
+    :ivar provided: the name of each group; None if they are unknown, because conditions are invalid
+    """
+
+    provided: list[str] | None
+    used: set[str] = field(default_factory=set)
+
+    def use(self, steps: tuple[str, ...]) -> str | None:
+        """Record that an action reads ``{match[..]}``; return why that is impossible, or None."""
+        if len(steps) != 1:
+            return f"the name of one group must follow: {{{ROOT_GROUPS}[name]}}"
+        name, = steps
+        self.used.add(name)
+        if self.provided is None or self.provided.count(name) == 1:
+            return None
+        if name in self.provided:
+            return "more than one group of the conditions has this name"
+        near = nearest(name, self.provided)
+        known = f"known: {', '.join(sorted(set(self.provided)))}" if self.provided else _HOW
+        return f"no condition provides this group; {f'did you mean {near!r}?' if near else known}"
+
+
+#: Stands for any element of a list, in the steps of a path.
+ANY_RECORD = "*"
+_PARTS = frozenset({Type.OBJECT, Type.LIST})
+#: Field names in a message if none is similar.
+_NAMED = 12
+
+
+def _of(table: Fields, **more: Type) -> dict[str, Type]:
+    # Those that replies show come first, for messages.
+    return {name: table[name].type for name in sorted(table, key=lambda name: not table[name].shown)} | more
+
+
+#: root -> its fields; except ``node``, the roots are lists.
+RECORDS: Mapping[str, Mapping[str, Type]] = {
+    "node": _of(NODE, traits=Type.LIST), "ports": _of(PORT), "port_groups": _of(PORT_GROUP)}
+
+
+# Thousands of rules read the same few fields.
+@functools.lru_cache(maxsize=4096)
+def record_problem(root: str, steps: tuple[str, ...], *, hint: bool = True) -> tuple[int, str] | None:
+    """Return why a path below ``root`` can never have a value: the number of the step, and the reason; None if it can.
+
+    :param steps: ``ANY`` is any index
+    :param hint: name the most similar field
+    """
+    fields = RECORDS.get(root)
+    first = 0
+    if fields is not None and root != "node" and steps:
+        if not _is_index(steps[0]):
+            return 0, f"{root} is a list: an index must follow, as in {root}[0]"
+        first = 1
+    if fields is None or len(steps) <= first:
+        return None
+    name, below = steps[first], steps[first + 1:]
+    kind = fields.get(name)
+    if kind is None:
+        return first, f"there is no such field; {_hint(name, fields) if hint else 'its name is misspelt'}"
+    if below and kind not in _PARTS:
+        return first + 1, f"{name} is neither an object nor a list: it has no parts"
+    if below and kind is Type.LIST and (len(below) > 1 or not _is_index(below[0])):
+        return first + 1, f"{name} is a list of texts: only an index can follow, as in {name}[0]"
+    return None
+
+
+def _is_index(step: str) -> bool:
+    # As the getters of paths: longer numbers are keys.
+    return step == ANY_RECORD or (step.isdecimal() and len(step) < 10)
+
+
+def _hint(name: str, fields: Mapping[str, Type]) -> str:
+    near = nearest(name, fields)
+    return f"did you mean {near!r}?" if near else f"known: {enumeration(fields, _NAMED)}"

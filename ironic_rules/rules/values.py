@@ -9,12 +9,11 @@ from typing import Any
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.json_values import is_int64
-from ironic_rules.rules import conversions, groups, records, template
-from ironic_rules.rules.getters import template_getter
-from ironic_rules.rules.groups import Groups
+from ironic_rules.rules import template
+from ironic_rules.rules.getters import Getter, template_getter
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.mask import Getter
 from ironic_rules.rules.rule_warnings import Warnings
+from ironic_rules.rules.template import Groups
 from ironic_rules.text import is_storable, nearest
 
 EARLY_ROOTS = ("inventory", "plugin_data")
@@ -182,7 +181,7 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     before = len(scope.problems)
     for part in fields:
         _check_path(scope, part, where)
-        if part.conversions and not part.steps and part.root in ROOTS and part.conversions[0] != conversions.COUNT:
+        if part.conversions and not part.steps and part.root in ROOTS and part.conversions[0] != template.COUNT:
             scope.complain(where, f"column {part.column + 1}: this is a list or an object, which cannot be converted")
     if len(scope.problems) > before:
         return Const("")
@@ -192,14 +191,14 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     if len(parts) > 1:
         return Filled(get, None, str)
     used, = fields
-    if used.conversions or used.root == groups.ROOT:
-        gives = conversions.result(used.conversions)
+    if used.conversions or used.root == template.ROOT_GROUPS:
+        gives = template.conversion_result(used.conversions)
         return Filled(get, None, gives, f"this template gives {'an integer' if gives is int else 'text'}")
     return Filled(get, used)
 
 
 def _check_path(scope: Scope, used: template.Field, where: str) -> None:
-    if used.root == groups.ROOT:
+    if used.root == template.ROOT_GROUPS:
         _check_group(scope, used, where)
         return
     if used.root not in scope.names:
@@ -211,9 +210,9 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
     above = 0
     if root == "item" and scope.items is not None:
         root, above = scope.items.root, len(scope.items.steps) + 1
-        steps = (*scope.items.steps, records.ANY, *steps)
-    if root in records.RECORDS:
-        found = records.problem(root, steps, hint=len(scope.problems) < _MOST_HINTS)
+        steps = (*scope.items.steps, template.ANY_RECORD, *steps)
+    if root in template.RECORDS:
+        found = template.record_problem(root, steps, hint=len(scope.problems) < _MOST_HINTS)
         if found is not None:
             number, reason = found
             scope.complain(where, f"column {used.column_of(number - above)}: {reason}")
@@ -226,7 +225,7 @@ def elements_of(looped: Compiled) -> template.Field | None:
     used = looped.path if isinstance(looped, Filled) else None
     if used is None:
         return None
-    is_list = used.root in records.RECORDS and used.root != "node" and not used.steps
+    is_list = used.root in template.RECORDS and used.root != "node" and not used.steps
     return used if is_list or used.root in INVENTORIES else None
 
 
@@ -244,7 +243,7 @@ def _complain_of_root(scope: Scope, used: template.Field, where: str) -> None:
 
 def _check_group(scope: Scope, used: template.Field, where: str) -> None:
     if scope.groups is None:
-        reason: str | None = f"{groups.ROOT!r} has a value only in actions, after all conditions"
+        reason: str | None = f"{template.ROOT_GROUPS!r} has a value only in actions, after all conditions"
     else:
         reason = scope.groups.use(used.steps)
     if reason is not None:

@@ -140,7 +140,8 @@ STARTS = [
           ((f"{_DEFAULT}log_file cannot be written", "No such file or directory"),), ("version",)),
 
     # The database
-    Start("no database", "conductor", "[DEFAULT]\n", (("{file}: [database]connection is not set", "sqlite:////FOLDER/ironic-rules.sqlite"),)),
+    Start("no database", "conductor", "[DEFAULT]\n",
+          (("{file}: [database]connection is not set", "sqlite:////FOLDER/ironic-rules.sqlite"),)),
     Start("no URL of a database", "dbsync", "[database]\nconnection = ironic.sqlite\n",
           (("{file}: [database]connection = (not shown): ", "DRIVER://USER:PASSWORD@HOST:PORT/DATABASE"),),
           ("version",)),

@@ -218,7 +218,8 @@ def test_what_is_a_host_for_parsers_of_urls_is_a_path(tmp_path):
         address = urlsplit(url).hostname or "", urlsplit(url).port or 0
         rest = b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         found = {target: statuses(address, target + rest) for target in (
-            b"GET //[", b"GET http://127.0.0.1//[", b"OPTIONS //[", b"POST ///[::1", b"CONNECT //[", b"CONNECT http://[]x",
+            b"GET //[", b"GET http://127.0.0.1//[", b"OPTIONS //[", b"POST ///[::1", b"CONNECT //[",
+            b"CONNECT http://[]x",
             b"CONNECT [", b"GET //v1//nodes", b"GET //x/v1/nodes", b"HEAD //healthcheck/live")}
         assert service.text()[written:] == ""
 

@@ -9,7 +9,7 @@ from ironic_rules.inspection.hooks.architecture import ArchitectureHook
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import ACTIONS, compiler
 from ironic_rules.rules.base import InspectionRuleActionBase
-from ironic_rules.rules.registry import Registry
+from ironic_rules.rules.signatures import Registry
 from tests.functional.whole import running
 
 RULES = "/v1/inspection_rules"

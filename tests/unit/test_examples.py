@@ -22,7 +22,7 @@ from ironic_rules.conf import inspection_rules as options
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
-from ironic_rules.rules.actions.api_call import MAX_REQUESTS
+from ironic_rules.rules.actions import MAX_REQUESTS
 from ironic_rules.rules.regex import MAX_REGEX
 from tests.unit.rules import world
 

@@ -47,8 +47,8 @@ REASONS = {
     ("legacy/form.py", "rule"): "the fields that a rule has without its optional ones",
     ("policies/nodes.py", "node"): "the fields that have policies of their own, in Ironic",
     ("rules/built_in.py", "rule"): "the fields that earlier versions did not have, for the UUIDs that these derived",
-    ("rules/fields.py", "rule"): "a check of its own for each field of a rule that a user writes",
-    ("rules/schema.py", "rule"): "as rules/fields.py, for the API reference",
+    ("rules/rule_fields.py", "rule"): "a check of its own for each field of a rule that a user writes",
+    ("rules/reference.py", "rule"): "as rules/rule_fields.py, for the API reference",
 }
 
 

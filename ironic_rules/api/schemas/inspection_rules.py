@@ -10,7 +10,7 @@ from typing import Any
 from ironic_rules.api import schema
 from ironic_rules.models.inspection_rules import RULE
 from ironic_rules.models.json_values import JSON
-from ironic_rules.rules import fields, rule_schema
+from ironic_rules.rules import rule_fields, rule_schema
 
 #: Maximum number of rules of one request; the size of its body is limited as well.
 MAX_RULES = 100_000
@@ -31,7 +31,7 @@ class Bundle(schema.Schema):
     """A name."""
 
     def convert(self, value: JSON, where: str, problems: schema.Problems) -> Any:
-        if reason := fields.name_problem(value):
+        if reason := rule_fields.name_problem(value):
             raise ValueError(reason)
         return value
 

@@ -20,7 +20,7 @@ from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models import nodes
-from ironic_rules.rules.hosts import AllowedHosts
+from ironic_rules.rules.limits import AllowedHosts
 from tests import strategies
 from tests.functional.api.conftest import Client
 from tests.functional.api.raw import send

@@ -15,7 +15,7 @@ from ironic_rules.db import inventory, inventory_paths, nodes, portgroups, ports
 from ironic_rules.db.session import Database
 from ironic_rules.inspection import rule_settings
 from ironic_rules.models.fields import Type
-from ironic_rules.rules import records
+from ironic_rules.rules import template
 
 RULES = "/v1/inspection_rules"
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -59,13 +59,13 @@ def test_the_known_fields_are_those_of_the_drafts(db):
     found = {"node": task.node.read(), "ports": task.ports[0].read(), "port_groups": task.port_groups[0]}
 
     assert {root: set(values) for root, values in found.items()} == {
-        root: set(fields) for root, fields in records.RECORDS.items()}
+        root: set(fields) for root, fields in template.RECORDS.items()}
     kinds = {dict: Type.OBJECT, list: Type.LIST}
     for root, values in found.items():
         for name, value in values.items():
             # No field that may be null has parts.
-            assert (kinds.get(type(value)) or records.RECORDS[root][name]) == records.RECORDS[root][name], name
-            assert (type(value) in kinds) == (records.RECORDS[root][name] in kinds.values()), name
+            assert (kinds.get(type(value)) or template.RECORDS[root][name]) == template.RECORDS[root][name], name
+            assert (type(value) in kinds) == (template.RECORDS[root][name] in kinds.values()), name
 
 
 @pytest.mark.parametrize("template", [

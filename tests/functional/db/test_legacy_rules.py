@@ -56,7 +56,8 @@ def test_rules_have_an_order_and_a_revision(conn: sa.Connection) -> None:
 def test_rules_that_are_created_at_once_have_different_places(db: Database) -> None:
     made = at_once([lambda: db.write(lambda conn: legacy_rules.create(conn, RULE)) for _ in range(6)])
 
-    assert len({rule.position for rule in made}) == len({rule.revision for rule in made}) == 6  # type: ignore[union-attr]
+    assert len({rule.position for rule in made}) == len({rule.revision
+                                                         for rule in made}) == 6  # type: ignore[union-attr]
 
 
 def test_only_the_difference_of_what_is_owned_is_written_and_the_order_is_kept(

@@ -137,7 +137,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with contextlib.ExitStack() as stack:
         url = sa.make_url(stack.enter_context(temporary_database("mysql")))
         vhost = stack.enter_context(temporary_vhost())
-        host, port, _ = re.fullmatch(r"rabbit://(?:.*@)?([^:/]+):(\d+)/(.*)", vhost).groups()  # type: ignore[union-attr]
+        host, port, _ = re.fullmatch(r"rabbit://(?:.*@)?([^:/]+):(\d+)/(.*)",
+                                     vhost).groups()  # type: ignore[union-attr]
         relays = Relay(url.host or "127.0.0.1", url.port or 3306), Relay(host, int(port))
         for relay in relays:
             stack.callback(relay.cut)

@@ -20,7 +20,7 @@ from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import rule_settings
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import InspectionRuleActionBase
-from ironic_rules.rules.registry import Registry
+from ironic_rules.rules.signatures import Registry
 from tests.functional.clients import machines
 from tests.functional.clients.test_ipa import agent
 from tests.functional.faulty import FaultyHardware

@@ -18,7 +18,7 @@ from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, Rule, RuleSet, compile
-from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.getters import View, Views
 from tests.functional import databases
 from tests.perf.rules import scenarios
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ironic_rules import rules
-from ironic_rules.rules.mask import View
+from ironic_rules.rules.getters import View
 from tests.perf.rules import own_engine, scenarios
 
 _COUNTS = (10, 1000)

@@ -202,7 +202,8 @@ def test_what_others_load_may_have_a_name_that_only_they_know(conf, answers):
 
     destinations.check(conf, {"/a": f"http://{NAME}/x"})
     with pytest.raises(InvalidParameterValue) as caught:
-        destinations.check(conf, {"/a": "http://inside.example.org/s3cret", "/b": "http://0/s3cret", "/c": "http://10.0.0.1"})
+        destinations.check(conf,
+                           {"/a": "http://inside.example.org/s3cret", "/b": "http://0/s3cret", "/c": "http://10.0.0.1"})
 
     assert str(caught.value).startswith(
         "/a: http://inside.example.org is in the network 169.254.0.0/16 ([deploy]image_url_denied_networks)")

@@ -20,7 +20,8 @@ WHERE = "/instance_info/image_source"
 class Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self):
         self.server.asked.append((self.command, self.path))
-        places = {"/inward": "http://127.0.0.2/x", "/mapped": "http://[::ffff:127.0.0.2]/x", "/local": "http://[fe80::1]/",
+        places = {"/inward": "http://127.0.0.2/x", "/mapped": "http://[::ffff:127.0.0.2]/x",
+                  "/local": "http://[fe80::1]/",
                   "/loop": "/loop", "/file": "file:///etc/passwd", "/near": "/image", "/broken": "http://[x/"}
         status = 302 if self.path in places else 200 if self.path == "/image" else 404
         if self.path == "/signed":

@@ -73,7 +73,8 @@ def test_the_scripts_of_ports_that_are_gone_go_too(boot, tmp_path):
 
 
 @pytest.mark.parametrize("url", [
-    "http://web/k || shell", "http://web/k\nshell", "http://web/${x}", "http://web/$(x)", "http://web/'k", 'http://web/"k',
+    "http://web/k || shell", "http://web/k\nshell", "http://web/${x}", "http://web/$(x)", "http://web/'k",
+    'http://web/"k',
     "http://web/k;x", "http://web/k\\", "javascript:x", "k", "", 7, "http://web/" + "x" * 2048, "http://web/k\t",
 ])
 def test_urls_that_would_be_more_than_urls_are_refused(boot, tmp_path, url):

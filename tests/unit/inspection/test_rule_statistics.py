@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ironic_rules.inspection import rule_statistics
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.rules import RuleRuns, RuleSet
-from ironic_rules.rules.runs import Part
+from ironic_rules.rules.phase import Part
 from tests.unit.rules import world
 
 NUMBERS = range(6)

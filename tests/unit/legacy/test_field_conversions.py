@@ -12,7 +12,7 @@ from ironic_rules.exceptions import RuleFailed
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.legacy import conversion
-from ironic_rules.rules.wire import from_wire
+from ironic_rules.rules.rule_fields import from_wire
 from tests.unit.legacy.test_field_rules import MACHINE, cases, data_of
 from tests.unit.legacy.world import Machine, rule_set
 

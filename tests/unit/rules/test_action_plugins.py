@@ -13,8 +13,8 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.rules import action_plugins
-from ironic_rules.rules.registry import Registry
+from ironic_rules.rules import actions
+from ironic_rules.rules.signatures import Registry
 from tests.unit.rules import world
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +43,7 @@ def tag(*args: Any, **values: Any) -> dict[str, Any]:
 def test_r45_our_own_actions_are_entry_points_too() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
-    declared = dict(line.split(" = ") for line in setup["entry_points"][action_plugins.NAMESPACE].strip().splitlines())
+    declared = dict(line.split(" = ") for line in setup["entry_points"][actions.NAMESPACE].strip().splitlines())
     assert declared == {
         plugin.name: f"{type(plugin.call).__module__}:{type(plugin.call).__name__}" for plugin in rules.ACTIONS}
 

@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.signatures import Operation
 from tests.unit.rules import world
 
 CASES = world.vectors("actions")

@@ -13,7 +13,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, RuleFailed
 from ironic_rules.inspection.http_get import MAX_ANSWER_BYTES, HttpxGet
-from ironic_rules.rules.hosts import AllowedHosts
+from ironic_rules.rules.limits import AllowedHosts
 from tests.unit.rules import world
 
 

@@ -9,8 +9,8 @@ import yaml
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.rules.conversions import CONVERSIONS, COUNT
 from ironic_rules.rules.errors import OperandError
+from ironic_rules.rules.template import CONVERSIONS, COUNT
 from tests.unit.rules import world
 
 

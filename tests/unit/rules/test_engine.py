@@ -13,7 +13,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.exceptions import InvalidRule, RuleFailed
-from ironic_rules.rules.registry import Registry
+from ironic_rules.rules.signatures import Registry
 from tests.unit.rules import world
 
 FAIL = {"op": "fail", "args": ["hunter2"]}

@@ -16,17 +16,16 @@ from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
-from ironic_rules.rules import index, lookups, operators, pattern_sets, phase
+from ironic_rules.rules import index, operators, phase, regex
 from ironic_rules.rules.operators import OPERATORS
-from ironic_rules.rules.pattern_sets import PatternSets
-from ironic_rules.rules.regex import Pattern
+from ironic_rules.rules.regex import Pattern, PatternSets
 from tests import strategies
 from tests.unit.rules import world
 
 EQ = OPERATORS.get("eq").call
 
 
-def lookup_of(condition: dict[str, Any]) -> lookups.Lookup | None:
+def lookup_of(condition: dict[str, Any]) -> index.Lookup | None:
     """Return the index lookup of a condition."""
     return world.compiled(world.rule(conditions=[condition])).conditions[0].lookup
 
@@ -104,7 +103,7 @@ FOUND = st.one_of(SCALARS, st.just(float("nan")), st.builds(Text, st.just("x")),
 @given(FOUND, FOUND)
 def test_keys_are_equal_exactly_if_the_values_are(found: Any, constant: Any) -> None:
     # A value that is not equal to itself is no constant.
-    assert EQ(constant, constant) is False or (lookups.key(found) == lookups.key(constant)) is EQ(found, constant)
+    assert EQ(constant, constant) is False or (index.hash_key(found) == index.hash_key(constant)) is EQ(found, constant)
 
 
 class Counting(dict[str, Any]):
@@ -350,7 +349,7 @@ def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], previou
     expected = outcome(rules.RuleSet(compiled, mask_secrets=mode), inventory, previous, scope, explain=True)
     # The same set as the result of a change, with all expressions in sets or none.
     some = st.lists(st.sampled_from(compiled), unique=True) if compiled else st.just([])
-    with mock.patch.object(pattern_sets, "LOOSE", data.draw(st.sampled_from([0, 32]))):
+    with mock.patch.object(regex, "LOOSE", data.draw(st.sampled_from([0, 32]))):
         first = data.draw(some)
         removed = [rule for rule in first if rule in data.draw(some)]
         changed = rules.RuleSet(first, mask_secrets=mode).changed(

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ironic_rules.models import secrets
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import MissingPath
-from ironic_rules.rules.getters import path_getter
-from ironic_rules.rules.mask import Views
+from ironic_rules.rules.getters import Views, path_getter
 
 KEYS = ["a", "0", "bmc_password", "auth_token"]
 DATA = st.recursive(

@@ -9,7 +9,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules import InspectionRuleActionBase
-from ironic_rules.rules.registry import Registry
+from ironic_rules.rules.signatures import Registry
 from tests.unit.rules import world
 
 URL = "https://files:t0p@images.example.org/kernel"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironic_rules import rules
-from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.signatures import Operation
 from tests.unit.rules import world
 
 CASES = world.vectors("operators")

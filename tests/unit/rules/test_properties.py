@@ -18,8 +18,8 @@ from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models import traits
 from ironic_rules.rules import template
-from ironic_rules.rules.conversions import CONVERSIONS, COUNT, MAX_CHAIN
 from ironic_rules.rules.errors import OperandError
+from ironic_rules.rules.template import CONVERSIONS, COUNT, MAX_CHAIN
 from tests import strategies
 from tests.unit.rules import world
 

@@ -7,8 +7,8 @@ from stevedore import extension
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.rules import action_plugins, kinds
-from ironic_rules.rules.registry import BadOperation, Registry, UnknownName, read_parameters
+from ironic_rules.rules import actions, signatures
+from ironic_rules.rules.signatures import BadOperation, Registry, UnknownName, read_parameters
 from tests.unit.rules import world
 
 
@@ -125,9 +125,10 @@ def found(monkeypatch: pytest.MonkeyPatch, **targets: Any) -> None:
     """Make stevedore find these entry points."""
     def manager(namespace: str, invoke_on_load: bool, on_load_failure_callback: Any) -> extension.ExtensionManager[Any]:
         return extension.ExtensionManager.make_test_instance(
-            [extension.Extension(name, None, target, None) for name, target in targets.items()])  # type: ignore[arg-type]
+            [extension.Extension(name, None, target, None) for name,
+             target in targets.items()])  # type: ignore[arg-type]
 
-    monkeypatch.setattr(action_plugins.stevedore, "ExtensionManager", manager)
+    monkeypatch.setattr(actions.stevedore, "ExtensionManager", manager)
 
 
 def test_installed_actions_are_registered(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,13 +148,15 @@ def test_nothing_installed_is_no_error(registry: Registry) -> None:
     assert rules.load_plugins(namespace="ironic_rules.nothing", registry=registry) == []
 
 
-def plain(a: str, b: int, c: list[str], d: dict[str, Any], e: bool, f: Any, g=None, *rest: Any, **options: Any):  # type: ignore[no-untyped-def]
+def plain(a: str, b: int, c: list[str], d: dict[str, Any], e: bool, f: Any, g=None, *rest: Any,
+          **options: Any):  # type: ignore[no-untyped-def]
     """A function with annotations of other authors."""
 
 
 def test_plain_annotations_give_kinds() -> None:
     found_kinds = {parameter.name: parameter.kind for parameter in read_parameters(plain, skip=0)}
     assert found_kinds == {
-        "a": kinds.TEXT, "b": kinds.INTEGER, "c": kinds.LIST, "d": kinds.OBJECT, "e": kinds.BOOLEAN, "f": kinds.ANY,
-        "g": kinds.ANY, "rest": kinds.ANY, "options": kinds.ANY,
+        "a": signatures.TEXT, "b": signatures.INTEGER, "c": signatures.LIST, "d": signatures.OBJECT,
+        "e": signatures.BOOLEAN, "f": signatures.ANY,
+        "g": signatures.ANY, "rest": signatures.ANY, "options": signatures.ANY,
     }

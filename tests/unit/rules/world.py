@@ -14,8 +14,8 @@ from ironic_rules import rules, samples
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionError
-from ironic_rules.rules.hosts import AllowedHosts
-from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.limits import AllowedHosts
+from ironic_rules.rules.signatures import Operation
 
 #: The services that rules may call.
 ALLOWED = ("cmdb.example.org", "cmdb.example.org:8443", "silent.example.org", "192.0.2.7", "[2001:db8::7]:8080")

@@ -1,17 +1,25 @@
-"""The JSON schema of a rule as clients send it, built from the registries."""
+"""The JSON schema of a rule as clients send it, built from the registries.
+
+What a rule can be written with, for those who help its author: names, arguments and texts, from the registries.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
-from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES
+from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.rules import signatures
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.fields import MAX_TEXT
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.loop import MULTIPLE
 from ironic_rules.rules.operators import OPERATORS
-from ironic_rules.rules.registry import Operation, Registry
-from ironic_rules.rules.wire import BOOLEANS
+from ironic_rules.rules.rule_fields import BOOLEANS, MAX_TEXT
+from ironic_rules.rules.signatures import Operation, Parameter, Registry
+from ironic_rules.rules.template import CONVERSIONS
+from ironic_rules.rules.values import ROOTS
 
 UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 PRIORITY_PATTERN = r"\A(?:\+?0{0,5}[0-9]{1,4}|-0{1,9})\Z"
@@ -65,17 +73,17 @@ def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
 
 def conditions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     """Return the schema of one condition."""
-    schema = _operation(OPERATORS, limits, inverse=True)
+    schema = _operation_schema(OPERATORS, limits, inverse=True)
     schema["properties"]["multiple"] = {"enum": [*MULTIPLE, None]}
     return schema
 
 
 def actions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     """Return the schema of one action."""
-    return _operation(ACTIONS, limits, inverse=False)
+    return _operation_schema(ACTIONS, limits, inverse=False)
 
 
-def _operation(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str, Any]:
+def _operation_schema(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str, Any]:
     def forms(name: str) -> list[str]:
         return [name, f"!{name}", f"! {name}"] if inverse else [name]
 
@@ -114,3 +122,45 @@ def arguments_schema(operation: Operation) -> dict[str, Any]:
         if parameter.required:
             required.append(parameter.name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": open_ended}
+
+
+#: The values of kinds of arguments that have only some.
+_VALUES: dict[str, list[Any]] = {signatures.LEVEL.name: list(signatures.LOG_LEVELS),
+                                 signatures.BOOLEAN.name: [True, False]}
+_EXAMPLE = re.compile(r"^\.\. (?:rule|conversion):: (.+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"^:param (\w+): (.+(?:\n[ \t]+\S.*)*)", re.MULTILINE)
+
+
+def vocabulary() -> JSONObject:
+    """Return the operators, actions and conversions, each with its text and example, and the fields of a rule."""
+    return {
+        "operators": [_operation_reference(operation) for operation in OPERATORS],
+        "actions": [_operation_reference(operation) for operation in ACTIONS],
+        "conversions": [_described(name, function.__doc__) for name, function in CONVERSIONS.items()],
+        "fields": list(WRITABLE),
+        "phases": list(PHASES),
+        "multiple": list(MULTIPLE),
+        "roots": list(ROOTS),
+    }
+
+
+def _operation_reference(operation: Operation) -> JSONObject:
+    texts = {name: _line(text) for name, text in _PARAMETER.findall(inspect.cleandoc(operation.doc))}
+    return _described(operation.name, operation.doc) | {
+        "arguments": [_argument(parameter, texts.get(parameter.name)) for parameter in operation.parameters
+                      if parameter.variadic != "keyword"]}
+
+
+def _argument(parameter: Parameter, text: str | None) -> JSONObject:
+    return {"name": parameter.name, "required": parameter.required, "is_list": parameter.variadic == "positional",
+            "text": text, "values": _VALUES.get(parameter.kind.name)}
+
+
+def _described(name: str, doc: str | None) -> JSONObject:
+    doc = inspect.cleandoc(doc or "")
+    example = _EXAMPLE.search(doc)
+    return {"name": name, "text": _line(doc.partition("\n\n")[0]), "example": example[1] if example else None}
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("``", "")

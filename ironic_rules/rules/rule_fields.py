@@ -1,14 +1,19 @@
-"""Validation of the fields of a rule besides its conditions and actions."""
+"""Validation of the fields of a rule besides its conditions and actions.
+
+Convert a rule from the form that clients send to the form that is stored.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
-from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
-from ironic_rules.models.json_values import is_int64
+from ironic_rules.models.fields import Type
+from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, RULE, WRITABLE
+from ironic_rules.models.json_values import JSONObject, is_int64
 from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
@@ -22,7 +27,7 @@ _STORED_ONLY = {
 }
 
 
-def problems(rule: Any, *, built_in: bool) -> list[Problem]:
+def problems_of_fields(rule: Any, *, built_in: bool) -> list[Problem]:
     """Return the problems of a rule's fields; conditions and actions are only checked to be lists."""
     if not isinstance(rule, Mapping):
         return [Problem("", "a rule is an object")]
@@ -115,3 +120,39 @@ def _actions(rule: Mapping[str, Any]) -> str | None:
     if not isinstance(rule["actions"], (list, tuple)):
         return "must be a list"
     return None if rule["actions"] else "must have at least one action"
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+#: Words for true and false, in lower case.
+BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_INTEGERS = RULE.where(lambda entry: entry.create and entry.type is Type.INTEGER)
+_FLAGS = RULE.where(lambda entry: entry.create and entry.type is Type.BOOLEAN)
+
+
+def from_wire(body: Mapping[str, Any], *, default_scope: str | None = None) -> JSONObject:
+    """Return the rule with defaults for missing fields, and with the notations of existing clients converted.
+
+    ``openstack baremetal`` sends integers and Booleans as strings and null for conditions that were not given.
+    Values that cannot be converted are unchanged, so that ``validate`` refuses them.
+
+    :param default_scope: the scope of a rule that does not set one, except of one of phase early, which can have none
+    """
+    rule = {**{name: RULE[name].initial() for name in WRITABLE if name not in ("uuid", "actions")}, **body}
+    if "scope" not in body and rule["phase"] != "early":
+        rule["scope"] = default_scope
+    for name in _INTEGERS:
+        if isinstance(rule[name], str) and _INTEGER.fullmatch(rule[name]):
+            rule[name] = int(rule[name])
+    for name in _FLAGS:
+        if rule[name] is None:
+            rule[name] = RULE[name].default
+        elif isinstance(rule[name], str):
+            rule[name] = BOOLEANS.get(rule[name].lower(), rule[name])
+    if rule["conditions"] is None:
+        rule["conditions"] = []
+    uuid = rule.get("uuid")
+    if isinstance(uuid, str):
+        rule["uuid"] = uuid.lower()
+    elif uuid is None:
+        rule.pop("uuid", None)
+    return rule
