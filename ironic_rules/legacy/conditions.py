@@ -18,7 +18,7 @@ import orjson
 
 from ironic_rules.legacy import paths
 from ironic_rules.legacy.paths import FieldPath
-from ironic_rules.rules import index, loop, operators
+from ironic_rules.rules import index, operators, values
 from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
 from ironic_rules.rules.getters import Getter, View
@@ -219,7 +219,7 @@ def compile_condition(op: str, field: FieldPath, test: Tested, multiple: str, in
     if field.plain is not None:
         whole = _of_one(field.get, call, allow_none, text)
     else:
-        whole = loop.join_values(multiple, _items(field, allow_none, text), call)
+        whole = values.join_values(multiple, _items(field, allow_none, text), call)
     return Condition(op, whole, field.root == "data", _lookup(field, test, invert))
 
 
@@ -253,7 +253,7 @@ def _of_one(get: Getter, test: Test, allow_none: bool, text: Callable[[Any], str
     return call
 
 
-def _items(field: FieldPath, allow_none: bool, text: Callable[[Any], str] | None) -> loop.Items:
+def _items(field: FieldPath, allow_none: bool, text: Callable[[Any], str] | None) -> values.Items:
     find = field.find
 
     def items(view: View) -> list[Any]:

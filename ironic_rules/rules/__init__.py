@@ -17,7 +17,7 @@ from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.phase import RuleRuns
 from ironic_rules.rules.reference import rule_schema, vocabulary
 from ironic_rules.rules.rule_fields import from_wire
-from ironic_rules.rules.rule_warnings import RuleWarning
+from ironic_rules.rules.values import RuleWarning
 
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",

@@ -21,7 +21,7 @@ from ironic_rules.rules import strict_yaml
 from ironic_rules.rules.compiler import Checked, check
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.rule_fields import from_wire
-from ironic_rules.rules.rule_warnings import KnownPaths
+from ironic_rules.rules.values import KnownPaths
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 #: The column ``position`` of stored rules has 32 bits.

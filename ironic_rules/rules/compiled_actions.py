@@ -16,9 +16,8 @@ from ironic_rules.rules.compiled import CompiledAction
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.limits import MAX_LEVELS
-from ironic_rules.rules.loop import Items
 from ironic_rules.rules.signatures import Operation
-from ironic_rules.rules.values import Compiled, Const, as_getter
+from ironic_rules.rules.values import Compiled, Const, Items, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.

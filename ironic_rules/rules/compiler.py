@@ -16,17 +16,26 @@ from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import SEALED, Rule
 from ironic_rules.models.watch import is_signal
-from ironic_rules.rules import arguments, compiled_actions, index, loop, operators, rule_fields, template
+from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
 from ironic_rules.rules.getters import View
 from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.operators import CAPTURES, INVERSES, OPERATORS, PAIRS
-from ironic_rules.rules.rule_warnings import KnownPaths, RuleWarning, Warnings
 from ironic_rules.rules.signatures import Operation, UnknownName
 from ironic_rules.rules.template import Groups
-from ironic_rules.rules.values import EARLY_ROOTS, PREVIOUS, ROOTS, Compiled, Const, Scope
+from ironic_rules.rules.values import (
+    EARLY_ROOTS,
+    PREVIOUS,
+    ROOTS,
+    Compiled,
+    Const,
+    KnownPaths,
+    RuleWarning,
+    Scope,
+    Warnings,
+)
 from ironic_rules.text import is_storable, nearest
 
 ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is missing on this host"
@@ -192,8 +201,8 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     operation = _find(scope, OPERATORS.get, name, where, inverted)
     items = _loop(scope, item, where)
     multiple = "any" if item.get("multiple") is None else item["multiple"]
-    if multiple not in loop.MULTIPLE:
-        scope.complain(f"{where}/multiple", f"must be one of {', '.join(loop.MULTIPLE)}")
+    if multiple not in values.MULTIPLE:
+        scope.complain(f"{where}/multiple", f"must be one of {', '.join(values.MULTIPLE)}")
         return None
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
     if operation is None or bound is None:
@@ -206,13 +215,13 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
         call = _inverse(call)
     lookup = _lookup(operation.call, bound, inverted=inverted) if items is None else None
     roots = scope.roots
-    made = Condition(op, call if items is None else loop.join(multiple, items, call), roots <= _STABLE, lookup,
+    made = Condition(op, call if items is None else values.join(multiple, items, call), roots <= _STABLE, lookup,
                      reads_previous=PREVIOUS in roots, written=_written(item))
     if capturing is None:
         return _shared(scope, made), None
     names, call = capturing
     return _shared(scope, made), replace(
-        made, call=call if items is None else loop.join(multiple, items, call), groups=names, captures=True)
+        made, call=call if items is None else values.join(multiple, items, call), groups=names, captures=True)
 
 
 def _written(item: dict[str, Any]) -> bytes:
@@ -333,10 +342,10 @@ def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str,
         return None
 
 
-def _loop(scope: Scope, item: dict[str, Any], where: str) -> loop.Items | None:
+def _loop(scope: Scope, item: dict[str, Any], where: str) -> values.Items | None:
     """Compile the operation's loop, and allow ``{item}`` from here on."""
     if item.get("loop") is None:
         return None
-    items = loop.compile_items(scope, item["loop"], f"{where}/loop")
+    items = values.compile_items(scope, item["loop"], f"{where}/loop")
     scope.names = (*scope.names, "item")
     return items

@@ -22,7 +22,7 @@ from ironic_rules.models import secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
-from ironic_rules.rules import arguments, loop, reads, template
+from ironic_rules.rules import arguments, reads, template, values
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction, Condition
 from ironic_rules.rules.errors import CannotEvaluate
@@ -199,7 +199,7 @@ class WrittenCondition:
     inverted: bool
     arguments: tuple[Argument, ...]
     multiple: str
-    items: loop.Items | None = None
+    items: values.Items | None = None
     call: Callable[[View], bool] | None = None
 
     def why(self, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
@@ -260,7 +260,7 @@ def _condition(text: bytes) -> WrittenCondition:
                              item.get("multiple") or "any")
     if item.get("loop") is None:
         return found
-    items = loop.compile_items(scope, item["loop"], "")
+    items = values.compile_items(scope, item["loop"], "")
     bound = arguments.bind(scope, operation, args, "")
     if items is None or bound is None:
         return found
@@ -345,7 +345,8 @@ class Explainer:
         why, detail = written.why(outcome, shown)
         return replace(trace, arguments=shown, why=why, detail=detail)
 
-    def _loop(self, trace: ConditionTrace, written: WrittenCondition, items: loop.Items, view: View) -> ConditionTrace:
+    def _loop(self, trace: ConditionTrace, written: WrittenCondition, items: values.Items,
+              view: View) -> ConditionTrace:
         trace = replace(trace, multiple=written.multiple)
         try:
             found = items(view)

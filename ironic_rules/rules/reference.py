@@ -14,12 +14,11 @@ from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import signatures
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.loop import MULTIPLE
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.rule_fields import BOOLEANS, MAX_TEXT
 from ironic_rules.rules.signatures import Operation, Parameter, Registry
 from ironic_rules.rules.template import CONVERSIONS
-from ironic_rules.rules.values import ROOTS
+from ironic_rules.rules.values import MULTIPLE, ROOTS
 
 UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 PRIORITY_PATTERN = r"\A(?:\+?0{0,5}[0-9]{1,4}|-0{1,9})\Z"

@@ -1,20 +1,98 @@
-"""Compile a value in a rule (JSON with templates at any depth) to a constant or a function of the view."""
+"""Warnings about a valid rule: what works, but probably not as its author thinks.
+
+Compile a value in a rule (JSON with templates at any depth) to a constant or a function of the view.
+
+``loop`` and ``multiple``: the items of a loop, and how the results of a condition are combined.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
+from ironic_rules.models.inventory_paths import ANY, Catalogue, Steps, shipped
 from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules import template
-from ironic_rules.rules.getters import Getter, template_getter
+from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.getters import Getter, View, template_getter
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.rule_warnings import Warnings
-from ironic_rules.rules.template import Groups
+from ironic_rules.rules.template import Field, Groups
 from ironic_rules.text import is_storable, nearest
+
+#: Returns the paths that inventories have; called only for a path that no ramdisk is known to send.
+KnownPaths = Callable[[], Catalogue]
+
+#: Maximum number of warnings about a rule.
+MAX_WARNINGS = 50
+_MORE = f"there are more than {MAX_WARNINGS} warnings; the others are not listed"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWarning:
+    """One warning: ``where`` is a JSON pointer; ``nearest`` is what may have been meant. Neither quotes a value."""
+
+    where: str
+    text: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.where}: {self.text}{hint}" if self.where else self.text
+
+
+class Warnings:
+    """Collects the warnings about one rule.
+
+    :param known_paths: None: paths of the inventory are not checked
+    """
+
+    def __init__(self, known_paths: KnownPaths | None = None) -> None:
+        self.found: list[RuleWarning] = []
+        self._known_paths = known_paths
+        self._catalogue: Catalogue | None = None
+
+    def add(self, where: str, text: str, nearest: str | None = None) -> None:
+        """Add a warning; after too many of them, only that there are more."""
+        if len(self.found) < MAX_WARNINGS:
+            self.found.append(RuleWarning(where, text, nearest))
+        elif len(self.found) == MAX_WARNINGS:
+            self.found.append(RuleWarning("", _MORE))
+
+    def reads(self, where: str, used: Field, root: str, steps: Steps, above: int) -> None:
+        """Add a warning if no inventory has the path that a template reads.
+
+        :param root: the name of the inventory: that of this inspection, or of the previous one
+        :param steps: the path below the inventory
+        :param above: how many of the steps are those of a loop; the template has the others
+        """
+        if self._known_paths is None or shipped().unknown_step(steps) is None or len(self.found) > MAX_WARNINGS:
+            return
+        if above and steps[above:above + 1] in (("key",), ("value",)):
+            # The loop is over an object; what is below it has no name that is known.
+            return
+        if self._catalogue is None:
+            self._catalogue = self._known_paths()
+        number = self._catalogue.unknown_step(steps)
+        if number is None:
+            return
+        if number < above:
+            # The place of the loop has its own warning.
+            return
+        meant = self._catalogue.nearest(steps)
+        self.add(where, f"column {used.column_of(number - above)}: no inventory so far has this path",
+                 None if meant is None else _written(root, meant, steps[:above]))
+
+
+def _written(inventory: str, path: Steps, loop: Steps) -> str:
+    """Return a path as it stands in a template, below ``item`` where it is in the loop."""
+    inside = loop and path[:len(loop)] == loop
+    root, steps = ("item", path[len(loop):]) if inside else (inventory, path)
+    return root + "".join(f"[{0 if step == ANY else step}]" for step in steps)
+
 
 EARLY_ROOTS = ("inventory", "plugin_data")
 #: The inventory of the last successful inspection before this one, null if there was none.
@@ -248,3 +326,106 @@ def _check_group(scope: Scope, used: template.Field, where: str) -> None:
         reason = scope.groups.use(used.steps)
     if reason is not None:
         scope.complain(where, f"column {used.column + 1}: {reason}")
+
+
+MULTIPLE = ("any", "all", "first", "last")
+
+Items = Callable[[View], list[Any]]
+Check = Callable[[View], bool]
+
+
+def compile_items(scope: Scope, loop: Any, where: str) -> Items | None:
+    """Compile a ``loop``: a list, an object (items ``{key, value}``), or one template that returns either.
+
+    :returns: a function that returns the items; it raises CannotEvaluate if the template returns another type
+    """
+    before = len(scope.problems)
+    if isinstance(loop, str):
+        if not _is_one_field(scope, loop, where):
+            return None
+    elif not isinstance(loop, (list, tuple, dict)):
+        scope.complain(where, "must be a list, an object, or one template that gives either")
+        return None
+    elif len(loop) > scope.limits.loop_items:
+        scope.complain(where, f"more than {scope.limits.loop_items} items")
+        return None
+    compiled = compile_value(scope, loop, where)
+    if isinstance(loop, str) and isinstance(compiled, Filled) and compiled.path is None:
+        scope.complain(where, f"must be a list, an object, or one template that gives either; {compiled.why}")
+    if len(scope.problems) > before:
+        return None
+    scope.items = elements_of(compiled)
+    limit = scope.limits.loop_items
+    if isinstance(compiled, Const):
+        items = _items(compiled.value, limit)
+        return lambda view: items
+    get = as_getter(compiled)
+    return lambda view: _items(get(view), limit)
+
+
+def _is_one_field(scope: Scope, text: str, where: str) -> bool:
+    try:
+        parts = template.parse(text)
+    except template.TemplateError as exc:
+        scope.complain(where, str(exc))
+        return False
+    if len(parts) == 1 and isinstance(parts[0], template.Field):
+        return True
+    scope.complain(where, "a string must be exactly one template, such as {inventory[disks]}")
+    return False
+
+
+def _items(value: Any, limit: int) -> list[Any]:
+    if isinstance(value, dict):
+        value = [{"key": key, "value": item} for key, item in value.items()]
+    if not isinstance(value, list):
+        raise CannotEvaluate("the loop is neither a list nor an object")
+    if len(value) > limit:
+        raise CannotEvaluate(f"the loop has more than {limit} items")
+    return value
+
+
+def join(multiple: str, items: Items, check: Check) -> Check:
+    """Return a condition over all items, which ``check`` finds in the view.
+
+    An item for which it cannot be evaluated counts as false.
+    """
+    def of_item(view: View) -> Callable[[Any], bool]:
+        def test(item: Any) -> bool:
+            view["item"] = item
+            return check(view)
+
+        return test
+
+    decide = _DECIDE[multiple]
+    return lambda view: decide(items(view), of_item(view))
+
+
+def join_values(multiple: str, items: Items, test: Callable[[Any], bool]) -> Check:
+    """Return a condition over all items, which needs nothing but the item."""
+    decide = _DECIDE[multiple]
+    return lambda view: decide(items(view), test)
+
+
+def _any(found: list[Any], test: Callable[[Any], bool]) -> bool:
+    for item in found:
+        try:
+            if test(item):
+                return True
+        except CannotEvaluate:
+            pass
+    return False
+
+
+def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
+    try:
+        for item in found:
+            if not test(item):
+                return False
+    except CannotEvaluate:
+        return False
+    return True
+
+
+_DECIDE = {"any": _any, "all": _all, "first": lambda found, test: _any(found[:1], test),
+           "last": lambda found, test: _any(found[-1:], test)}

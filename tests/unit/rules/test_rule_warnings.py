@@ -10,7 +10,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.models.inventory_paths import Catalogue, shipped_paths
 from ironic_rules.rules import regex
-from ironic_rules.rules.rule_warnings import MAX_WARNINGS
+from ironic_rules.rules.values import MAX_WARNINGS
 from tests.functional.processes import in_time
 from tests.unit.rules import world
 
