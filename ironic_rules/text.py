@@ -2,12 +2,15 @@
 
 The sender of a request or an inventory controls every character of it. Such text reaches logs, ``last_error`` and
 replies only through :func:`printable`.
+
+Errors that have been handled, and the variables of the frames they came through.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import traceback
 from collections.abc import Collection, Iterable
 
 #: Maximum number of characters of one text in a log line or a message, unless the caller gives another limit.
@@ -109,3 +112,15 @@ def is_storable(text: str) -> bool:
     """Return whether every supported database can store ``text``: no NUL and no lone surrogates."""
     return "\x00" not in text and (
         text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text))
+
+
+def forget_locals(error: BaseException) -> None:
+    """Clear the variables of the frames that an error and its causes have passed.
+
+    Some of those frames refer to the error (SQLAlchemy's do), which refers to the frames: cycles, with all data of a
+    request or a report, which stay in memory until the garbage collector runs.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__

@@ -24,7 +24,7 @@ LAYERS = (
     ("log_lines",),
     ("models", "entry_points", "policy_files"),
     ("metrics",),
-    ("exceptions", "context", "samples", "text", "tracebacks"),
+    ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

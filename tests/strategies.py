@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from ironic_rules import samples
-from ironic_rules.models import json_values
+from ironic_rules.models import documents
 from tests.unit.rules import world
 
 OPTION = "IRONIC_RULES_TEST_EXAMPLES"
@@ -70,7 +70,7 @@ def _of_vectors() -> Iterator[dict[str, Any]]:
 
 
 #: Rules as clients send them, three of four valid.
-RULES: list[dict[str, Any]] = [json_values.clone(rule) for rule in (*_documented(), *samples.rules(), *_of_vectors())]
+RULES: list[dict[str, Any]] = [documents.clone(rule) for rule in (*_documented(), *samples.rules(), *_of_vectors())]
 INVENTORIES: list[dict[str, Any]] = [world.INVENTORY, *(
     samples.inventory(name)["inventory"] for name in samples.inventory_names())]
 
@@ -121,7 +121,7 @@ class _Few(list[Json]):
 
     def at(self, index: int) -> Json:
         # A copy, because the drawn value is changed.
-        return json_values.clone(self[index])
+        return documents.clone(self[index])
 
 
 def any_of(values: list[Json]) -> st.SearchStrategy[Json]:
@@ -172,9 +172,9 @@ def _change(draw: st.DrawFn, container: Json, key: Any, originals: _Few) -> None
             if isinstance(container, dict) and len(container) > 1:
                 del container[key]
         case 3:
-            container[key] = [old, json_values.clone(old)]
+            container[key] = [old, documents.clone(old)]
         case 4 if isinstance(container, dict):
-            container[draw(texts)] = json_values.clone(old)
+            container[draw(texts)] = documents.clone(old)
         case 5 if isinstance(old, str):
             at = draw(st.integers(0, len(old)))
             container[key] = old[:at] + draw(texts) + old[at:]

@@ -14,8 +14,8 @@ from ironic_rules.db import rule_filters
 from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
+from ironic_rules.models.rules import Rule
 
 #: Makes the tags of rules unpredictable whose conditions and actions the client does not see.
 _KEY = secrets.token_bytes(32)

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from ironic_rules import policies, policy
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import Forbidden, NotFound
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes, runbooks
 
 #: What replies have in the place of what the caller may not see.

@@ -16,9 +16,9 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trials import RuleChanges
-from ironic_rules.models.inspection_rules import RULE, Rule
-from ironic_rules.models.inventory_paths import Catalogue
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
+from ironic_rules.models.inventories import Catalogue
+from ironic_rules.models.rules import RULE, Rule
 from ironic_rules.rules import RuleWarning
 from ironic_rules.text import is_uuid
 

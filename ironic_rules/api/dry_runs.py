@@ -16,7 +16,7 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import ConfigurationError, DryRunTooLong, IronicRulesError, TooManyDryRuns, Unavailable
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.task import Abandoned
 
 LOG = logging.getLogger(__name__)
 

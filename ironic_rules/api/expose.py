@@ -31,8 +31,8 @@ from ironic_rules.exceptions import (
     NotFound,
     VersionTooLow,
 )
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.tracebacks import forget_locals
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.text import forget_locals
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)

@@ -19,7 +19,7 @@ import orjson
 from oslo_db import exception as db_exc
 
 from ironic_rules.exceptions import Invalid, IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 LOG = logging.getLogger(__name__)
 

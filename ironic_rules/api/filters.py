@@ -15,10 +15,9 @@ from urllib.parse import parse_qsl
 
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.models import mac as mac_addresses
-from ironic_rules.models import pointer
+from ironic_rules.models import addresses, documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields, Filter, Text, Type
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.text import is_uuid, pointer_token
 
 #: Turns the text of a parameter into its value; the text of a ValueError says what is valid.
@@ -78,14 +77,14 @@ def moment(value: str) -> datetime.datetime:
 
 def mac(value: str) -> str:
     """A MAC address, normalised, or an InfiniBand address that it stands for."""
-    return mac_addresses.of_infiniband(value) or mac_addresses.check_form(value)
+    return addresses.mac_of_infiniband(value) or addresses.check_mac(value)
 
 
 def json_pointer(value: str) -> str:
     """A JSON pointer, e.g. ``/driver_info``."""
     try:
-        return pointer.format(pointer.parse(text(value)))
-    except pointer.PointerError as error:
+        return documents.format_pointer(documents.parse_pointer(text(value)))
+    except documents.PointerError as error:
         raise ValueError(error.reason) from error
 
 

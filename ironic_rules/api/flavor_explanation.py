@@ -16,8 +16,8 @@ from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.db import deploy_templates, flavor_nodes, traits
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import DriverNotFound, Problem
-from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.flavors import Flavor
+from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.steps import flavors, preview, scheduler
 from ironic_rules.steps.flavors import Lack, Requirements
 from ironic_rules.steps.offers import NODE_COLUMNS

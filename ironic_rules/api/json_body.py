@@ -15,7 +15,7 @@ import orjson
 from ironic_rules.api import long_calls
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import json_text
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 #: Maximum number of commas and brackets in a body; a list of as many empty lists takes 100 times its size in memory.
 MAX_VALUES = 500_000

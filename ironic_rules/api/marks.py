@@ -18,7 +18,7 @@ from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Conflict, Invalid
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 HEADER = "Idempotency-Key"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"

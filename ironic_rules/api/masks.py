@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import secrets
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.text import printable
 
 HIDDEN = "is a secret that a reply has hidden; send the secret itself"

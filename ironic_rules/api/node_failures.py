@@ -8,7 +8,7 @@ import time
 import sqlalchemy as sa
 
 from ironic_rules.db import node_failures
-from ironic_rules.models.failures import Failure
+from ironic_rules.models.nodes import Failure
 
 #: What took less seconds is not remembered.
 _CHEAP_S = 0.05

@@ -14,8 +14,8 @@ from ironic_rules.api.filters import check_fields
 from ironic_rules.api.request import Request
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.json_values import JSONObject
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})

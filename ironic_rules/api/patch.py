@@ -15,8 +15,8 @@ import orjson
 
 from ironic_rules.api import json_body, schema
 from ironic_rules.exceptions import InvalidPatch, Problem
-from ironic_rules.models import json_values, pointer
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.text import printable
 
 _MAX_PATH = 1024
@@ -59,7 +59,7 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
             try:
                 path = _tokens(item["path"], aliases or {})
                 source = _tokens(item["from"], aliases or {}) if op in ("copy", "move") else ()
-            except pointer.PointerError as error:
+            except documents.PointerError as error:
                 problems.append(Problem(f"/{index}/path", error.reason))
             else:
                 parsed.append(PatchOperation(op, path, item.get("value"), source))
@@ -83,7 +83,7 @@ def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defa
     for index, operation in enumerate(patch):
         try:
             patching.apply(operation)
-        except pointer.PointerError as error:
+        except documents.PointerError as error:
             raise InvalidPatch(problems=[Problem(f"/{index}{printable(error.path, 256)}", error.reason)]) from error
     return patching.document
 
@@ -95,9 +95,9 @@ def touched(patch: Iterable[PatchOperation]) -> set[str]:
 
 
 def _tokens(path: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
-    tokens = pointer.parse(path)
+    tokens = documents.parse_pointer(path)
     if not tokens or not tokens[0]:
-        raise pointer.PointerError(path, "must name a field")
+        raise documents.PointerError(path, "must name a field")
     return aliases.get(tokens[0], tokens[0]), *tokens[1:]
 
 
@@ -119,14 +119,14 @@ class _Patching:
         path, source = operation.path, operation.source
         for tokens in filter(None, (path, source)):
             if tokens[0] not in self.document:
-                raise pointer.PointerError(pointer.format(tokens), "is not a field that can be patched")
+                raise documents.PointerError(documents.format_pointer(tokens), "is not a field that can be patched")
         for tokens in _written(operation):
             if tokens[0] in self.read_only:
-                raise pointer.PointerError(pointer.format(tokens), "is read-only")
+                raise documents.PointerError(documents.format_pointer(tokens), "is read-only")
         match operation.op:
             case "test":
-                if not json_values.same(pointer.get(self.document, path), operation.value):
-                    raise pointer.PointerError(pointer.format(path), "does not have the value of the test")
+                if not documents.same(documents.get(self.document, path), operation.value):
+                    raise documents.PointerError(documents.format_pointer(path), "does not have the value of the test")
             case "remove":
                 self._remove(path)
             case "add" | "replace":
@@ -134,38 +134,39 @@ class _Patching:
             case "copy":
                 self._write("add", path, self._copy_of(source))
             case "move":
-                value = pointer.get(self.document, source)
+                value = documents.get(self.document, source)
                 if path[:len(source)] == source:
-                    raise pointer.PointerError(pointer.format(path), "cannot be moved into itself")
+                    raise documents.PointerError(documents.format_pointer(path), "cannot be moved into itself")
                 self._remove(source)
                 self._write("add", path, value)
 
     def _copy_of(self, source: tuple[str, ...]) -> Any:
-        value = pointer.get(self.document, source)
+        value = documents.get(self.document, source)
         self.copied += len(orjson.dumps(value))
         if self.copied > MAX_COPIED:
-            raise pointer.PointerError(pointer.format(source), f"the patch copies more than {MAX_COPIED} bytes")
+            raise documents.PointerError(documents.format_pointer(source),
+                                         f"the patch copies more than {MAX_COPIED} bytes")
         return copy.deepcopy(value)
 
     def _write(self, op: str, path: tuple[str, ...], value: JSON) -> None:
         if len(path) + json_body.depth(value, MAX_DEPTH) > MAX_DEPTH:
-            raise pointer.PointerError(pointer.format(path), f"is nested deeper than {MAX_DEPTH} levels")
+            raise documents.PointerError(documents.format_pointer(path), f"is nested deeper than {MAX_DEPTH} levels")
         if len(path) == 1:
             if value is None and path[0] in self.required:
-                raise pointer.PointerError(pointer.format(path), "is required and cannot be null")
+                raise documents.PointerError(documents.format_pointer(path), "is required and cannot be null")
             self.document[path[0]] = value
             return
         if op == "replace":
-            pointer.get(self.document, path)
+            documents.get(self.document, path)
         elif self.document[path[0]] is None:
             self.document[path[0]] = [] if path[1] in ("-", "0") else {}
-        pointer.put(self.document, path, value, insert=op == "add")
+        documents.put(self.document, path, value, insert=op == "add")
 
     def _remove(self, path: tuple[str, ...]) -> None:
         if len(path) > 1:
-            pointer.remove(self.document, path)
+            documents.remove(self.document, path)
         elif path[0] in self.required:
-            raise pointer.PointerError(pointer.format(path), "is required and cannot be removed")
+            raise documents.PointerError(documents.format_pointer(path), "is required and cannot be removed")
         else:
             self.document[path[0]] = copy.deepcopy(self.defaults.get(path[0]))
 

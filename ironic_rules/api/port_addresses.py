@@ -6,7 +6,7 @@ from typing import Any
 
 from ironic_rules.api.request import Request
 from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.models import mac
+from ironic_rules.models import addresses
 
 
 def check(request: Request, values: dict[str, Any]) -> None:
@@ -14,7 +14,7 @@ def check(request: Request, values: dict[str, Any]) -> None:
 
     :raises InvalidParameterValue: 400, ``[DEFAULT]infiniband_addresses`` is off
     """
-    if (found := mac.of_infiniband(values.get("address"))) is None:
+    if (found := addresses.mac_of_infiniband(values.get("address"))) is None:
         return
     if not request.conf.infiniband_addresses:
         raise InvalidParameterValue(problems=[Problem("/address", (

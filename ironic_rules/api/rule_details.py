@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules import policy
 from ironic_rules.api.request import Request
-from ironic_rules.models.inspection_rules import SEALED
+from ironic_rules.models.rules import SEALED
 
 #: Fields that show conditions and actions, or quote them.
 DETAILS = frozenset({*SEALED, "problems"})

@@ -15,7 +15,7 @@ from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules, rule_filters
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 
 #: Sort key of the order in which rules run: phase, priority descending, creation, the built-in rules in their places.
 EXECUTION = "execution"

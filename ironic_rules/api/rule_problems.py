@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import Problem
 from ironic_rules.inspection.rule_settings import RuleSettings
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 
 Problems = tuple[Problem, ...]
 #: A rule at one of its revisions.

@@ -21,9 +21,9 @@ from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.exceptions import InvalidRule, Problem
-from ironic_rules.models.inspection_rules import RULE, Rule
-from ironic_rules.models.inventory_paths import Catalogue
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.inventories import Catalogue
+from ironic_rules.models.rules import RULE, Rule
 from ironic_rules.rules import Checked, RuleWarning, comparison
 from ironic_rules.rules.comparison import Comparison, Entry
 from ironic_rules.text import is_uuid

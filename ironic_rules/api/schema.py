@@ -16,8 +16,8 @@ from typing import Any
 from oslo_utils import uuidutils
 
 from ironic_rules.exceptions import Invalid, Problem
-from ironic_rules.models import fields, mac, urls
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models import addresses, fields, urls
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
@@ -138,7 +138,7 @@ class Mac(Schema):
     """
 
     def convert(self, value: JSON, where: str, problems: Problems) -> str:
-        return value if isinstance(value, str) and mac.of_infiniband(value) else mac.check_form(value)
+        return value if isinstance(value, str) and addresses.mac_of_infiniband(value) else addresses.check_mac(value)
 
 
 class Boolean(Schema):

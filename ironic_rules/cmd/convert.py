@@ -24,9 +24,9 @@ from ironic_rules.inspection import rule_comparison
 from ironic_rules.inspection.rule_comparison import Comparison
 from ironic_rules.legacy import conversion, rule_files
 from ironic_rules.legacy.conversion import Conversion, Verdict
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.rules import LegacyRule
 from ironic_rules.text import printable
 
 PROG = "ironic-rules-convert"

@@ -23,7 +23,7 @@ from ironic_rules.hardware.redfish import driver_info
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.rule_cache import legacy_rule_problem
-from ironic_rules.models.conductors import different_pins
+from ironic_rules.models.resources import different_pins
 from ironic_rules.text import enumeration
 
 

@@ -15,8 +15,8 @@ from ironic_rules.db import clock, discovery, inventory, nodes
 from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import Report
-from ironic_rules.models.json_values import JSONObject
 
 
 def accept_report(conductor: Conductor, context: RequestContext, node_id: str | int, data: JSONObject,

@@ -22,7 +22,7 @@ from ironic_rules.inspection import trial_machines, trials
 from ironic_rules.inspection.trial_machines import StoredNode
 from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
 from ironic_rules.models import secrets
-from ironic_rules.models.watch import Abandoned, Watch
+from ironic_rules.models.task import Abandoned, Watch
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)

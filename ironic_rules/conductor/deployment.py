@@ -12,8 +12,8 @@ from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.step_loop import StepPlan
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.models.task import Task
 from ironic_rules.steps import checks, merge, templates, warnings
 from ironic_rules.steps.merge import ScheduledStep

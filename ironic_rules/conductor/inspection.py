@@ -22,13 +22,12 @@ from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
 from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.stages import Stages
-from ironic_rules.models import addresses, json_values, mac, pointer, states
+from ironic_rules.models import addresses, documents, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE
 from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
 from ironic_rules.models.kept import Kept
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import STEP, Abandoned
+from ironic_rules.models.task import STEP, Abandoned, Task
 from ironic_rules.rules import RuleRuns
 from ironic_rules.text import WITHHELD, printable
 
@@ -241,9 +240,9 @@ def _check_storable(data: InspectionData) -> None:
     :raises IronicRulesError: they do not; the text has the place
     """
     for what, sent in (("inventory", data.inventory), ("plug-in data", data.plugin_data)):
-        if found := json_values.unstorable(sent):
+        if found := documents.unstorable(sent):
             raise IronicRulesError(f"The inspect interface returned a value that cannot be stored: "
-                                   f"{pointer.format(found[0]) or '/'} of the {what} {found[1]}.")
+                                   f"{documents.format_pointer(found[0]) or '/'} of the {what} {found[1]}.")
 
 
 def _add(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Task, data: InspectionData | None,
@@ -391,7 +390,7 @@ def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
 
 def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -> set[str]:
     """Return the MAC addresses of an inventory that are ports of other nodes."""
-    owners = ports.node_ids_by_addresses(conn, mac.of_inventory(data))
+    owners = ports.node_ids_by_addresses(conn, addresses.of_inventory(data))
     return {address for address, owner in owners.items() if owner != node_id}
 
 

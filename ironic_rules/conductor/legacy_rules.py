@@ -12,7 +12,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import legacy_values
 from ironic_rules.exceptions import LegacyRuleGone
 from ironic_rules.legacy import DataSource, Forgotten, LegacyOutcome, LegacyRuleSet
-from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.rules import OwnedValue
 from ironic_rules.models.task import Task
 
 #: Maximum number of values that one entry of the node's history names.

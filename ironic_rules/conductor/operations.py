@@ -20,7 +20,7 @@ from ironic_rules.db import conductors, errors, nodes, operations
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
-from ironic_rules.models.operations import REAPPLY
+from ironic_rules.models.resources import REAPPLY
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)

@@ -38,8 +38,7 @@ from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.task import Abandoned, Task
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)

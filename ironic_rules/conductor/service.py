@@ -17,7 +17,7 @@ from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.db import operations as stored_operations
-from ironic_rules.models.conductors import different_pins
+from ironic_rules.models.resources import different_pins
 from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import resolver
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.models import mac, secrets
+from ironic_rules.models import addresses, secrets
 from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
@@ -100,7 +100,7 @@ def _check_machine(conductor: Conductor, task: Task) -> None:
     except IronicRulesError as exc:
         LOG.info("The MAC addresses of node %s cannot be compared with those of its ports: %s", task.node.uuid, exc)
         return
-    found = {mac.normalize(address) for address in reported if mac.is_mac(address)}
+    found = {addresses.normalize_mac(address) for address in reported if addresses.is_mac(address)}
     own = {port.address for port in task.ports}
     if found and own and not found & own:
         raise IronicRulesError(f"The BMC belongs to another machine: it reports {', '.join(sorted(found)[:10])}, and "

@@ -31,12 +31,10 @@ from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inventories import Report
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.task import Abandoned, Task
 from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import polls, procedures
-from ironic_rules.text import MAX_MESSAGE, WITHHELD, printable
-from ironic_rules.tracebacks import forget_locals
+from ironic_rules.text import MAX_MESSAGE, WITHHELD, forget_locals, printable
 
 LOG = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from ironic_rules.models import secrets, states
 from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import STEP
+from ironic_rules.models.task import STEP, Task
 from ironic_rules.steps import execution
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep

@@ -27,9 +27,9 @@ from ironic_rules import context
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.metrics.numbers import Numbers
-from ironic_rules.models import watch as watches
-from ironic_rules.models.watch import Doing, Watch
-from ironic_rules.tracebacks import forget_locals
+from ironic_rules.models import task
+from ironic_rules.models.task import Doing, Watch
+from ironic_rules.text import forget_locals
 
 LOG = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ _LOOKS = 5
 
 def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
     """Return the seconds that code of each kind of ``models.watch`` may take; 0: no limit."""
-    return {watches.HOOK: conf.inspector.hook_timeout, watches.ACTION: conf.inspection_rules.action_timeout,
-            watches.STEP: conf.conductor.step_timeout, watches.WORK: conf.conductor.work_timeout}
+    return {task.HOOK: conf.inspector.hook_timeout, task.ACTION: conf.inspection_rules.action_timeout,
+            task.STEP: conf.conductor.step_timeout, task.WORK: conf.conductor.work_timeout}
 
 
 class Lane(enum.Enum):
@@ -298,14 +298,14 @@ class WorkerPool:
             if doing is not job.seen:
                 job.seen, job.since = doing, now
                 continue
-            limit_s = self._limits_s.get(watches.WORK if doing is None else doing[0])
+            limit_s = self._limits_s.get(task.WORK if doing is None else doing[0])
             if limit_s is None or now - job.since < limit_s:
                 continue
             if doing is None:
                 self._write_off(job, None, f"the work has waited for {limit_s:g} seconds ([conductor]work_timeout); it "
                                            "will be resumed")
             elif job.watch.on_overdue is not None:
-                self._write_off(job, doing, watches.overdue(doing, limit_s))
+                self._write_off(job, doing, task.overdue(doing, limit_s))
 
     def _write_off(self, job: _Job, doing: Doing | None, error: Exception | str) -> None:
         """Replace a worker. A plug-in's code that is overdue fails the node; other work is resumed by recovery."""

@@ -21,8 +21,8 @@ from ironic_rules.exceptions import (
     NodeNotFound,
 )
 from ironic_rules.models import states
-from ironic_rules.models.allocations import ACTIVE, ALLOCATING, ERROR, Allocation
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.resources import ACTIVE, ALLOCATING, ERROR, Allocation
 
 ALLOCATIONS = Collection(
     allocations, missing=lambda ident: AllocationNotFound(allocation=ident), taken={

@@ -8,7 +8,7 @@ from ironic_rules.db.collection import Collection
 from ironic_rules.db.errors import references
 from ironic_rules.db.tables import chassis, nodes
 from ironic_rules.exceptions import ChassisAlreadyExists, ChassisNotEmpty, ChassisNotFound
-from ironic_rules.models.chassis import Chassis
+from ironic_rules.models.resources import Chassis
 
 CHASSIS = Collection(chassis, missing=lambda ident: ChassisNotFound(chassis=ident),
                      taken={"uuid": lambda values: ChassisAlreadyExists(uuid=values.get("uuid"))})

@@ -18,7 +18,7 @@ from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import conductors, nodes
 from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
-from ironic_rules.models.conductors import RegisteredConductor
+from ironic_rules.models.resources import RegisteredConductor
 
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
 # Built once: the API runs this in most requests, and building a statement takes longer than running it.

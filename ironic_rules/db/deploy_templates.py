@@ -20,8 +20,7 @@ from ironic_rules.exceptions import (
     Invalid,
     Problem,
 )
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
-from ironic_rules.models.steps import STEP_FIELDS, Step
+from ironic_rules.models.steps import DEPLOY_TEMPLATE, STEP_FIELDS, DeployTemplate, Step
 
 _STEPS = deploy_template_steps.c
 _OWN = tuple(deploy_templates.c.keys())

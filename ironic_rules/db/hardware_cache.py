@@ -15,7 +15,7 @@ from ironic_rules.db import clock
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import bios_settings, firmware_components
 from ironic_rules.exceptions import BIOSSettingNotFound
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent, StoredComponent, StoredSetting
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent, StoredComponent, StoredSetting
 
 _OF_NODE: sa.BindParameter[int] = sa.bindparam("of_node")
 _SETTINGS = sa.select(bios_settings).where(bios_settings.c.node_id == _OF_NODE).order_by(bios_settings.c.name)

@@ -13,7 +13,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.tables import node_history as table
 from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
-from ironic_rules.models.history import HistoryEntry
+from ironic_rules.models.nodes import HistoryEntry
 
 #: Maximum number of characters of a user that are kept: with basic authentication, their names may be longer.
 MAX_USER = 64

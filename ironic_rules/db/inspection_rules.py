@@ -30,9 +30,9 @@ from ironic_rules.exceptions import (
     Problem,
     RuleChanged,
 )
-from ironic_rules.models import rule_search
-from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models import rules as rules_models
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import RULE, SEALED, Rule
 from ironic_rules.text import printable
 
 #: The set's row in ``revisions``, created by the first migration.
@@ -237,7 +237,7 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revisio
     rule_revisions.end(conn, new, author, inspection_rules.c.uuid == old.uuid)
     row = {**values, "revision": new, "updated_at": clock.now()}
     if any(name in values for name in _SEARCHED):
-        row |= rule_search.texts({name: values.get(name, getattr(old, name)) for name in _SEARCHED})
+        row |= rules_models.search_texts({name: values.get(name, getattr(old, name)) for name in _SEARCHED})
     conn.execute(sa.update(inspection_rules).where(inspection_rules.c.uuid == old.uuid).values(row))
     rule = get(conn, uuid)
     if rule.max_nodes is None and rule.nodes_counted:
@@ -290,7 +290,7 @@ def change(conn: sa.Connection, changes: RevisionChanges, summary: str, *,
         conn.execute(sa.delete(inspection_rules).where(inspection_rules.c.uuid.in_(uuids)))
     if changes.changed:
         now = clock.now()
-        rows = [{**values, **rule_search.texts(values), "revision": new, "updated_at": now, "of": uuid}
+        rows = [{**values, **rules_models.search_texts(values), "revision": new, "updated_at": now, "of": uuid}
                 for uuid, values in changes.changed.items()]
         # One statement for all, so each row has the same columns.
         columns = [name for name in rows[0] if name != "of"]
@@ -331,7 +331,7 @@ def _rows(conn: sa.Connection, new: int, rules: Sequence[Mapping[str, Any]]) -> 
     now = clock.now()
     rows = []
     for number, values in enumerate(rules, 1):
-        rows.append({"position": position + number, "created_at": now, **values, **rule_search.texts(values),
+        rows.append({"position": position + number, "created_at": now, **values, **rules_models.search_texts(values),
                      "uuid": identity.assigned(values), "revision": new})
     return rows
 

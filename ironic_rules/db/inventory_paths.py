@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import inventory_paths as table
 from ironic_rules.db.tables import revisions
-from ironic_rules.models.inventory_paths import MAX_PATHS, OPEN, Catalogue, shipped, shipped_paths
+from ironic_rules.models.inventories import MAX_PATHS, OPEN_KEY, Catalogue, shipped_catalogue, shipped_paths
 
 #: The catalogue's row in ``revisions``, created by its migration.
 CATALOGUE = "inventory_paths"
@@ -38,14 +38,14 @@ def paths(conn: sa.Connection) -> list[str]:
 
 def learn(conn: sa.Connection, inventory: Mapping[str, Any]) -> None:
     """Add the paths of an inventory to the catalogue; a transaction does this once."""
-    if _read.get(conn.engine, shipped()).has_all(inventory) or _reread(conn).has_all(inventory):
+    if _read.get(conn.engine, shipped_catalogue()).has_all(inventory) or _reread(conn).has_all(inventory):
         return
     conn.execute(_LOCK)
     new = _reread(conn).new(inventory)
     if new:
         count = conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         # One more path says that there are too many: then nothing is known, and nothing is added.
-        conn.execute(_INSERT, [{"path": path} for path in (new if count + len(new) < MAX_PATHS else [f"/{OPEN}"])])
+        conn.execute(_INSERT, [{"path": path} for path in (new if count + len(new) < MAX_PATHS else [f"/{OPEN_KEY}"])])
 
 
 def _reread(conn: sa.Connection) -> Catalogue:

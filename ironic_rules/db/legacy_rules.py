@@ -19,7 +19,7 @@ from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import legacy_rules, legacy_values, revisions
 from ironic_rules.exceptions import Invalid, LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleNotFound, Problem
-from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
+from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 
 #: The set's row in ``revisions``.
 RULE_SET = "legacy_rules"

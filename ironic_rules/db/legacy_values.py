@@ -11,7 +11,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import legacy_rules, legacy_values, nodes
 from ironic_rules.exceptions import LegacyRuleGone, MarkerNotFound
-from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.rules import OwnedValue
 
 #: The kind of the operations that take back what deleted rules have written; ``filters`` has their UUIDs as ``rules``.
 CLEANUP = "legacy-rule-cleanup"

@@ -23,7 +23,7 @@ from ironic_rules.exceptions import (
     PortgroupNotFound,
     PortNotFound,
 )
-from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models import addresses
 from ironic_rules.models.ports import Port
 
 _JOINED = {"node_uuid": nodes.c.uuid.label("node_uuid"), "portgroup_uuid": portgroups.c.uuid.label("portgroup_uuid")}
@@ -58,8 +58,8 @@ def get(conn: sa.Connection, ident: str) -> Port:
 
     :raises PortNotFound: 404
     """
-    by_address = mac_addresses.is_mac(ident)
-    condition = ports.c.address == mac_addresses.normalize(ident) if by_address else identity.is_called(ports, ident)
+    by_address = addresses.is_mac(ident)
+    condition = ports.c.address == addresses.normalize_mac(ident) if by_address else identity.is_called(ports, ident)
     return _one(conn, condition, ident)
 
 

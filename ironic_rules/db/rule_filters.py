@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import inspection_rules
 from ironic_rules.db.texts import contains, contains_without_case
-from ironic_rules.models import rule_search
-from ironic_rules.models.inspection_rules import PHASES, RULE, Rule
+from ironic_rules.models import rules
+from ironic_rules.models.rules import PHASES, RULE, Rule
 
 Condition = sa.ColumnElement[bool]
 
@@ -43,8 +43,8 @@ _CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "description": lambda text: contains_without_case(inspection_rules.c.description, text),
     # PostgreSQL refuses a number that the type of the column cannot have.
     "priority": lambda number: inspection_rules.c.priority == sa.literal(number, sa.BigInteger),
-    "op": lambda op: _any_of(inspection_rules.c.ops, rule_search.of_op(op)),
-    "writes": lambda path: _any_of(inspection_rules.c.writes, rule_search.of_path(path)),
+    "op": lambda op: _any_of(inspection_rules.c.ops, rules.terms_of_op(op)),
+    "writes": lambda path: _any_of(inspection_rules.c.writes, rules.terms_of_path(path)),
     "uuid_in": _among,
     "uuid_not_in": lambda uuids: sa.not_(_among(uuids)),
 }
@@ -85,11 +85,11 @@ def in_order(query: sa.Select[Any], after: RulePlace | None, *, ascending: bool)
 
 def matches(rule: Rule, filters: Mapping[str, Any]) -> bool:
     """Return whether a rule that is not stored matches the same filters."""
-    found = rule_search.texts({name: getattr(rule, name) for name in RULE})
+    found = rules.search_texts({name: getattr(rule, name) for name in RULE})
     tests: dict[str, Callable[[Any], bool]] = {
         "description": lambda text: text.lower() in (rule.description or "").lower(),
-        "op": lambda op: any(text in (found["ops"] or "") for text in rule_search.of_op(op)),
-        "writes": lambda path: any(text in (found["writes"] or "") for text in rule_search.of_path(path)),
+        "op": lambda op: any(text in (found["ops"] or "") for text in rules.terms_of_op(op)),
+        "writes": lambda path: any(text in (found["writes"] or "") for text in rules.terms_of_path(path)),
         "uuid_in": lambda uuids: rule.uuid in uuids,
         "uuid_not_in": lambda uuids: rule.uuid not in uuids,
     }

@@ -18,7 +18,7 @@ from ironic_rules.db.tables import inspection_rule_revisions as kept
 from ironic_rules.db.tables import inspection_rule_versions as versions
 from ironic_rules.db.tables import inspection_rules
 from ironic_rules.exceptions import RuleRevisionNotFound
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 
 #: Maximum number of UUIDs in one statement.
 BATCH = 500

@@ -15,7 +15,7 @@ from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import inspection_rule_changed_nodes as changed_nodes
 from ironic_rules.db.tables import inspection_rule_statistics as table
 from ironic_rules.db.tables import inspection_rules, nodes
-from ironic_rules.models.rule_statistics import CountedRule, Counts
+from ironic_rules.models.rules import CountedRule, Counts
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed")
 _AT = sa.bindparam("at", type_=table.c.last_matched_at.type)

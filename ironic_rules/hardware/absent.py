@@ -15,8 +15,8 @@ from ironic_rules.hardware.base import (
     StorageInterface,
     VendorInterface,
 )
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 
 

@@ -20,11 +20,11 @@ from ironic_rules.db import clock
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.kept import ExtensionPoint
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
 from ironic_rules.steps.declaration import StepInfo, declaration, deploy_step, requested_step

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import BIOSInterface
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import requested_step
 

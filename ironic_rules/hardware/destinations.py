@@ -18,7 +18,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware import resolver
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.urls import Network, Url
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ironic_rules import entry_points
 from ironic_rules.db import clock
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface, wait_state
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task

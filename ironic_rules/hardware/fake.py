@@ -27,9 +27,9 @@ from ironic_rules.hardware.bios_steps import BIOSSteps
 from ironic_rules.hardware.raid_steps import RAIDSteps
 from ironic_rules.hardware.vendor_methods import vendor_method
 from ironic_rules.models import states
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent, as_text
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import FAKE_BIOS_SETTINGS, FAKE_BOOT_DEVICE, FAKE_MEDIA
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent, as_text
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import clean_step, deploy_step, requested_step

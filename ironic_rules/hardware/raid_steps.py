@@ -8,9 +8,9 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import RAIDInterface
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import RAID_DELETES
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
@@ -81,7 +81,8 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         if config:
             if unknown := sorted(config.keys() - {"logical_disks"}):
                 raise InvalidParameterValue("; ".join(
-                    f"{pointer.format((name,))}: unknown; a RAID configuration has logical_disks" for name in unknown))
+                    f"{documents.format_pointer((name,))}: unknown; a RAID configuration has logical_disks"
+                    for name in unknown))
             checked(config.get("logical_disks"), "/logical_disks")
         task.node.target_raid_config = config
 
@@ -183,6 +184,7 @@ def checked(disks: Any, where: str) -> list[JSONObject]:
     :raises InvalidParameterValue: they are not; the text has the location below ``where``
     """
     if wrong := arguments.problems(_LOGICAL_DISKS, disks):
-        raise InvalidParameterValue("; ".join(f"{where}{pointer.format(place)}: {text}" for place, text in wrong))
+        raise InvalidParameterValue("; ".join(f"{where}{documents.format_pointer(place)}: {text}" for place,
+                                              text in wrong))
     found: list[JSONObject] = disks
     return found

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 
 class RequestDeadline:

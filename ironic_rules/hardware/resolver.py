@@ -17,7 +17,7 @@ from oslo_log import log
 
 from ironic_rules.models import addresses as ip
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)

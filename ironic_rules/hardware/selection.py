@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.text import enumeration
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.models import pointer
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.steps import arguments
 from ironic_rules.text import enumeration, printable
 
@@ -75,6 +75,6 @@ def find(cls: type[Any], method: str, http_method: str, args: Mapping[str, JSON]
         raise InvalidParameterValue(f"The vendor method {method} is for {' and '.join(found.http_methods)}, not for "
                                     f"{http_method}.")
     if wrong := arguments.problems(found.schema, args):
-        raise InvalidParameterValue("; ".join(f"{pointer.format(place)}: {text}" if place else text
+        raise InvalidParameterValue("; ".join(f"{documents.format_pointer(place)}: {text}" if place else text
                                               for place, text in wrong))
     return found

@@ -8,8 +8,8 @@ from typing import Any
 
 from ironic_rules.exceptions import HookFailed, RuleFailed
 from ironic_rules.legacy import LegacyOutcome
-from ironic_rules.models.concealment import Concealment
-from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.models.documents import JSONObject, clone
+from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionTrace, ConditionTrace, Facts, RuleSet, Trace
 from ironic_rules.rules.changes import difference_of_states, hide_changes

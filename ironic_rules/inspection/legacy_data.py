@@ -12,7 +12,7 @@ from ironic_rules.inspection.hooks.parse_lldp import ParseLLDPHook
 from ironic_rules.inspection.hooks.root_device import RootDeviceHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.legacy import data as legacy_data
-from ironic_rules.models.json_values import clone
+from ironic_rules.models.documents import clone
 from ironic_rules.models.task import Task
 
 #: Keys of the plug-in data that legacy rules read, each with the hook that writes it.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory, Problem
-from ironic_rules.models import addresses, mac
+from ironic_rules.models import addresses
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 
 _MAX_PROBLEMS = 20
@@ -53,7 +53,7 @@ def split(body: Any, *, infiniband: bool = False) -> Payload:
     found = (addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address"))
     return Payload(
         inventory, {key: value for key, value in body.items() if key not in _NOT_PLUGIN_DATA},
-        _unique(mac.of_interface(item["mac_address"], infiniband=infiniband)
+        _unique(addresses.mac_of_interface(item["mac_address"], infiniband=infiniband)
                 for item in inventory.get("interfaces") or ()),
         _unique(found))
 
@@ -99,11 +99,11 @@ def _address(value: Any) -> list[Problem] | None:
 def _mac(value: Any) -> list[Problem] | None:
     if not value and (value is None or isinstance(value, str)):
         return None
-    if mac.is_infiniband(value):
+    if addresses.is_infiniband(value):
         return None
     try:
         # One unusual address, such as zeros for an interface that is down, must not invalidate the whole report.
-        mac.check_form(value)
+        addresses.check_mac(value)
     except ValueError as exc:
         return _one(str(exc))
     return None

@@ -24,8 +24,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.legacy import DataSource, LegacyOutcome
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.kept import Kept, problem_of_data
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import HOOK, Abandoned
+from ironic_rules.models.task import HOOK, Abandoned, Task
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
 from ironic_rules.rules.changes import difference_of_states, seal_changes, whole_state
 from ironic_rules.text import WITHHELD, printable

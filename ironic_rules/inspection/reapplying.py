@@ -6,7 +6,7 @@ import orjson
 
 from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeAssociated
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from ironic_rules.exceptions import HookFailed, RuleFailed
-from ironic_rules.models import authorship, pointer, secrets
-from ironic_rules.models.concealment import Concealment
+from ironic_rules.models import documents, inspections, secrets
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import Inspection
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Trace
 from ironic_rules.rules.changes import hide_changes
@@ -69,9 +69,9 @@ _Changes = list[tuple[Any, tuple[str, ...], list[JSONObject]]]
 
 def _changes(task: Task) -> _Changes:
     """Return what rules have changed, with all secrets."""
-    found: _Changes = [(author, ("node",), patch) for author, patch in authorship.changes(task.node)]
+    found: _Changes = [(author, ("node",), patch) for author, patch in inspections.changes_of_draft(task.node)]
     found += [(author, ("ports", str(port.address)), patch)
-              for port in task.ports for author, patch in authorship.changes(port)]
+              for port in task.ports for author, patch in inspections.changes_of_draft(port)]
     return found
 
 
@@ -90,7 +90,7 @@ def _written(changes: _Changes, conceal: Concealment) -> dict[str, JSONObject]:
     for author, place, patch in changes:
         if author is not None and (author.sensitive or author.uuid in conceal.secretive):
             for operation in patch:
-                conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
+                conceal.seal((*place, *documents.parse_pointer(operation["path"])), operation.get("value"))
     found: dict[str, JSONObject] = {}
     for author, place, patch in changes:
         if author is None or author.sensitive:

@@ -15,7 +15,7 @@ from ironic_rules.db import inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet
-from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.rules import LegacyRule
 from ironic_rules.rules import BrokenRule, CompiledRule, Rule, RuleSet
 
 LOG = logging.getLogger(__name__)

@@ -32,10 +32,10 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.trials import RulesToTry, TrialSetting
+from ironic_rules.models.documents import JSONObject, same
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.inspection_rules import Rule
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject, same
+from ironic_rules.models.rules import Rule
 from ironic_rules.rules import built_in, strict_yaml
 from ironic_rules.rules.built_in import Found
 

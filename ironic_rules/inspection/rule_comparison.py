@@ -10,10 +10,10 @@ from ironic_rules.inspection import trial_machines, trials
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
-from ironic_rules.models import pointer, secrets
+from ironic_rules.models import documents, secrets
+from ironic_rules.models.documents import JSONObject, same
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject, same
-from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.rules import LegacyRule
 from ironic_rules.rules import Rule, RuleSet
 from ironic_rules.rules import compile as compile_rule
 from ironic_rules.rules.rule_fields import from_wire
@@ -93,10 +93,10 @@ def _state(result: Result) -> dict[str, Any]:
 
 
 def _flat(path: tuple[str, ...], value: dict[str, Any]) -> dict[str, Any]:
-    return {pointer.format((*path, name)): member for name, member in value.items()}
+    return {documents.format_pointer((*path, name)): member for name, member in value.items()}
 
 
 def _shown(state: dict[str, Any], place: str) -> str:
     if place not in state:
         return "missing"
-    return secrets.MASK if any(map(secrets.is_secret_key, pointer.parse(place))) else repr(state[place])
+    return secrets.MASK if any(map(secrets.is_secret_key, documents.parse_pointer(place))) else repr(state[place])

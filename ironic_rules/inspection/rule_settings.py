@@ -17,8 +17,8 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
 from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet, Plugins
-from ironic_rules.models.inventory_paths import Catalogue
-from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.inventories import Catalogue
+from ironic_rules.models.rules import LegacyRule
 from ironic_rules.rules import (
     BrokenRule,
     Checked,

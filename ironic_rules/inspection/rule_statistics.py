@@ -22,8 +22,7 @@ from ironic_rules.db import clock, rule_statistics
 from ironic_rules.db.errors import AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
-from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.models.rule_statistics import Counts
+from ironic_rules.models.rules import Counts, Rule
 from ironic_rules.rules.phase import Phase, RuleRuns, considered
 
 LOG = logging.getLogger(__name__)

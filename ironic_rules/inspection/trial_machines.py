@@ -19,14 +19,14 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import InventoryNotFound, NodeNotFound, NotFound
 from ironic_rules.inspection import reapplying
-from ironic_rules.models import mac, states
+from ironic_rules.models import addresses, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields, Type, values_of
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import OwnedValue
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP
+from ironic_rules.models.rules import OwnedValue
 from ironic_rules.models.task import PortChanges, PreviousInventory, Task
 from ironic_rules.rules import SpentRules
 
@@ -121,7 +121,7 @@ def stored_machine(conn: sa.Connection, db: Database, row: Node, data: Inspectio
 
     :param version: as in :class:`Known`
     """
-    return stored_machines(conn, db, [Known(row, mac.of_inventory(data.inventory), version)])[0].inspected()
+    return stored_machines(conn, db, [Known(row, addresses.of_inventory(data.inventory), version)])[0].inspected()
 
 
 def imagined_machine(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = (),
@@ -142,7 +142,7 @@ def created_machine(conn: sa.Connection, values: Mapping[str, Any], found: PortC
     """Return the node that discovery would create."""
     uuid = uuidutils.generate_uuid()
     node = {**_initial(NODE), "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
-    foreign = frozenset(ports.node_ids_by_addresses(conn, mac.of_inventory(data.inventory)))
+    foreign = frozenset(ports.node_ids_by_addresses(conn, addresses.of_inventory(data.inventory)))
     spent = rule_nodes.spent_for(conn, [uuid])[uuid]
     return Machine(node, ports=found.created, is_new=True, foreign=foreign, spent=lambda: spent).inspected()
 
@@ -204,7 +204,7 @@ def _in_parts(found: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Nod
 
 def _with_data(conn: sa.Connection, db: Database, part: Sequence[tuple[Node, int]]) -> dict[str, StoredNode]:
     texts = {text.node_id: text for text in inventory.texts(conn, [report for _, report in part])}
-    known = [Known(row, mac.of_inventory(orjson.loads(texts[row.id].inventory_data)), report)
+    known = [Known(row, addresses.of_inventory(orjson.loads(texts[row.id].inventory_data)), report)
              for row, report in part if row.id in texts]
     return {one.row.uuid: StoredNode(machine, texts[one.row.id])
             for one, machine in zip(known, stored_machines(conn, db, known), strict=True)}

@@ -30,15 +30,13 @@ from ironic_rules.inspection.pipeline import LegacyRun, Outcome, Pipeline, withh
 from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.legacy import LegacyRuleSet
-from ironic_rules.models import json_patch
-from ironic_rules.models.concealment import Concealment
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import OwnedValue
 from ironic_rules.models.nodes import NODE
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import Watch
+from ironic_rules.models.rules import OwnedValue, Rule
+from ironic_rules.models.secrets import Concealment
+from ironic_rules.models.task import Task, Watch
 from ironic_rules.rules import CompiledRule, Facts, Limits, RuleSet
 from ironic_rules.rules.changes import difference_of_port, hide_changes
 
@@ -267,8 +265,8 @@ def _changes(machine: Machine, result: Result, before: JSONObject) -> JSONObject
     old_ports = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(old_ports.get(address), final["ports"].get(address))
                for address in dict.fromkeys((*old_ports, *final["ports"]))}
-    found = hide_changes({"node": json_patch.difference(result.original, final["node"]),
-                          "plugin_data": json_patch.difference(before, final["plugin_data"]),
+    found = hide_changes({"node": documents.difference(result.original, final["node"]),
+                          "plugin_data": documents.difference(before, final["plugin_data"]),
                           "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
     old = set(machine.traits)
     shown = {
@@ -304,7 +302,7 @@ def difference_of(first: Result, second: Result) -> JSONObject:
     for name in ("node", "traits", "ports", "plugin_data"):
         old, new = _left_by(first, name, second), _left_by(second, name, first)
         of_sets = name == "traits" and old is not None and new is not None
-        patch = json_patch.difference_of_sets(old, new, ()) if of_sets else json_patch.difference(old, new)
+        patch = documents.difference_of_sets(old, new, ()) if of_sets else documents.difference(old, new)
         # Each may hide what the other one shows.
         place = ("node", name) if name == "traits" else (name,)
         found[name] = second.conceal.hide_patch(first.conceal.hide_patch(patch, place), place)

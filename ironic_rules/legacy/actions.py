@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from ironic_rules.exceptions import FieldNotWritable
 from ironic_rules.legacy.ledger import MISSING, Ledger
 from ironic_rules.legacy.values import LegacyScope, compile_message
-from ironic_rules.models import pointer, traits
+from ironic_rules.models import documents, traits
+from ironic_rules.models.documents import same
 from ironic_rules.models.draft import FieldPath, NodeDraft
-from ironic_rules.models.json_values import same
 from ironic_rules.models.nodes import INTERFACE_FIELDS, NODE
 from ironic_rules.rules import actions, capabilities
 from ironic_rules.rules.compiled_actions import count_written
@@ -296,8 +296,8 @@ def _path(given: Given) -> str:
         if tokens[0] == "traits":
             given.problem("path", "traits are written by add-trait and remove-trait")
         else:
-            return FieldPath(pointer.format(tokens), NodeDraft)
-    except (FieldNotWritable, pointer.PointerError) as exc:
+            return FieldPath(documents.format_pointer(tokens), NodeDraft)
+    except (FieldNotWritable, documents.PointerError) as exc:
         given.problem("path", "rules may not write it" if isinstance(exc, FieldNotWritable) else exc.reason)
     return ""
 
@@ -316,4 +316,4 @@ def _remove_items(ledger: Ledger, tokens: tuple[str, ...], fill: Callable[[], An
         return
     kept = [item for item in found if not same(item, value)]
     if len(kept) < len(found):
-        ledger.set_path(pointer.format(tokens), kept)
+        ledger.set_path(documents.format_pointer(tokens), kept)

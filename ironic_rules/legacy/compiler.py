@@ -16,8 +16,8 @@ from ironic_rules.legacy import plugins as plugin_module
 from ironic_rules.legacy.actions import ACTIONS, Given, LegacyAction
 from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.legacy.values import scope_of
-from ironic_rules.models.legacy_rules import LegacyRule
-from ironic_rules.models.watch import is_signal
+from ironic_rules.models.rules import LegacyRule
+from ironic_rules.models.task import is_signal
 from ironic_rules.rules.compiled import INVALID, Condition
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.text import nearest

@@ -18,8 +18,8 @@ from ironic_rules.legacy import compiler, converted_actions, converted_condition
 from ironic_rules.legacy import plugins as plugin_module
 from ironic_rules.legacy.counterparts import NoCounterpart
 from ironic_rules.legacy.plugins import Plugins
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import LegacyRule
 from ironic_rules.rules import compiler as rule_compiler
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.rule_fields import MAX_TEXT, from_wire

@@ -10,7 +10,7 @@ from ironic_rules.legacy.converted_conditions import literal
 from ironic_rules.legacy.counterparts import Counterpart, Kind, NoCounterpart
 from ironic_rules.legacy.paths import field_text
 from ironic_rules.legacy.values import message_parts
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
 
 Note = Callable[[str], None]

@@ -16,7 +16,7 @@ from jsonpath_ng.jsonpath import Fields, JSONPath, Wildcard
 from ironic_rules.legacy import conditions, counterparts, paths
 from ironic_rules.legacy.counterparts import ANY, Counterpart, Kind, NoCounterpart
 from ironic_rules.legacy.paths import field_text
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
 from ironic_rules.rules.limits import DEFAULT
 

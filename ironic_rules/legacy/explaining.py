@@ -21,7 +21,7 @@ from ironic_rules.legacy.compiler import CompiledLegacyRule
 from ironic_rules.legacy.conditions import NETWORK, OPERATORS, Test, test_of
 from ironic_rules.legacy.values import IN_MESSAGE, scope_of
 from ironic_rules.models import secrets
-from ironic_rules.models.concealment import Concealment, Place
+from ironic_rules.models.secrets import Concealment, Place
 from ironic_rules.rules import reads
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import (

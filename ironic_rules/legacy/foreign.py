@@ -13,8 +13,7 @@ from ironic_rules.legacy.conditions import Tested, compile_condition
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.node_info import NodeInfo
 from ironic_rules.models.kept import Kept
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import ACTION, Abandoned, is_signal
+from ironic_rules.models.task import ACTION, Abandoned, Task, is_signal
 from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.getters import View, Views

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from ironic_rules.legacy.conditions import MULTIPLE
-from ironic_rules.models import json_values
-from ironic_rules.models.legacy_rules import WRITABLE
+from ironic_rules.models import documents
+from ironic_rules.models.rules import LEGACY_WRITABLE
 from ironic_rules.rules.limits import Limits
 from ironic_rules.text import is_storable, is_uuid, nearest, pointer_token
 
@@ -56,7 +56,7 @@ def is_readable(body: Any, complain: Complain) -> bool:
     if not isinstance(body, Mapping):
         complain("", "a rule is an object")
         return False
-    if (found := json_values.unstorable(dict(body))) is not None:
+    if (found := documents.unstorable(dict(body))) is not None:
         path, reason = found
         complain("".join(f"/{pointer_token(part)}" for part in path), reason)
         return False
@@ -69,8 +69,8 @@ def is_readable(body: Any, complain: Complain) -> bool:
 def check_fields(body: Mapping[str, Any], complain: Complain) -> None:
     """Complain of the fields of a body besides its conditions and actions."""
     for key in body:
-        if key not in WRITABLE and key not in _REPLIED:
-            complain(f"/{pointer_token(key)}", _unknown("field", key, WRITABLE))
+        if key not in LEGACY_WRITABLE and key not in _REPLIED:
+            complain(f"/{pointer_token(key)}", _unknown("field", key, LEGACY_WRITABLE))
     uuid = body.get("uuid")
     if uuid is not None and not is_uuid(uuid):
         complain("/uuid", "must be a UUID")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.models import json_values, pointer
+from ironic_rules.models import documents
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.legacy_rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
+from ironic_rules.models.rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 
@@ -19,8 +19,8 @@ MISSING: Any = object()
 def find(doc: Any, tokens: tuple[str, ...]) -> Any:
     """Return the value at ``tokens``, ``MISSING`` if there is none."""
     try:
-        return pointer.get(doc, tokens)
-    except pointer.PointerError:
+        return documents.get(doc, tokens)
+    except documents.PointerError:
         return MISSING
 
 
@@ -66,25 +66,25 @@ class Ledger:
             if isinstance(parent, list) or (tokens[-1] == "-" and parent is MISSING):
                 self.insert(tokens[:-1], tokens[-1], value)
                 return
-        self._set(self.task.node, PATH, pointer.format(tokens), path, tokens, value)
+        self._set(self.task.node, PATH, documents.format_pointer(tokens), path, tokens, value)
 
     def set_port_path(self, port: PortDraft, path: str, value: Any) -> None:
         """Set the value at a path of a port."""
         tokens = PortDraft.path_tokens(path)
-        self._set(port, PORT, f"/{port.uuid}{pointer.format(tokens)}", path, tokens, value)
+        self._set(port, PORT, f"/{port.uuid}{documents.format_pointer(tokens)}", path, tokens, value)
 
     def _set(self, draft: NodeDraft | PortDraft, kind: str, place: str, path: str, tokens: tuple[str, ...],
              value: Any) -> None:
         before = self.read(tokens, draft)
-        if before is not MISSING and json_values.same(before, value):
+        if before is not MISSING and documents.same(before, value):
             return
         made = _missing(draft.current(tokens[0]), tokens[1:])
         if self._is_kept:
-            before = json_values.clone(before)
+            before = documents.clone(before)
         draft.write(path, value)
         if self._is_kept:
             # As the draft has it: it changes the case of some.
-            value = json_values.clone(self.read(tokens, draft))
+            value = documents.clone(self.read(tokens, draft))
         self._note(kind, place, written=value, made=made, **_before(before))
 
     def remove_path(self, path: str) -> None:
@@ -97,8 +97,8 @@ class Ledger:
 
     def _remove(self, draft: NodeDraft | PortDraft, kind: str, prefix: str, path: str) -> None:
         tokens = draft.path_tokens(path, deleting=True)
-        place = prefix + pointer.format(tokens)
-        before = json_values.clone(self.read(tokens, draft))
+        place = prefix + documents.format_pointer(tokens)
+        before = documents.clone(self.read(tokens, draft))
         if before is MISSING:
             return
         if len(tokens) == 1:
@@ -115,30 +115,30 @@ class Ledger:
         :param unique: do nothing if the list has the value
         :raises PointerError: there is something else than a list, or the index is beyond its end
         """
-        where = pointer.format(tokens)
+        where = documents.format_pointer(tokens)
         # An item may be written where a list may be.
         NodeDraft.path_tokens(where)
         found = self.read(tokens)
         if found is MISSING or found is None:
             made = _missing(self.task.node.current(tokens[0]), tokens[1:])
             if index not in ("-", "0"):
-                raise pointer.PointerError(f"{where}/{index}", "the index is beyond the end of the list")
+                raise documents.PointerError(f"{where}/{index}", "the index is beyond the end of the list")
             self.task.node.write(where, [value])
             # Without a number of items before: there was no list.
-            self._note(ITEM, f"{where}/-", written=json_values.clone(value), made=made, had_before=found is None)
+            self._note(ITEM, f"{where}/-", written=documents.clone(value), made=made, had_before=found is None)
             return
         if not isinstance(found, list):
-            raise pointer.PointerError(where, "not a list")
-        same = sum(json_values.same(value, item) for item in found)
+            raise documents.PointerError(where, "not a list")
+        same = sum(documents.same(value, item) for item in found)
         if unique and same:
             return
         if index == "-":
             self.task.node.extend(where, value)
         else:
             items = list(found)
-            pointer.put(items, (index,), value, insert=True)
+            documents.put(items, (index,), value, insert=True)
             self.task.node.write(where, items)
-        self._note(ITEM, f"{where}/{index}", written=json_values.clone(value), had_before=True, before=same)
+        self._note(ITEM, f"{where}/{index}", written=documents.clone(value), had_before=True, before=same)
 
     def set_capability(self, name: str, value: Any) -> None:
         """Set one capability, and keep the others.
@@ -155,7 +155,7 @@ class Ledger:
         if value is None and before is MISSING:
             return
         text = None if value is None else capabilities.text_of(value)
-        if text is not None and before is not MISSING and json_values.same(before, text):
+        if text is not None and before is not MISSING and documents.same(before, text):
             return
         said = dict(_before(before))
         # So that taking back leaves what there was.

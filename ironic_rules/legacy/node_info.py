@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.legacy.ledger import MISSING, Ledger
-from ironic_rules.models import mac, pointer
+from ironic_rules.models import addresses, documents
+from ironic_rules.models.documents import clone, same
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.nodes import INTERFACE_FIELDS, NODE
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import Task
@@ -60,11 +60,11 @@ class NodeInfo:
 
         :raises KeyError: there is none
         """
-        tokens = pointer.parse(path, relative=True)
+        tokens = documents.parse_pointer(path, relative=True)
         fields = self.node()
         try:
-            return pointer.get(fields, tokens)
-        except pointer.PointerError:
+            return documents.get(fields, tokens)
+        except documents.PointerError:
             raise KeyError(path) from None
 
     def replace_field(self, path: str, func: Callable[[Any], Any], **kwargs: Any) -> None:
@@ -118,7 +118,7 @@ class NodeInfo:
     def update_properties(self, ironic: object = None, **props: Any) -> None:
         """Set properties of the node."""
         for name, value in props.items():
-            self._set(pointer.format(("properties", name)), value)
+            self._set(documents.format_pointer(("properties", name)), value)
 
     def update_capabilities(self, ironic: object = None, **caps: Any) -> None:
         """Set capabilities of the node; None removes one."""
@@ -156,7 +156,7 @@ class NodeInfo:
     def _port(self, port: Any) -> PortDraft:
         address = port if isinstance(port, str) else getattr(port, "address", None)
         for draft in self._task.ports:
-            if address is not None and mac.is_mac(address) and draft.address == mac.normalize(address):
+            if address is not None and addresses.is_mac(address) and draft.address == addresses.normalize_mac(address):
                 return draft
         raise ActionError("the node has no such port")
 

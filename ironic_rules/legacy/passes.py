@@ -15,9 +15,9 @@ import orjson
 
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.legacy.ledger import CAPABILITIES, MISSING, Ledger, find
-from ironic_rules.models import json_values, pointer
+from ironic_rules.models import documents
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.legacy_rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
+from ironic_rules.models.rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.rules.errors import ActionError
@@ -80,21 +80,21 @@ def _write(ledger: Ledger, value: OwnedValue) -> None:
     elif value.kind == TRAIT:
         (ledger.add_trait if value.is_set else ledger.remove_trait)(value.place)
     elif value.kind == ITEM:
-        *tokens, index = pointer.parse(value.place)
+        *tokens, index = documents.parse_pointer(value.place)
         ledger.insert(tuple(tokens), index, value.written)
     elif value.kind == PATH and value.is_set:
         ledger.set_path(value.place, value.written)
     elif value.kind == PATH:
         ledger.remove_path(value.place)
     else:
-        uuid, *rest = pointer.parse(value.place)
+        uuid, *rest = documents.parse_pointer(value.place)
         port = next((port for port in ledger.task.ports if port.uuid == uuid), None)
         if port is None:
             return
         if value.is_set:
-            ledger.set_port_path(port, pointer.format(rest), value.written)
+            ledger.set_port_path(port, documents.format_pointer(rest), value.written)
         else:
-            ledger.remove_port_path(port, pointer.format(rest))
+            ledger.remove_port_path(port, documents.format_pointer(rest))
 
 
 class _Fields:
@@ -109,14 +109,14 @@ class _Fields:
     def open(self, name: str) -> dict[str, Any]:
         """Return the copies, with that of a field."""
         if name not in self.stored:
-            self.stored[name] = json_values.clone(self.draft.original(name))
+            self.stored[name] = documents.clone(self.draft.original(name))
         return self.stored
 
     def write(self) -> None:
         """Write the fields to the draft, with what hooks and other rules have changed in this inspection."""
         for name, value in self.stored.items():
             old = self.draft.original(name)
-            if json_values.same(old, value):
+            if documents.same(old, value):
                 continue
             now = self.draft.current(name)
             merged = merge(old, now, value)
@@ -153,7 +153,7 @@ class _Taking:
             self._trait(value)
         else:
             self._join()
-            tokens = pointer.parse(value.place)
+            tokens = documents.parse_pointer(value.place)
             if value.kind == ITEM:
                 self._item(value, tokens[:-1], tokens[-1])
             elif value.kind == PATH:
@@ -170,7 +170,7 @@ class _Taking:
         """Return whether the value is what the rule wrote; note it if another user has changed it since."""
         place = value.kind, value.place
         if value.is_set:
-            is_written = stored is not MISSING and json_values.same(stored, value.written)
+            is_written = stored is not MISSING and documents.same(stored, value.written)
         else:
             is_written = stored is MISSING
         if is_written and place not in self._theirs:
@@ -273,7 +273,7 @@ def _with_capabilities(merged: dict[str, Any], *properties: dict[str, Any]) -> d
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    return a is b or (a is not MISSING and b is not MISSING and json_values.same(a, b))
+    return a is b or (a is not MISSING and b is not MISSING and documents.same(a, b))
 
 
 def _without(items: list[Any], others: list[Any]) -> list[Any]:
@@ -281,7 +281,7 @@ def _without(items: list[Any], others: list[Any]) -> list[Any]:
     left = list(others)
     kept = []
     for item in reversed(items):
-        place = next((place for place, other in enumerate(left) if json_values.same(item, other)), None)
+        place = next((place for place, other in enumerate(left) if documents.same(item, other)), None)
         if place is None:
             kept.append(item)
         else:
@@ -296,7 +296,7 @@ def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]
 
     :param before: what was owned before, in the order of writing; ``owned`` what is owned now
     """
-    node, paths = task.node, [pointer.parse(value.place) for value in owned if value.kind == PATH]
+    node, paths = task.node, [documents.parse_pointer(value.place) for value in owned if value.kind == PATH]
     written, now_written = _parts(before), _parts(owned)
     for tokens in sorted(now_written):
         if written.get(tokens) != now_written[tokens]:
@@ -304,8 +304,8 @@ def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]
         if any(tokens[:len(path)] == path or path[:len(tokens)] == tokens for path in paths):
             continue
         stored, now = find(node.original(tokens[0]), tokens[1:]), find(node.current(tokens[0]), tokens[1:])
-        if not json_values.same(stored, now) and _has_same_parts(tokens, stored, now):
-            node.write(pointer.format(tokens), stored)
+        if not documents.same(stored, now) and _has_same_parts(tokens, stored, now):
+            node.write(documents.format_pointer(tokens), stored)
 
 
 def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -313,7 +313,7 @@ def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any,
     found: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     for value in owned:
         if value.kind in (CAPABILITY, ITEM):
-            path = CAPABILITIES if value.kind == CAPABILITY else pointer.parse(value.place)[:-1]
+            path = CAPABILITIES if value.kind == CAPABILITY else documents.parse_pointer(value.place)[:-1]
             found.setdefault(path, []).append((value.rule_uuid, value.action, value.place, _written(value.written)))
     return found
 
@@ -333,9 +333,9 @@ def _written(item: Any) -> bytes:
 def _restore(doc: dict[str, Any], tokens: tuple[str, ...], value: OwnedValue) -> None:
     """Put back what was before a value at a path."""
     if value.had_before:
-        pointer.put(doc, tokens, json_values.clone(value.before), create=True)
+        documents.put(doc, tokens, documents.clone(value.before), create=True)
         return
-    pointer.remove(doc, tokens)
+    documents.remove(doc, tokens)
     _prune(doc, tokens, value.made)
 
 
@@ -344,7 +344,7 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
     for depth in range(len(tokens) - 1, max(1, len(tokens) - 1 - made), -1):
         if find(doc, tokens[:depth]) != {}:
             return
-        pointer.remove(doc, tokens[:depth])
+        documents.remove(doc, tokens[:depth])
 
 
 def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
@@ -352,7 +352,7 @@ def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value
     found = find(doc, tokens)
     if not isinstance(found, list):
         return False
-    places = [place for place, item in enumerate(found) if json_values.same(item, value.written)]
+    places = [place for place, item in enumerate(found) if documents.same(item, value.written)]
     if len(places) <= (value.before or 0):
         return False
     del found[int(index) if index != "-" and int(index) in places else places[-1]]
@@ -360,8 +360,8 @@ def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value
         return True
     # The list was made for the item.
     if value.had_before:
-        pointer.put(doc, tokens, None)
+        documents.put(doc, tokens, None)
     else:
-        pointer.remove(doc, tokens)
+        documents.remove(doc, tokens)
         _prune(doc, tokens, value.made)
     return True

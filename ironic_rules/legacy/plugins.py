@@ -16,7 +16,7 @@ from typing import Any
 
 from ironic_rules.legacy import conditions
 from ironic_rules.legacy.actions import ACTIONS as OUR_ACTIONS
-from ironic_rules.models.watch import is_signal
+from ironic_rules.models.task import is_signal
 from ironic_rules.text import printable
 
 CONDITIONS = "ironic_inspector.rules.conditions"

@@ -22,10 +22,9 @@ from ironic_rules.legacy.foreign import TASK
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.passes import Forgotten, settle, take_back
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.rules import CLEANUPS, OwnedValue
+from ironic_rules.models.task import Abandoned, Task
 from ironic_rules.rules.base import SECRETIVE
 from ironic_rules.rules.changes import difference_of_states, hide_changes, seal_changes, whole_state
 from ironic_rules.rules.compiled import condition_pointer

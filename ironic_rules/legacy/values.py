@@ -12,7 +12,7 @@ from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.legacy.paths import field_text
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import View, path_getter
@@ -44,7 +44,7 @@ class LegacyScope(Scope):
 
     def compile_key(self, key: Any, where: str, *, formatted: bool) -> tuple[str, Compiled]:
         """Return the place of a key in the object at ``where``, and the compiled key, which may have templates."""
-        place = where + pointer.format((printable(key, 64),))
+        place = where + documents.format_pointer((printable(key, 64),))
         compiled = compile_value(self, key, place, formatted=formatted)
         if isinstance(compiled, Const):
             return place, compiled

@@ -16,7 +16,7 @@ from typing import Any
 
 from oslo_utils import strutils, units
 
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 #: attributes of a disk that are texts, or lists of texts of which one must match
 TEXTS = frozenset({

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
-from ironic_rules.models import json_values, pointer, secrets, traits
+from ironic_rules.models import documents, secrets, traits
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields, Type
 from ironic_rules.models.journal import MISSING, Checkpoint, DraftJournal, FieldChange, KeyChange, Signature
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -108,7 +108,7 @@ class _Draft:
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
-            if value is not (old := self._original.get(name, MISSING)) and not json_values.same(value, old)
+            if value is not (old := self._original.get(name, MISSING)) and not documents.same(value, old)
         }
 
     def current(self, name: str) -> Any:
@@ -184,7 +184,7 @@ class _Draft:
         is_split = path.__class__ is FieldPath and path.of is self.__class__  # type: ignore[attr-defined]
         tokens = path.tokens if is_split else self.path_tokens(path)  # type: ignore[attr-defined]
         if value.__class__ not in _SCALARS:
-            value = json_values.clone(value)
+            value = documents.clone(value)
             secrets.refuse_masks(value, tokens)
         elif value.__class__ is str and secrets.MASK in value:
             secrets.refuse_masks(value, tokens)
@@ -201,11 +201,11 @@ class _Draft:
         if len(tokens) > 1:
             self._open(tokens)
             # From the root, so that errors name the whole path.
-            pointer.put(self._values, tokens, value, create=True)
+            documents.put(self._values, tokens, value, create=True)
             return
         reason = self.value_problem(tokens[0], value)
         if reason:
-            raise InvalidParameterValue(f"{pointer.format(tokens)}: {reason}")
+            raise InvalidParameterValue(f"{documents.format_pointer(tokens)}: {reason}")
         self._set(tokens[0], value)
 
     def extend(self, path: str, value: Any, unique: bool = False) -> None:
@@ -215,10 +215,10 @@ class _Draft:
         """
         tokens = self.path_tokens(path)
         if len(tokens) == 1:
-            raise InvalidParameterValue(f"{pointer.format(tokens)}: this field is not a list")
+            raise InvalidParameterValue(f"{documents.format_pointer(tokens)}: this field is not a list")
         secrets.refuse_masks(value, tokens)
         self._open(tokens)
-        json_values.append(self._values, tokens, json_values.clone(value), unique)
+        documents.append(self._values, tokens, documents.clone(value), unique)
 
     def delete(self, path: str) -> None:
         """Remove the value at ``path``; a field gets its default. A missing key below a field is not an error.
@@ -230,13 +230,13 @@ class _Draft:
             self.write(path, self.fields[tokens[0]].empty())
             return
         try:
-            pointer.get(self._values, tokens)
-        except pointer.PointerError:
+            documents.get(self._values, tokens)
+        except documents.PointerError:
             return
         # In a copy: a key that is removed and restored would change its position.
         self._private.discard(tokens[0])
         self._open(tokens)
-        pointer.remove(self._values, tokens)
+        documents.remove(self._values, tokens)
 
     @classmethod
     def path_tokens(cls, path: str, deleting: bool = False) -> tuple[str, ...]:
@@ -247,12 +247,12 @@ class _Draft:
         """
         if type(path) is FieldPath and path.of is cls and not deleting:
             return path.tokens
-        tokens = pointer.parse(path, relative=True)
+        tokens = documents.parse_pointer(path, relative=True)
         if not tokens or tokens[0] not in cls.writable or (
                 deleting and len(tokens) == 1 and tokens[0] in cls.fields.required):
-            raise FieldNotWritable(path=pointer.format(tokens[:1]))
+            raise FieldNotWritable(path=documents.format_pointer(tokens[:1]))
         if len(tokens) > 1 and tokens[0] not in cls.objects:
-            raise FieldNotWritable(path=pointer.format(tokens))
+            raise FieldNotWritable(path=documents.format_pointer(tokens))
         return tokens
 
     @classmethod
@@ -285,11 +285,11 @@ class _Draft:
         value = self._values[name]
         self._journal.entries.append(KeyChange(name, tokens[1], value.get(tokens[1], MISSING)))
         if len(tokens) > 2 or isinstance(value.get(tokens[1]), (dict, list)):
-            pointer.unshare(value, tokens[1:])
+            documents.unshare(value, tokens[1:])
 
     def _take(self, name: str) -> Any:
         if name not in self._owned:
-            self._set(name, json_values.clone(self._values[name]))
+            self._set(name, documents.clone(self._values[name]))
             self._owned.add(name)
         return self._values[name]
 
@@ -349,13 +349,14 @@ class NodeDraft(_Draft, Node):
         elif tokens[1:] == ("-",):
             self.add_trait(value)
         else:
-            raise pointer.PointerError(pointer.format(tokens), "write /traits (a list) or /traits/- (one more)")
+            raise documents.PointerError(documents.format_pointer(tokens),
+                                         "write /traits (a list) or /traits/- (one more)")
 
     def extend(self, path: str, value: Any, unique: bool = False) -> None:
         if self.path_tokens(path) == ("traits",):
             self.add_trait(value)
         elif self.path_tokens(path)[0] == "traits":
-            raise pointer.PointerError(path, "a trait has no parts")
+            raise documents.PointerError(path, "a trait has no parts")
         else:
             super().extend(path, value, unique)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 #: Maximum number of characters of a name, an identifier, and of the key and the value of an extra spec.
 MAX_LENGTH = 255

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.models import json_values, mac, pointer, traits
+from ironic_rules.models import addresses, documents, traits
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import Task
@@ -74,9 +74,9 @@ class Kept:
         elif problem := self._problem_of_new(port):
             return problem
         address = port._values.get("address")
-        if not mac.is_mac(address):
+        if not addresses.is_mac(address):
             return "it left a port whose /address is not a MAC address"
-        return _unacceptable(port, PORT, f"port {mac.normalize(address)}")
+        return _unacceptable(port, PORT, f"port {addresses.normalize_mac(address)}")
 
     def _problem_of_new(self, port: PortDraft) -> str | None:
         values = port._values
@@ -93,24 +93,24 @@ class Kept:
 
 def problem_of_data(data: Mapping[str, JSON]) -> str | None:
     """Return what in the plug-in data cannot be stored; None if all can. Quotes no value."""
-    found = json_values.unstorable(data)
+    found = documents.unstorable(data)
     return None if found is None else _text(found, "the plug-in data")
 
 
 def _values(draft: NodeDraft | PortDraft, writable: frozenset[str]) -> dict[str, Any]:
-    return {name: json_values.clone(value) for name, value in draft._values.items() if name not in writable}
+    return {name: documents.clone(value) for name, value in draft._values.items() if name not in writable}
 
 
 def _changed(draft: NodeDraft | PortDraft, before: Mapping[str, Any]) -> str | None:
     values = draft._values
     return next((name for name, value in before.items()
-                 if values[name] is not value and not json_values.same(values[name], value)), None)
+                 if values[name] is not value and not documents.same(values[name], value)), None)
 
 
 def _unacceptable(draft: NodeDraft | PortDraft, fields: Fields, what: str) -> str | None:
     """Return the changed value that the field does not accept, or that is not JSON."""
     for name, value in _written(draft).items():
-        if found := json_values.unstorable(list(value) if isinstance(value, set) else value):
+        if found := documents.unstorable(list(value) if isinstance(value, set) else value):
             path, reason = found
             return _text(((name, *path), reason), what)
         if name == "traits":
@@ -132,4 +132,4 @@ def _written(draft: NodeDraft | PortDraft) -> JSONObject:
 
 def _text(found: tuple[tuple[str, ...], str], what: str) -> str:
     path, reason = found
-    return f"it left a value that cannot be stored: {pointer.format(path) or '/'} of {what} {reason}"
+    return f"it left a value that cannot be stored: {documents.format_pointer(path) or '/'} of {what} {reason}"

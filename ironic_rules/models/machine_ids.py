@@ -10,7 +10,7 @@ import re
 import uuid as uuids
 from collections.abc import Mapping
 
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 MAX_LENGTH = 64
 _SERIAL = "serial:"

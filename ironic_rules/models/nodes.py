@@ -1,13 +1,23 @@
-"""Nodes: their fields, which rows and drafts have in common."""
+"""Nodes: their fields, which rows and drafts have in common.
+
+The history of a node: its events and their times.
+
+What a BMC reported last about its machine: BIOS settings and versions of firmware.
+
+Why nodes failed: errors that differ only in what is a machine's own have one reason.
+"""
 
 from __future__ import annotations
 
 import datetime
-from typing import Protocol
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from ironic_rules.models import states
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields, Filter, Text, Type, field, form
-from ironic_rules.models.json_values import JSONObject
 
 _LONG = 4096
 #: Reasons for which the service puts a node into maintenance (Ironic, "Node fault").
@@ -133,3 +143,119 @@ def interface_name(node: Node, kind: str) -> str | None:
     """Return the name of the node's interface of ``kind``; None means its driver's default."""
     name: str | None = getattr(node, kind + _SUFFIX)
     return name
+
+
+class HistoryEntry(Protocol):
+    """A row of the history. ``event`` describes what happened, ``event_type`` is the operation during which it did."""
+
+    id: int
+    uuid: str
+    node_id: int
+    created_at: datetime.datetime
+    conductor: str | None
+    event_type: str | None
+    severity: str | None
+    event: str | None
+    user: str | None
+    inspection_uuid: str | None
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BIOSSetting:
+    """A setting, and what the BMC's registry of attributes says about it; None: it does not say that.
+
+    :ivar value: as text; None if the setting has no value
+    :ivar attribute_type: ``Enumeration``, ``String``, ``Integer``, ``Boolean`` or ``Password``
+    :ivar allowable_values: those of an enumeration
+    """
+
+    name: str
+    value: str | None
+    attribute_type: str | None = None
+    allowable_values: tuple[str, ...] | None = None
+    lower_bound: int | None = None
+    max_length: int | None = None
+    min_length: int | None = None
+    read_only: bool | None = None
+    reset_required: bool | None = None
+    unique: bool | None = None
+    upper_bound: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareComponent:
+    """A component with firmware: ``bios``, ``bmc``, or ``nic:<name>``."""
+
+    component: str
+    current_version: str | None
+
+
+class StoredSetting(Protocol):
+    """A row of ``bios_settings``: a :class:`BIOSSetting` and when it was read first, and changed last."""
+
+    name: str
+    value: str | None
+    attribute_type: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class StoredComponent(Protocol):
+    """A row of ``firmware_components``.
+
+    :ivar initial_version: the first one that was read
+    :ivar last_version_flashed: the last one to which it was seen to change
+    """
+
+    component: str
+    initial_version: str | None
+    current_version: str | None
+    last_version_flashed: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+def as_text(value: JSON) -> str | None:
+    """Return the value of a setting as text: BMCs report texts, numbers and booleans."""
+    return None if value is None else str(value)
+
+
+#: The states of nodes that have failed.
+FAILED_STATES = frozenset({states.ERROR, states.DEPLOYFAIL, states.CLEANFAIL, states.INSPECTFAIL, states.ADOPTFAIL,
+                           states.RESCUEFAIL, states.UNRESCUEFAIL, states.SERVICEFAIL})
+#: What stands for a machine's own UUIDs, addresses and numbers.
+OWN_PART = "…"
+#: Maximum numbers of characters of a reason, and of what stands for a machine's own in it.
+MAX_REASON = 300
+_MOST_OWN = 16
+_OWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b\d+(?:\.\d+)*\b",
+                  re.ASCII | re.IGNORECASE)
+
+
+class Failure(NamedTuple):
+    """Nodes that failed in the same state for the same reason.
+
+    :ivar reason: "" if no error is stored
+    """
+
+    provision_state: str
+    reason: str
+    number: int
+
+    @property
+    def ident(self) -> str:
+        """What identifies the group: 16 hexadecimal digits."""
+        return hashlib.sha256(f"{self.provision_state}\n{self.reason}".encode()).hexdigest()[:16]
+
+
+def failure_reason(error: str) -> str:
+    """Return the reason of an error, or of its beginning, of at most ``LENGTH`` characters.
+
+    ``OWN`` stands for a machine's own UUIDs, addresses and numbers, and for what follows the beginning.
+    """
+    if len(error) >= MAX_REASON:
+        # Perhaps the last word is a part of a UUID.
+        error = f"{error[:MAX_REASON].rpartition(' ')[0]} {OWN_PART}"
+    parts = _OWN.sub(OWN_PART, error).split(OWN_PART)
+    return OWN_PART.join(parts) if len(parts) <= _MOST_OWN else f"{OWN_PART.join(parts[:_MOST_OWN])}{OWN_PART}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Protocol
 
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields, Filter, Text, field, form
-from ironic_rules.models.json_values import JSONObject
 
 #: key in ``internal_info`` of the port or port group that a virtual interface (VIF) is attached to; Nova reads it
 VIF = "tenant_vif_port_id"

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 #: Why a callback was refused.
 REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit",

@@ -4,10 +4,16 @@ A value is secret by its key: if ``oslo_utils.strutils.mask_dict_password`` mask
 ``*secret*``, ``*private_key*``, ``configdrive``, ...), if it is one of the BMC keys that oslo does not know, or
 ``image_url``, which may be a temporary URL: anyone who has it can read the image; or if the key contains one of
 ``WORDS`` as whole words (``snmp_community``, not ``cpu_pinning``). In any text, the password of a URL is secret.
+
+Parts of an inspection that must not be shown: secrets by their keys, and places that rules wrote with hidden values.
+
+Nothing is hidden because it equals a secret: a machine could report guesses, and a user who sees which one is hidden
+would know the secret. The rules and the place of a value decide whether it is hidden, never the value.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,8 +25,8 @@ import re2
 from oslo_utils import strutils
 
 from ironic_rules.exceptions import SecretMasked
-from ironic_rules.models import pointer
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSON, JSONObject
 
 MASK = "******"
 #: The words that make a key secret by default: ``[DEFAULT]secret_words``.
@@ -117,7 +123,7 @@ def is_secret_path(path: str) -> bool:
 # The same rules write to the same paths of all nodes.
 @functools.lru_cache(maxsize=4096)
 def _is_secret_path(path: str) -> bool:
-    return any(map(is_secret_key, pointer.parse(path)))
+    return any(map(is_secret_key, documents.parse_pointer(path)))
 
 
 def mask(value: JSON) -> Any:
@@ -205,7 +211,7 @@ def new_masks(value: JSON, old: JSON = None, path: tuple[str, ...] = (), *, part
     """Return the JSON pointers of what :func:`masks_in` finds in ``value`` and not at the same place in ``old``."""
     found = list(masks_in(value, path, part=part))
     known = set(masks_in(old, path, part=part)) if found else set()
-    return [pointer.format(place) for place in found if place not in known]
+    return [documents.format_pointer(place) for place in found if place not in known]
 
 
 def refuse_masks(value: JSON, path: tuple[str, ...], old: JSON = None) -> None:
@@ -217,3 +223,143 @@ def refuse_masks(value: JSON, path: tuple[str, ...], old: JSON = None) -> None:
     """
     for where in new_masks(value, old, path, part=True):
         raise SecretMasked(path=where)
+
+
+#: Keys from the name of the data (``node``, ``plugin_data``, ``ports`` with an address, …) on.
+Place = tuple[str, ...]
+
+_WITHOUT_PARTS = frozenset({int, float, bool, type(None), datetime.datetime})
+_TRAITS = ("node", "traits")
+
+
+class Concealment:
+    """The places of an inspection that must not be shown, and the rules nothing of which may be.
+
+    :ivar secretive: the UUIDs of the rules that have read a secret, or a place that must not be shown
+    """
+
+    def __init__(self) -> None:
+        self.secretive: set[str] = set()
+        self._places: set[Place] = set()
+        self._sources: set[Place] = set()
+        self._traits: set[str] = set()
+
+    @property
+    def has_places(self) -> bool:
+        """Whether there is any place that must not be shown."""
+        return bool(self._places or self._traits)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is any place of which rules must not show what they read."""
+        return bool(self._places or self._traits or self._sources)
+
+    def seal(self, place: Place, value: JSON = None) -> None:
+        """Note a place that must not be shown.
+
+        The items of a list move: a place within one is that of the list. A trait, which has no place, is its value:
+        everybody sees which traits a node has.
+
+        :param value: what was written there
+        """
+        if place[:2] == _TRAITS:
+            self._traits.update(item for item in (value if isinstance(value, (list, tuple)) else [value])
+                                if isinstance(item, str))
+            return
+        length = next((at for at, key in enumerate(place) if at > 1 and (key == "-" or key.isdecimal())), len(place))
+        self._places.add(place[:length])
+
+    def add_sources(self, places: Iterable[Place]) -> None:
+        """Note places that may have what must not be shown: of rules that read them, nothing is shown."""
+        self._sources.update(places)
+
+    def is_read(self, path: Place) -> bool:
+        """Return whether a template with this path reads what must not be shown, or a part of that.
+
+        :param path: of a template, where ``ports`` is followed by an index; empty: it reads everything
+        """
+        if not self.has_sources:
+            return False
+        if not path:
+            return True
+        if path[0] == "data":  # the inventory and the plug-in data in another form
+            path = ("plugin_data",)
+        if self._traits and path[:2] == _TRAITS[:len(path)]:
+            return True
+        return any(_overlap(place, path) for places in (self._places, self._sources) for place in places)
+
+    def is_harmless(self, patches: Iterable[Iterable[JSONObject]]) -> bool:
+        """Return whether patches certainly have nothing to hide, as most of them.
+
+        This takes a fraction of the time that hiding takes. False says nothing.
+        """
+        if self.has_places:
+            return False
+        texts: list[str] = []
+        for patch in patches:
+            for operation in patch:
+                value = operation.get("value")
+                if value.__class__ is str:
+                    texts.append(value)
+                elif value.__class__ not in _WITHOUT_PARTS:
+                    try:
+                        encoded = orjson.dumps(value)
+                    except orjson.JSONEncodeError:
+                        return False
+                    text = encoded.decode()
+                    if "\\" in text or not (json_is_free(encoded) or json_has_none(text)):
+                        return False
+                    texts.append(text)
+                if is_secret_path(operation["path"]):
+                    return False
+                texts.append(operation["path"])
+        return "://" not in "\n".join(texts)
+
+    def hide(self, value: JSON, place: Place = ()) -> Any:
+        """Return JSON-like data with ``******`` for what must not be shown.
+
+        :param place: where the data are; without it, only secrets are hidden, by their keys
+        """
+        if place and value is not None and self.has_places and self._is_sealed(place, value):
+            return MASK
+        if isinstance(value, str):
+            return mask_text(value)
+        if isinstance(value, Mapping):
+            return {
+                mask_text(key) if isinstance(key, str) else key:
+                MASK if item is not None and is_secret_key(key)
+                else self.hide(item, (*place, str(key)) if place else ())
+                for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.hide(item, (*place, str(index)) if place else ()) for index, item in enumerate(value)]
+        return value
+
+    def _is_sealed(self, place: Place, value: JSON) -> bool:
+        return any(place[:length] in self._places for length in range(1, len(place) + 1)) or (
+            place[:2] == _TRAITS and isinstance(value, str) and value in self._traits)
+
+    def hide_patch(self, operations: list[JSONObject], place: Place) -> list[JSONObject]:
+        """Return a patch with masked values.
+
+        :param place: where the patched document is
+        """
+        return [self._hidden_operation(operation, place) for operation in operations]
+
+    def _hidden_operation(self, operation: JSONObject, place: Place) -> JSONObject:
+        shown = {"op": operation["op"], "path": mask_text(operation["path"])}
+        if "value" in operation:
+            value = operation["value"]
+            if value is not None and is_secret_path(operation["path"]):
+                shown["value"] = MASK
+            else:
+                shown["value"] = self.hide(value, (*place, *documents.parse_pointer(operation["path"])))
+        return shown
+
+
+def _overlap(place: Place, path: Place) -> bool:
+    """Return whether one of a place and the path of a template is within the other one."""
+    if place[0] == path[0] == "ports":
+        # One has the address of a port, the other one its index.
+        place, path = (place[0], *place[2:]), (path[0], *path[2:])
+    common = min(len(place), len(path))
+    return place[:common] == path[:common]

@@ -1,12 +1,17 @@
-"""Steps: actions of a node's interfaces in a deployment, as templates and requests specify them (document 003)."""
+"""Steps: actions of a node's interfaces in a deployment, as templates and requests specify them (document 003).
+
+Deploy templates: a trait, and the deploy steps that run on nodes with that trait (document 003).
+"""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.fields import Fields, Text, field, record
 
 #: The kinds of interfaces that have steps. Of steps with the same priority, those of an earlier kind run first.
 STEP_INTERFACES = ("vendor", "power", "management", "firmware", "deploy", "bios", "raid")
@@ -39,3 +44,28 @@ class Step:
     def to_wire(self) -> JSONObject:
         """Return the step as in the API, including its secrets."""
         return {"interface": self.interface, "step": self.step, "args": dict(self.args), "priority": self.priority}
+
+
+MAX_TEMPLATE_STEPS = 256
+
+
+@record
+class DeployTemplate:
+    """A stored template with its steps, in the order in which they were given; ``name`` is a trait.
+
+    ``revision`` counts the changes of the template.
+    """
+
+    id: int = field(shown=False)
+    revision: int = field(shown=False)
+
+    uuid: str = field(create=True, summary=True)
+    created_at: datetime.datetime = field()
+    updated_at: datetime.datetime | None = field(default=None)
+    name: str = field(patch=True, required=True, summary=True)
+    description: str | None = field(patch=True, text=Text.LINES, default=None)
+    extra: JSONObject = field(patch=True, default_factory=dict)
+    steps: tuple[Step, ...] = field(patch=True, required=True, column=False, default=())
+
+
+DEPLOY_TEMPLATE = Fields.of(DeployTemplate, made={"links": 1})

@@ -1,24 +1,108 @@
-"""Tasks: the drafts of one node's inspection, which hooks and actions work on."""
+"""What a worker is doing: code of a plug-in may never return, so that another thread has to notice it.
+
+The worker only notes what it begins, which costs little; the watchdog (``conductor.worker_pool``) has the clock.
+
+Tasks: the drafts of one node's inspection, which hooks and actions work on.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
+import threading
 import uuid as uuid_module
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ironic_rules.context import RequestContext, admin
 from ironic_rules.metrics.stages import Stages
-from ironic_rules.models import mac
-from ironic_rules.models.concealment import Concealment
+from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData, Report
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from ironic_rules.models.ports import PORT
-from ironic_rules.models.watch import Watch
+from ironic_rules.models.secrets import Concealment
+
+#: The kinds of code with a deadline, and the options with their seconds.
+HOOK, ACTION, STEP = "hook", "action", "step"
+#: What is done between them, such as replies of machines and of the database.
+WORK = "work"
+OPTIONS: Mapping[str, str] = {
+    WORK: "[conductor]work_timeout",
+    HOOK: "[inspector]hook_timeout", ACTION: "[inspection_rules]action_timeout", STEP: "[conductor]step_timeout"}
+
+#: A kind, a function that returns the error of something that did not end in time, and its arguments before the reason.
+Doing: TypeAlias = tuple[Any, ...]
+
+
+class Abandoned(BaseException):
+    """The work of this thread was given to another one: whatever it still does has no effect. It is never caught."""
+
+
+def is_signal(error: BaseException) -> bool:
+    """Return whether an exception may come from a signal, which is not to be taken for an error of the code it hit."""
+    is_error = isinstance(error, (Exception, SystemExit, GeneratorExit))
+    return not is_error and threading.current_thread() is threading.main_thread()
+
+
+class Watch:
+    """What one worker is doing. Only its own thread calls :meth:`begin` and :meth:`end`."""
+
+    __slots__ = ("_lock", "doing", "is_abandoned", "on_overdue")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.doing: Doing | None = None
+        self.is_abandoned = False
+        #: called in another thread with the error, after this one was abandoned; None: it is not watched
+        self.on_overdue: Callable[[Exception], None] | None = None
+
+    def begin(self, kind: str, failure: Callable[..., Exception], *subject: Any) -> None:
+        """Note what begins now, instead of what was noted before.
+
+        :param failure: returns the error if it does not end in time; called with ``subject`` and the reason
+        :raises Abandoned: what was noted before ended too late
+        """
+        if self.is_abandoned:
+            raise Abandoned
+        self.doing = (kind, failure, *subject)
+
+    def again(self) -> None:
+        """Note that the same begins once more: with its next item.
+
+        :raises Abandoned: the last one ended too late
+        """
+        if self.is_abandoned:
+            raise Abandoned
+        if self.doing is not None:
+            self.doing = (*self.doing,)
+
+    def end(self) -> None:
+        """Note that it has ended: from now on its results count.
+
+        :raises Abandoned: too late
+        """
+        with self._lock:
+            if self.is_abandoned:
+                raise Abandoned
+            self.doing = None
+
+    def abandon(self, doing: Doing | None) -> bool:
+        """Give up the worker if it is still doing that; return whether it is."""
+        with self._lock:
+            if self.doing is doing:
+                self.is_abandoned = True
+            return self.is_abandoned
+
+
+def overdue(doing: Doing, limit_s: float) -> Exception:
+    """Return the error of something that has not ended within ``limit_s`` seconds."""
+    kind, failure, *subject = doing
+    error: Exception = failure(*subject, f"it has not ended within {limit_s:g} seconds ({OPTIONS[kind]})")
+    return error
+
 
 #: Fields besides the address of a port that inspection adds.
 _NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry.required)
@@ -137,7 +221,7 @@ class Task:
         port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": None})
         author, action = self.node.author_of()
         port.checkpoint(author)(action)
-        port.address = mac.normalize(address)
+        port.address = addresses.normalize_mac(address)
         self.ports.append(port)
         return port
 
@@ -151,9 +235,9 @@ class Task:
     def find_port(self, mac_or_uuid: str) -> PortDraft | None:
         """Return the port with that MAC address or UUID, in any notation; None if the node has no such port.
 
-        The notations of an address are those of :func:`ironic_rules.models.mac.of_port`.
+        The notations of an address are those of :func:`ironic_rules.models.addresses.mac_of_port`.
         """
-        wanted = mac.of_port(mac_or_uuid) or mac_or_uuid.lower()
+        wanted = addresses.mac_of_port(mac_or_uuid) or mac_or_uuid.lower()
         for port in self.ports:
             values = port._values
             if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):

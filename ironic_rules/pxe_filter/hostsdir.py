@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models import addresses
 from ironic_rules.pxe_filter import dnsmasq, identifiers, plan
 
 _LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
@@ -57,7 +57,7 @@ def addresses_of(name: str, text: str) -> list[str]:
 def is_ours(name: str) -> bool:
     """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
     return (name == plan.UNKNOWN_FILE or _SHARD(name) is not None or is_override(name) is not None
-            or mac_addresses.is_mac(name.strip()))
+            or addresses.is_mac(name.strip()))
 
 
 class _Written(NamedTuple):

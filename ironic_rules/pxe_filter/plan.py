@@ -15,7 +15,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
-from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models import addresses
 from ironic_rules.pxe_filter import identifiers
 
 UNKNOWN_FILE = "unknown_hosts_filter"
@@ -50,7 +50,7 @@ def usable(address: str, refused: set[str]) -> str | None:
     if _UNICAST(address):
         return address
     try:
-        return mac_addresses.normalize(address)
+        return addresses.normalize_mac(address)
     except ValueError:
         refused.add(address)
         return None

@@ -13,7 +13,7 @@ from oslo_log import log as logging
 
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models import addresses
 from ironic_rules.pxe_filter import patience
 from ironic_rules.pxe_filter.area import Area
 from ironic_rules.pxe_filter.keeper import Keeper
@@ -72,7 +72,7 @@ def _addresses(sent: Any) -> list[str]:
     found = []
     for address in sent:
         try:
-            found.append(mac_addresses.normalize(address))
+            found.append(addresses.normalize_mac(address))
         except ValueError as exc:
             LOG.error("A message has the address '%s': %s. It is ignored", printable(address, 64), exc)
     return found

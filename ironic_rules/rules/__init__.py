@@ -5,7 +5,7 @@
 """
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, Rule
+from ironic_rules.models.rules import MAX_PRIORITY, PHASES, Rule
 from ironic_rules.rules.actions import ACTIONS, load_plugins
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiled import BrokenRule, CompiledRule

@@ -31,7 +31,7 @@ from typing import Annotated, Any
 import stevedore
 
 from ironic_rules.exceptions import ConfigurationError, SecretMasked
-from ironic_rules.models import draft, pointer, secrets
+from ironic_rules.models import documents, draft, secrets
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities, paths
@@ -60,7 +60,7 @@ from ironic_rules.text import MAX_MESSAGE, printable
 
 def tokens_of(literals: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of a literal path; an empty tuple if the path is only known at run time."""
-    return pointer.parse(literals["path"], relative=True) if "path" in literals else ()
+    return documents.parse_pointer(literals["path"], relative=True) if "path" in literals else ()
 
 
 def field_problem(fields: type[draft.NodeDraft] | type[draft.PortDraft],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ironic_rules.models import pointer
-from ironic_rules.models.json_values import clone
+from ironic_rules.models import documents
+from ironic_rules.models.documents import clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.getters import Getter, View
@@ -63,11 +63,11 @@ def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: st
         if parameter is None:
             near = nearest(str(name), operation.argument_names())
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(operation.argument_names()) or 'none'}"
-            scope.complain(where + pointer.format((str(name),)), f"there is no such argument; {hint}")
+            scope.complain(where + documents.format_pointer((str(name),)), f"there is no such argument; {hint}")
         elif parameter.variadic == "keyword":
             extra[name] = value
         else:
-            given[name] = value, where + pointer.format((name,))
+            given[name] = value, where + documents.format_pointer((name,))
     for parameter in operation.parameters:
         if parameter.variadic == "keyword" and extra:
             given[parameter.name] = extra, where
@@ -107,7 +107,7 @@ def _compile(scope: Scope, operation: Operation, parameter: Parameter, bound: Bo
             bound.rest = rest
     elif parameter.variadic == "keyword":
         for name, item in value.items():
-            place = where + pointer.format((name,))
+            place = where + documents.format_pointer((name,))
             inner = operation.formatted is None or name in operation.formatted
             bound.named[name] = compile_value(scope, item, place, formatted=inner)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ironic_rules.models.kept import ExtensionPoint
-from ironic_rules.models.watch import Watch
+from ironic_rules.models.task import Watch
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.signatures import BadOperation, Operation, Registry, read_parameters
 from ironic_rules.text import MAX_MESSAGE, printable

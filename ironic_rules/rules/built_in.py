@@ -15,8 +15,8 @@ from typing import NamedTuple
 import orjson
 
 from ironic_rules.exceptions import ConfigurationError, Problem
-from ironic_rules.models.inspection_rules import RULE, SEALED, WRITABLE, Rule
-from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.models.documents import JSONObject, clone
+from ironic_rules.models.rules import RULE, SEALED, WRITABLE, Rule
 from ironic_rules.rules import strict_yaml
 from ironic_rules.rules.compiler import Checked, check
 from ironic_rules.rules.limits import DEFAULT, Limits

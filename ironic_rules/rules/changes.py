@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ironic_rules.models import json_patch, pointer
-from ironic_rules.models.concealment import Concealment
-from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject, clone
+from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING
 from ironic_rules.rules.compiled import CompiledRule
@@ -56,7 +56,7 @@ def difference_of_states(before: State, after: State) -> JSONObject:
         elif root == "node":
             patch = difference_of_node(before[root], value)
         else:
-            patch = json_patch.difference(before[root], value)
+            patch = documents.difference(before[root], value)
         if patch:
             found[root] = patch
     return found
@@ -66,16 +66,16 @@ def difference_of_node(before: JSONObject, after: JSONObject) -> list[JSONObject
     """Return the patch of a node; each trait that came or went is one operation of it."""
     old, new = before.get("traits", []), after.get("traits", [])
     if old == new:
-        return json_patch.difference(before, after)
+        return documents.difference(before, after)
     rest = {**after, "traits": old} if "traits" in before else {name: after[name] for name in after if name != "traits"}
-    return [*json_patch.difference(before, rest), *json_patch.difference_of_sets(old, new, ("traits",))]
+    return [*documents.difference(before, rest), *documents.difference_of_sets(old, new, ("traits",))]
 
 
 def difference_of_port(before: JSONObject | None, after: JSONObject | None) -> list[JSONObject]:
     """Return the patch of a port; None: it does not exist."""
     if before is None:
         return [{"op": "add", "path": "", "value": after}]
-    return [{"op": "remove", "path": ""}] if after is None else json_patch.difference(before, after)
+    return [{"op": "remove", "path": ""}] if after is None else documents.difference(before, after)
 
 
 def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list[JSONObject]]]:
@@ -91,7 +91,7 @@ def seal_changes(conceal: Concealment, changes: Mapping[str, Any]) -> None:
     """Note that nothing of what was changed may be shown."""
     for place, patch in _patches(changes):
         for operation in patch:
-            conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
+            conceal.seal((*place, *documents.parse_pointer(operation["path"])), operation.get("value"))
 
 
 def hide_changes(changes: Mapping[str, Any], conceal: Concealment) -> JSONObject:

@@ -11,8 +11,8 @@ import jsonpatch
 import orjson
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.inspection_rules import WRITABLE, Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import WRITABLE, Rule
 
 #: Fields that are compared.
 _COMPARED = tuple(name for name in WRITABLE if name != "uuid")

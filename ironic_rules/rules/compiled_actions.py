@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ironic_rules.models import json_values, pointer
+from ironic_rules.models import documents
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
@@ -44,7 +44,7 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
         made.data_keys = frozenset(paths.parse(path)[:1])
     path = bound.literals.get(operation.call.node_path)
     if path is not None:
-        made.moves = pointer.parse(path, relative=True)[:1] == ("inspection_scope",)
+        made.moves = documents.parse_pointer(path, relative=True)[:1] == ("inspection_scope",)
     return made
 
 
@@ -90,7 +90,7 @@ class _PathAndValue(CompiledAction):
             views.written += len(value) + _PER_VALUE
         elif value.__class__ not in _SCALARS:
             count_written(views, value, self.most)
-            value = json_values.clone(value)
+            value = documents.clone(value)
         self._call(task, rule, self._constant, value)
         if not views.made.isdisjoint(self.touches):
             views.forget(self.touches)

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from ironic_rules.exceptions import InvalidRule, Problem
-from ironic_rules.models import pointer
-from ironic_rules.models.inspection_rules import SEALED, Rule
-from ironic_rules.models.watch import is_signal
+from ironic_rules.models import documents
+from ironic_rules.models.rules import SEALED, Rule
+from ironic_rules.models.task import is_signal
 from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
@@ -323,7 +323,7 @@ def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) ->
         if key not in keys:
             near = nearest(str(key), keys)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(keys)}"
-            place = where + pointer.format((str(key),)) if is_storable(str(key)) else where
+            place = where + documents.format_pointer((str(key),)) if is_storable(str(key)) else where
             scope.complain(place, f"unknown field; {hint}")
     if not isinstance(item.get("op"), str):
         scope.complain(f"{where}/op", "must be a string" if "op" in item else "is required")

@@ -11,11 +11,10 @@ from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import secrets
-from ironic_rules.models.concealment import Concealment, Place
-from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.kept import Kept, problem_of_data
-from ironic_rules.models.task import Task
-from ironic_rules.models.watch import ACTION, Abandoned, Watch
+from ironic_rules.models.rules import PHASES
+from ironic_rules.models.secrets import Concealment, Place
+from ironic_rules.models.task import ACTION, Abandoned, Task, Watch
 from ironic_rules.rules import reads
 from ironic_rules.rules.base import EVERYTHING, SECRETIVE, ActiveRule, HttpGet
 from ironic_rules.rules.changes import copied_data, difference_of_states, hide_changes, seal_changes, touched_state

@@ -19,8 +19,8 @@ import orjson
 
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.models import secrets
-from ironic_rules.models.concealment import Concealment
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, reads, template, values
 from ironic_rules.rules.base import ActiveRule

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ironic_rules.models.json_values import same
+from ironic_rules.models.documents import same
 from ironic_rules.rules.regex import Pattern, searched_texts, text_of
 from ironic_rules.rules.signatures import (
     Address,

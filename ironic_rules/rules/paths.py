@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.models import json_values, pointer, secrets
+from ironic_rules.models import documents, secrets
 
 
 def parse(path: object) -> tuple[str, ...]:
@@ -13,10 +13,10 @@ def parse(path: object) -> tuple[str, ...]:
     :raises PointerError: not a string, empty, with an empty part, or with a bad escape
     """
     if not isinstance(path, str) or path in ("", "/"):
-        raise pointer.PointerError("", "a path is a non-empty string, such as pci.devices or /pci/devices")
-    tokens = pointer.parse(path, relative=True) if "/" in path else tuple(path.split("."))
+        raise documents.PointerError("", "a path is a non-empty string, such as pci.devices or /pci/devices")
+    tokens = documents.parse_pointer(path, relative=True) if "/" in path else tuple(path.split("."))
     if "" in tokens:
-        raise pointer.PointerError(path, "a part of the path is empty")
+        raise documents.PointerError(path, "a part of the path is empty")
     return tokens
 
 
@@ -27,8 +27,8 @@ def write(data: dict[str, Any], path: str, value: Any) -> None:
     """
     tokens = parse(path)
     secrets.refuse_masks(value, tokens)
-    pointer.unshare(data, tokens[:-1])
-    pointer.put(data, tokens, json_values.clone(value), create=True)
+    documents.unshare(data, tokens[:-1])
+    documents.put(data, tokens, documents.clone(value), create=True)
 
 
 def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
@@ -38,16 +38,16 @@ def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
     """
     tokens = parse(path)
     secrets.refuse_masks(value, tokens)
-    pointer.unshare(data, tokens)
-    json_values.append(data, tokens, json_values.clone(value), unique)
+    documents.unshare(data, tokens)
+    documents.append(data, tokens, documents.clone(value), unique)
 
 
 def unset(data: dict[str, Any], path: str) -> None:
     """Remove the value at ``path``; a missing one is not an error."""
     tokens = parse(path)
     try:
-        pointer.get(data, tokens)
-    except pointer.PointerError:
+        documents.get(data, tokens)
+    except documents.PointerError:
         return
-    pointer.unshare(data, tokens[:-1])
-    pointer.remove(data, tokens)
+    documents.unshare(data, tokens[:-1])
+    documents.remove(data, tokens)

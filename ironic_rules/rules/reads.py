@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.models import pointer, secrets
-from ironic_rules.models.concealment import Concealment, Place
-from ironic_rules.models.rule_search import path_of
+from ironic_rules.models import documents, secrets
+from ironic_rules.models.rules import path_of_action
+from ironic_rules.models.secrets import Concealment, Place
 from ironic_rules.rules import template
 from ironic_rules.rules.compiled import CompiledRule
 from ironic_rules.rules.getters import View, path_getter
@@ -96,10 +96,10 @@ def written_by(rule: CompiledRule) -> Iterable[Place]:
 
 @functools.lru_cache(maxsize=8192)
 def _written(written: bytes, touches: frozenset[str]) -> tuple[Place, ...]:
-    path = path_of(orjson.loads(written)) if written else None
+    path = path_of_action(orjson.loads(written)) if written else None
     if path is None:
         return tuple((root,) for root in touches)
-    tokens = pointer.parse(path)
+    tokens = documents.parse_pointer(path)
     known = tokens[:next((at for at, token in enumerate(tokens) if "{" in token), len(tokens))]
     if known[:1] == ("traits",):
         return ()

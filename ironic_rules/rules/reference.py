@@ -9,8 +9,8 @@ import inspect
 import re
 from typing import Any
 
-from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
 from ironic_rules.rules import signatures
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.limits import DEFAULT, Limits

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject, is_int64
 from ironic_rules.models.fields import Type
-from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, RULE, WRITABLE
-from ironic_rules.models.json_values import JSONObject, is_int64
+from ironic_rules.models.rules import MAX_NODES, MAX_PRIORITY, PHASES, RULE, WRITABLE
 from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
@@ -36,7 +36,7 @@ def problems_of_fields(rule: Any, *, built_in: bool) -> list[Problem]:
         if key not in WRITABLE:
             near = nearest(str(key), WRITABLE)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(WRITABLE)}"
-            found.append(Problem(pointer.format((str(key),)), f"unknown field; {hint}"))
+            found.append(Problem(documents.format_pointer((str(key),)), f"unknown field; {hint}"))
     checks = {
         "uuid": _uuid(rule.get("uuid")),
         "name": name_problem(rule.get("name")),

@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 import netaddr
 
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models import draft, mac, pointer, traits
+from ironic_rules.models import addresses, documents, draft, traits
 from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, Limits
@@ -217,7 +217,7 @@ def _capability(value: Any) -> str:
 
 
 def _port_id(value: Any) -> str:
-    if (address := mac.of_port(value)) is not None:
+    if (address := addresses.mac_of_port(value)) is not None:
         return address
     if not isinstance(value, str) or not is_uuid(value):
         raise OperandError("must be the MAC address or UUID of a port")
@@ -227,7 +227,7 @@ def _port_id(value: Any) -> str:
 def _data_path(value: Any) -> str:
     try:
         _check_length(paths.parse(value))
-    except pointer.PointerError as exc:
+    except documents.PointerError as exc:
         raise OperandError(exc.reason) from None
     return str(value)
 
@@ -247,7 +247,7 @@ def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: b
                 _check_length(path.tokens)
                 return path
             fields.path_tokens(value, deleting)
-        except pointer.PointerError as exc:
+        except documents.PointerError as exc:
             raise OperandError(exc.reason) from None
         except Invalid:
             raise OperandError(_not_writable(fields, value, deleting)) from None
@@ -257,7 +257,7 @@ def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: b
 
 
 def _not_writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], path: str, deleting: bool) -> str:
-    first, *rest = pointer.parse(path, relative=True) or ("",)
+    first, *rest = documents.parse_pointer(path, relative=True) or ("",)
     if first in fields.writable:
         return f"/{first} has no parts" if rest else f"/{first} cannot be removed"
     near = nearest(first, fields.writable)

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.models import traits
+from ironic_rules.models.documents import is_int64
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.json_values import is_int64
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.rules.errors import OperandError

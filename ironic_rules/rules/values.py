@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import pointer
-from ironic_rules.models.inventory_paths import ANY, Catalogue, Steps, shipped
-from ironic_rules.models.json_values import is_int64
+from ironic_rules.models import documents
+from ironic_rules.models.documents import is_int64
+from ironic_rules.models.inventories import ANY_KEY, Catalogue, Steps, shipped_catalogue
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import Getter, View, template_getter
@@ -69,7 +69,7 @@ class Warnings:
         :param steps: the path below the inventory
         :param above: how many of the steps are those of a loop; the template has the others
         """
-        if self._known_paths is None or shipped().unknown_step(steps) is None or len(self.found) > MAX_WARNINGS:
+        if self._known_paths is None or shipped_catalogue().unknown_step(steps) is None or len(self.found) > MAX_WARNINGS:
             return
         if above and steps[above:above + 1] in (("key",), ("value",)):
             # The loop is over an object; what is below it has no name that is known.
@@ -91,7 +91,7 @@ def _written(inventory: str, path: Steps, loop: Steps) -> str:
     """Return a path as it stands in a template, below ``item`` where it is in the loop."""
     inside = loop and path[:len(loop)] == loop
     root, steps = ("item", path[len(loop):]) if inside else (inventory, path)
-    return root + "".join(f"[{0 if step == ANY else step}]" for step in steps)
+    return root + "".join(f"[{0 if step == ANY_KEY else step}]" for step in steps)
 
 
 EARLY_ROOTS = ("inventory", "plugin_data")
@@ -162,7 +162,7 @@ class Scope:
         if not isinstance(key, str) or not is_storable(key):
             self.complain(where, "keys must be strings without NUL and lone surrogate characters")
             return None
-        return where + pointer.format((key,)), Const(key)
+        return where + documents.format_pointer((key,)), Const(key)
 
     def compile_template(self, text: str, where: str, *, regex: bool) -> Compiled:
         """Compile a text with braces."""

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from ironic_rules.models import json_text
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 VERSION_HEADER = "X-OpenStack-Ironic-API-Version"
 

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from ironic_rules import samples
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import ApiError, Client, ClientError, Retry
 from ironic_rules.simulator.inventories import Sample, SimulatedMachine, machine

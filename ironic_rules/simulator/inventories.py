@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.models import json_text, states
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 
 #: A MAC address has room for 22 bits of the run, 16 bits of the machine and 8 bits of the NIC.
 MAX_MACHINES = 1 << 16

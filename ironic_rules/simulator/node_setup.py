@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.simulator.client import ApiError, Client, ClientError
 from ironic_rules.simulator.inventories import SimulatedMachine
 

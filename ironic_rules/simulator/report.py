@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.simulator.fleet import FleetOutcome
 
 _SHOWN_FAILURES = 20

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 #: The location below the value, and the problem there. Never contains the value: it may be a secret.
 Wrong = tuple[tuple[str, ...], str]

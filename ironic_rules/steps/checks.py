@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import pointer, secrets
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.steps import Step
+from ironic_rules.models import documents, secrets
+from ironic_rules.models.steps import DeployTemplate, Step
 from ironic_rules.steps import reserved
 from ironic_rules.steps.arguments import REQUIRED, wrong_arguments
 from ironic_rules.steps.declaration import StepInfo
@@ -150,5 +149,5 @@ def against(info: StepInfo, step: Step) -> list[Problem]:
     found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
     if info.refusal is not None:
         found.append(Problem("/step", info.refusal))
-    return found + [Problem(pointer.format(("args", *place)), text)
+    return found + [Problem(documents.format_pointer(("args", *place)), text)
                     for place, text in wrong_arguments(info.argsinfo, step.args)]

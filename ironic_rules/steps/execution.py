@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from oslo_log import log as logging
 
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -97,7 +97,8 @@ def call(interface: SteppedInterface, task: Task, step: str, args: Mapping[str, 
         raise InvalidParameterValue(f"{interface.kind}.{step}: the node's {interface.kind} interface does not offer "
                                     "this step.")
     if wrong := wrong_arguments(declared.argsinfo, args):
-        raise InvalidParameterValue("; ".join(f"{pointer.format(('args', *place))}: {text}" for place, text in wrong))
+        raise InvalidParameterValue("; ".join(f"{documents.format_pointer(('args', *place))}: {text}" for place,
+                                              text in wrong))
     return _checked(getattr(interface, step)(task, **args), f"{interface.kind}.{step}", procedure)
 
 

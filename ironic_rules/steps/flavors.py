@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.flavors import Flavor
+from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.steps import scheduler
 from ironic_rules.text import pointer_token
 

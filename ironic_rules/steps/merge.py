@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES, Step
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES, DeployTemplate, Step
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
 from ironic_rules.steps.procedures import DEPLOYMENT, Procedure

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
-from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.models.steps import STEP_INTERFACES, DeployTemplate, Step
 from ironic_rules.steps import reserved
 from ironic_rules.steps import templates as asked
 from ironic_rules.steps.declaration import StepInfo

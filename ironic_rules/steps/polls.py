@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import STEP_POLL
-from ironic_rules.models.json_values import JSONObject
 
 #: In the place of an interface: nothing is asked, the step ends at the time ``until``.
 CLOCK = "clock"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.steps import checks, merge, templates, warnings
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import NODE_COLUMNS, Offer, RegisteredSteps

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.models import states
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT, STEP_POLL
-from ironic_rules.models.json_values import JSON, JSONObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.draft import NodeDraft
-from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps.merge import ScheduledStep, requested_steps
 from ironic_rules.steps.procedures import Procedure

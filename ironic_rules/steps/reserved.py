@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps.declaration import StepInfo
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from ironic_rules.extra_specs.definitions.images.hardware import ARCHITECTURE_ALIASES, ARCHITECTURES
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 
 CAPABILITY = "capabilities:"
 #: Extra specs of another namespace that the filter reads as a capability.

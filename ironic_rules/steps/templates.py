@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.json_values import JSON
-from ironic_rules.models.steps import Step
+from ironic_rules.models.documents import JSON
+from ironic_rules.models.steps import DeployTemplate, Step
 from ironic_rules.text import printable
 
 #: Maximum number of problems reported for one node.

@@ -9,7 +9,7 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import time_limit
 from ironic_rules.hardware.fake import FakeBIOS
 from ironic_rules.models import states
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from tests.functional.api.conftest import at
 from tests.functional.whole import fault, running
 

@@ -21,7 +21,7 @@ from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import clock, conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.task import Abandoned
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.faulty import FaultyInspect
 from tests.functional.processes import wait_for

@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ironic_rules
-from ironic_rules.models.allocations import ALLOCATION
-from ironic_rules.models.chassis import CHASSIS
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
-from ironic_rules.models.inspection_rules import RULE
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP
-from ironic_rules.models.runbooks import RUNBOOK
-from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.resources import ALLOCATION, CHASSIS, RUNBOOK, VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.rules import RULE
+from ironic_rules.models.steps import DEPLOY_TEMPLATE
 
 PACKAGE = Path(ironic_rules.__file__).parent
 TABLES = {"node": NODE, "chassis": CHASSIS, "port": PORT, "port group": PORT_GROUP, "rule": RULE,

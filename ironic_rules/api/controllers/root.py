@@ -12,7 +12,7 @@ from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 
 def version_document(request: Request) -> JSONObject:

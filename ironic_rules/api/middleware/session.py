@@ -28,7 +28,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.hardware.request_deadline import RequestDeadline
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 
 LOG = logging.getLogger(__name__)
 

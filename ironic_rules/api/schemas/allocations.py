@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironic_rules.api import schema
 from ironic_rules.api.schemas.nodes import Trait
-from ironic_rules.models.allocations import ALLOCATION, MAX_CANDIDATES, MAX_TRAITS
+from ironic_rules.models.resources import ALLOCATION, MAX_CANDIDATES, MAX_TRAITS
 
 _IDENT = schema.Text(255, min_length=1)
 _SPECIAL = {"traits": schema.List(Trait(), max_items=MAX_TRAITS, nullable=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironic_rules.api import schema
-from ironic_rules.models.chassis import CHASSIS
+from ironic_rules.models.resources import CHASSIS
 
 #: Every field that a PATCH may write. ``null`` means the field's default.
 FIELDS = schema.of(CHASSIS, CHASSIS.patchable)

@@ -6,8 +6,8 @@ import math
 
 from ironic_rules.api import schema
 from ironic_rules.api.schema import Boolean, Integer, Map, Object, Problems, Schema, Text
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.flavors import FIELDS, MAX_AMOUNT, MAX_DESCRIPTION, MAX_LENGTH
-from ironic_rules.models.json_values import JSON
 
 #: The greatest number that a REAL of every database can hold.
 _MAX_FACTOR = 3.4e38

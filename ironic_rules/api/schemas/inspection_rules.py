@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.api import schema
-from ironic_rules.models.inspection_rules import RULE
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
+from ironic_rules.models.rules import RULE
 from ironic_rules.rules import rule_fields, rule_schema
 
 #: Maximum number of rules of one request; the size of its body is limited as well.

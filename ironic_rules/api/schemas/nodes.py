@@ -8,7 +8,7 @@ from typing import Any
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import states, traits
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.steps import STEP_INTERFACES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironic_rules.api import schema, versions
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 
 class AgentUrl(schema.HttpUrl):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ironic_rules.api import schema
 from ironic_rules.api.schemas.nodes import Trait
-from ironic_rules.models.json_values import JSON, JSONObject
-from ironic_rules.models.runbooks import MAX_STEPS, RUNBOOK
+from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.models.resources import MAX_RUNBOOK_STEPS, RUNBOOK
 from ironic_rules.models.steps import MAX_PRIORITY, MAX_STEP_NAME, STEP_INTERFACES
 
 
@@ -21,7 +21,7 @@ _STEP = _Step({
     "interface": schema.Enum(*STEP_INTERFACES), "step": schema.Text(MAX_STEP_NAME, min_length=1), "args": schema.Map(),
     "order": schema.Integer(0, MAX_PRIORITY),
 }, required=("interface", "step", "order"))
-_SPECIAL = {"name": Trait(), "steps": schema.List(_STEP, min_items=1, max_items=MAX_STEPS)}
+_SPECIAL = {"name": Trait(), "steps": schema.List(_STEP, min_items=1, max_items=MAX_RUNBOOK_STEPS)}
 
 CREATE = schema.Object(
     schema.of(RUNBOOK, RUNBOOK.where(lambda entry: entry.create), _SPECIAL), required=RUNBOOK.required)

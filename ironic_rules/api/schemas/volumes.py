@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironic_rules.api import schema
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.resources import VOLUME_CONNECTOR, VOLUME_TARGET
 
 _SPECIAL = {"boot_index": schema.Integer(0, 2**31 - 1)}
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironic_rules.api.views.rows import RowView
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.json_values import JSONObject
 
 
 class Views:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ironic_rules.api import links
-from ironic_rules.models.conductors import RegisteredConductor
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import RegisteredConductor
 
 FIELDS = ("hostname", "conductor_group", "alive", "drivers", "created_at", "updated_at")
 SUMMARY = ("hostname", "conductor_group", "alive")

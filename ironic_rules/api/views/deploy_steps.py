@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ironic_rules.api import links
 from ironic_rules.models import secrets
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps.preview import Judgement, Preview
 from ironic_rules.steps.warnings import StepWarning

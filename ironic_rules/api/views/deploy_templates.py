@@ -11,8 +11,8 @@ import orjson
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.steps.warnings import StepWarning
 
 _STORED = DEPLOY_TEMPLATE.where(lambda entry: entry.shown and entry.column)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.api import links, versions
-from ironic_rules.models.conductors import RegisteredConductor
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.models.resources import RegisteredConductor
 
 #: First minor version that shows each interface of a driver.
 _INTERFACE_SINCE = {"storage": 33, "rescue": 38, "bios": 40, "firmware": versions.FIRMWARE}

@@ -10,8 +10,8 @@ from ironic_rules.api.flavor_explanation import Explanation, Selection
 from ironic_rules.api.views import deploy_steps
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import Flavor
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.steps import scheduler
 
 _NO_STEPS: JSONObject = {"deploy_steps": [], "deploy_templates": [], "problems": [], "complete": False}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import FIELDS, Flavor
-from ironic_rules.models.json_values import JSONObject
 
 #: The first minor versions of the compute API with these.
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = 55, 61, 75

@@ -10,8 +10,8 @@ import orjson
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import RULE, SEALED, Rule
 from ironic_rules.rules import RuleWarning
 
 _STORED = RULE.where(lambda entry: entry.shown and entry.column)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ironic_rules.api import versions
 from ironic_rules.api.views.rows import RowView
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE, SUB_RESOURCES, Node
 
 

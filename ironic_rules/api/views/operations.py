@@ -8,8 +8,8 @@ from typing import Any
 from ironic_rules.api import links
 from ironic_rules.db import operations
 from ironic_rules.db.projection import Row
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.operations import OPERATION
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import OPERATION
 
 COLLECTION = "operations"
 

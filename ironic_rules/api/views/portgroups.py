@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironic_rules.api.views.rows import RowView
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.ports import PORT_GROUP
 
 

@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from ironic_rules.api import links
 from ironic_rules.models import secrets
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NodeFound
 
 #: Settings that IPA reads; others have their default.

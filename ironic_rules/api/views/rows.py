@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from ironic_rules.models import secrets
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.json_values import JSONObject
 
 #: Rows that are made objects at once: all values of a page are some megabytes, which the system would have to provide.
 _ROWS = 30

@@ -9,8 +9,8 @@ from ironic_rules.api.rule_set import Result
 from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.inspection_rules import RULE, SUMMARY, Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import RULE, SUMMARY, Rule
 from ironic_rules.rules.comparison import Entry
 
 #: Fields of the rules of a revision, with and without details: nodes are counted for the rule, not for its versions.

@@ -10,9 +10,8 @@ from typing import Any
 from ironic_rules.api import links
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import MarkerNotFound
-from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.rule_statistics import CountedRule
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import CountedRule, Rule
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed", "nodes_changed")
 #: Of a sensitive rule only whether it matches may be known.

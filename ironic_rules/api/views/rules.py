@@ -8,9 +8,9 @@ import orjson
 
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
-from ironic_rules.models import legacy_rules
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
+from ironic_rules.models import rules as rules_models
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 
 COLLECTION = "rules"
 
@@ -32,7 +32,7 @@ def rules(base: str, rows: Sequence[Row], fields: Collection[str], *, masked: bo
         reply = {name: orjson.Fragment(value) if name in LEGACY_RULE.json else value
                  for name, value in zip(names, row, strict=True) if name in fields}
         if masked and "actions" in reply:
-            reply["actions"] = legacy_rules.masked(orjson.loads(row.actions))
+            reply["actions"] = rules_models.masked_actions(orjson.loads(row.actions))
         reply["links"] = _links(base, row.uuid)
         replies.append(reply)
     return replies
@@ -46,7 +46,7 @@ def rule(base: str, found: LegacyRule, fields: Collection[str] = LEGACY_RULE.sho
     """
     shown: JSONObject = {name: getattr(found, name) for name in LEGACY_RULE.columns if name in fields}
     if masked and "actions" in shown:
-        shown["actions"] = legacy_rules.masked(found.actions)
+        shown["actions"] = rules_models.masked_actions(found.actions)
     return shown | {"links": _links(base, found.uuid)}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem, TooManyConfigDrives
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.nodes import Node
 
 #: Maximum size of the image: agents refuse larger ones.

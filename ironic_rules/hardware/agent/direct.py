@@ -20,8 +20,8 @@ from ironic_rules.hardware.agent.in_band import client_of, forget
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.models import states, urls
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.internal_keys import AGENT_COMMAND_STARTED, AGENT_LAST_COMMAND
-from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.steps.procedures import ALL

@@ -15,7 +15,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.text import is_uuid
 

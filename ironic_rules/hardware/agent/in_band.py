@@ -19,6 +19,7 @@ from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, 
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
 from ironic_rules.models import secrets, states
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.internal_keys import (
     AGENT_COMMAND_STARTED,
     AGENT_ERASURE,
@@ -29,7 +30,6 @@ from ironic_rules.models.internal_keys import (
     AGENT_URL,
     AGENT_VERIFY_CA,
 )
-from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step

@@ -13,11 +13,12 @@ from ironic_rules.hardware.attempts import noting
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from, forced_persistence
-from ironic_rules.models import mac, states
+from ironic_rules.models import addresses as addresses_models
+from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -71,7 +72,8 @@ class AgentInspect(InspectInterface):
         except UnsupportedDriverExtension:
             LOG.debug("The management interface of node %s cannot read MAC addresses", task.node.uuid)
             return
-        addresses = [mac.normalize(address) for address in reported if mac.is_mac(address)]
+        addresses = [addresses_models.normalize_mac(address) for address in reported
+                     if addresses_models.is_mac(address)]
         if not addresses:
             LOG.warning("The BMC of node %s reports no enabled network interface: no port is created before the "
                         "inspection", task.node.uuid)

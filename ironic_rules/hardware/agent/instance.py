@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.agent import unsupported
 from ironic_rules.models import disk_hints, json_text
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.rules import ActionError, capabilities
 

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
 
 SCHEMES = (*urls.HTTP, "tftp", "ftp", "nfs")

@@ -18,7 +18,7 @@ from ironic_rules.hardware.base import BootInterface
 from ironic_rules.hardware.boot import images, kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically
-from ironic_rules.models import mac
+from ironic_rules.models import addresses
 from ironic_rules.models.internal_keys import IPXE_INSTANCE_SCRIPTS, IPXE_SCRIPTS
 from ironic_rules.models.task import Task
 
@@ -146,7 +146,7 @@ def _addresses(task: Task, *, every: bool = False) -> list[str]:
     for port in task.ports:
         if every or port.pxe_enabled:
             try:
-                found.append(mac.normalize(port.address))
+                found.append(addresses.normalize_mac(port.address))
             except ValueError as exc:
                 raise InvalidParameterValue(f"The address of port {port.uuid}: {exc}.") from exc
     return found

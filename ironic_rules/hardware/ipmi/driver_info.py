@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 PROPERTIES = {
     "ipmi_address": "IP address or host name of the BMC. Required.",

@@ -13,7 +13,7 @@ from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.ipmi import driver_info
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
 from ironic_rules.models import machine_ids
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.text import printable
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}

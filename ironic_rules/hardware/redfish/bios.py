@@ -16,8 +16,8 @@ from ironic_rules.hardware.bios_steps import BIOSSteps
 from ironic_rules.hardware.redfish import attributes, bios_registry, power
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.models import states
-from ironic_rules.models.hardware_cache import BIOSSetting
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.models.nodes import BIOSSetting
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 

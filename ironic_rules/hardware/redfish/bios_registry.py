@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ironic_rules.hardware.redfish.inventory import SECRET
-from ironic_rules.models.hardware_cache import BIOSSetting, as_text
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
+from ironic_rules.models.nodes import BIOSSetting, as_text
 from ironic_rules.text import printable
 
 #: Number of registries that are looked at: BMCs have up to a hundred of them, most of messages.

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import HardwareFailed
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.text import printable
 
 ACCEPTED = 202

@@ -20,7 +20,7 @@ from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
 from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.text import installation_of, printable

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import allowed_files
 from ironic_rules.models import urls
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 PROPERTIES = {
     "redfish_address": "URL of the BMC, such as https://192.0.2.1; the default scheme is https. Required.",

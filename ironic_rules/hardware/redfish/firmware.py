@@ -19,7 +19,7 @@ from ironic_rules.hardware.redfish import bmc_tasks, power
 from ironic_rules.hardware.redfish.client import GONE, documents
 from ironic_rules.hardware.redfish.firmware_versions import FirmwareVersions
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
 from ironic_rules.steps.declaration import requested_step

@@ -9,8 +9,8 @@ from oslo_log import log
 
 from ironic_rules.hardware.base import FirmwareInterface
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
-from ironic_rules.models.hardware_cache import FirmwareComponent
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.models.nodes import FirmwareComponent
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 

@@ -14,8 +14,8 @@ from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.hardware.redfish.resources import FoundResources, Reader, ReadLimits
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import enumeration

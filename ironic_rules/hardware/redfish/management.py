@@ -13,7 +13,7 @@ from ironic_rules.hardware.base import DEVICE_TYPES, ManagementInterface, boot_d
 from ironic_rules.hardware.redfish import inventory, virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import machine_ids
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step

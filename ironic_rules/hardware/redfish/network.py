@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironic_rules.hardware.redfish.resources import FoundResources, RedfishResource
-from ironic_rules.models import mac
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSON, JSONObject
 
 _CARRIER = {"LinkUp": True, "Up": True, "LinkDown": False, "NoLink": False, "Down": False}
 #: The subtypes of IEEE 802.1AB by their names in Redfish; what is not a MAC address is a text, at the latest in these.
@@ -62,7 +62,7 @@ def _interface(found: FoundResources, one: RedfishResource, address: str, port: 
 def _mac(one: RedfishResource) -> str | None:
     places = (("MACAddress",), ("PermanentMACAddress",), ("Ethernet", "MACAddress"),
               ("Ethernet", "PermanentMACAddress"))
-    return next((mac.normalize(text) for place in places if mac.is_mac(text := one.get(*place))), None)
+    return next((addresses.normalize_mac(text) for place in places if addresses.is_mac(text := one.get(*place))), None)
 
 
 def _functions(found: FoundResources) -> dict[str, RedfishResource]:
@@ -80,8 +80,8 @@ def _ports(found: FoundResources) -> dict[str, RedfishResource]:
         for key in (("Ethernet", "AssociatedMACAddresses"), ("AssociatedNetworkAddresses",)):
             listed = port.get(*key)
             for text in listed if isinstance(listed, list) else ():
-                if mac.is_mac(text):
-                    ports.setdefault(mac.normalize(text), port)
+                if addresses.is_mac(text):
+                    ports.setdefault(addresses.normalize_mac(text), port)
     for address, function in _functions(found).items():
         for path in _assigned(function):
             if address not in ports and (assigned := found.by_path(path)) is not None:
@@ -129,8 +129,9 @@ def _identifier(port: RedfishResource, kind: int, key: str, subtypes: dict[str, 
         return
     told = port.text("Ethernet", "LLDPReceive", f"{key}Subtype")
     if told in (None, "MacAddr"):
-        told = "MacAddr" if mac.is_mac(text) else "text"
-    value = bytes.fromhex(mac.normalize(text).replace(":", "")) if told == "MacAddr" else text.encode()[:_MAX_TLV]
+        told = "MacAddr" if addresses.is_mac(text) else "text"
+    value = bytes.fromhex(addresses.normalize_mac(text).replace(":",
+                                                                "")) if told == "MacAddr" else text.encode()[:_MAX_TLV]
     yield [kind, (bytes([subtypes.get(str(told), _LOCAL)]) + value).hex()]
 
 

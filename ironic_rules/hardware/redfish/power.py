@@ -10,7 +10,7 @@ from ironic_rules.hardware.base import PowerInterface
 from ironic_rules.hardware.polling import wait_for_power
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 

@@ -10,7 +10,7 @@ from ironic_rules.hardware.raid_steps import RAIDSteps
 from ironic_rules.hardware.redfish import bmc_tasks, raid_layout
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.raid_layout import Drive, Volume
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.raid_steps import MAX_SIZE
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import printable
 
 GIB = 1024**3

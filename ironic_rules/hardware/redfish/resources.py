@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironic_rules.models.json_values import JSON
+from ironic_rules.models.documents import JSON
 
 #: Maximum number of members of a collection.
 MAX_ITEMS = 1024

@@ -12,7 +12,7 @@ from ironic_rules.hardware.base import DEVICE_TYPES, VendorInterface
 from ironic_rules.hardware.redfish import virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.vendor_methods import vendor_method
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.task import Task
 
 _TEXT = {"description": "a text", "type": "string"}

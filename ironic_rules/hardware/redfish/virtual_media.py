@@ -19,7 +19,7 @@ from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.driver_info import PROPERTIES
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)

@@ -10,7 +10,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import pci
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models.json_values import clone
+from ironic_rules.models.documents import clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import strict_yaml
 from ironic_rules.text import printable

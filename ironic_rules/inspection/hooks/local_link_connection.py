@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.inspection import lldp, shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models import mac
+from ironic_rules.models import addresses
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
@@ -61,8 +61,8 @@ def _link(values: Any) -> dict[str, str]:
     if not isinstance(values, dict):
         return {}
     found: dict[str, Any] = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
-    if mac.is_mac(values.get("switch_chassis_id")):
-        found["switch_id"] = mac.normalize(values["switch_chassis_id"])
+    if addresses.is_mac(values.get("switch_chassis_id")):
+        found["switch_id"] = addresses.normalize_mac(values["switch_chassis_id"])
     # Rules and ramdisks may have written any value to the plugin data.
     return {key: printable(value, _MAX_TEXT) for key, value in found.items() if isinstance(value, str) and value}
 

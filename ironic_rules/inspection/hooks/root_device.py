@@ -9,7 +9,7 @@ from oslo_utils import units
 from ironic_rules.exceptions import HookFailed, InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import disk_hints
-from ironic_rules.models.json_values import clone
+from ironic_rules.models.documents import clone
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
 

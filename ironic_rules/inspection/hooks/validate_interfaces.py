@@ -9,8 +9,8 @@ import orjson
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import has_ip, natural
-from ironic_rules.models import addresses, mac
-from ironic_rules.models.json_values import clone
+from ironic_rules.models import addresses
+from ironic_rules.models.documents import clone
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
 
@@ -40,8 +40,9 @@ class ValidateInterfacesHook(InspectionHook):
     def preprocess(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         boot = inventory.get("boot") or {}
         reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
-        boot_interface = next((text for text in reported if mac.from_pxelinux(text)), None)
-        known = _interfaces(task, inventory, mac.from_pxelinux(boot_interface), self.settings.infiniband_addresses)
+        boot_interface = next((text for text in reported if addresses.mac_from_pxelinux(text)), None)
+        known = _interfaces(task, inventory, addresses.mac_from_pxelinux(boot_interface),
+                            self.settings.infiniband_addresses)
         valid = {name: dict(interface) for name, interface in known.items() if not _is_loopback(name, interface)}
         plugin_data["all_interfaces"] = known
         plugin_data["valid_interfaces"] = valid
@@ -65,9 +66,9 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None,
         if not isinstance(interface, dict):
             raise InvalidInventory(node=task.node.uuid, where=f"{where} is not an object")
         name, address = interface.get("name"), interface.get("mac_address")
-        if not address or (mac.is_infiniband(address) and not infiniband):
+        if not address or (addresses.is_infiniband(address) and not infiniband):
             continue
-        address = mac.of_interface(address, infiniband=infiniband)
+        address = addresses.mac_of_interface(address, infiniband=infiniband)
         if address is None:
             warn(task, f"{where} is ignored: its MAC address is malformed")
             continue

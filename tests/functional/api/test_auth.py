@@ -24,8 +24,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.models.inspection_rules import SUMMARY
-from ironic_rules.models.legacy_rules import LEGACY_RULE
+from ironic_rules.models.rules import LEGACY_RULE, SUMMARY
 from ironic_rules.policies import by_name, nodes, policies, runbooks
 from ironic_rules.policies import rules as legacy_rule_policies
 from tests.functional.api.conftest import Client, Configuration, at

@@ -34,7 +34,7 @@ import yaml
 
 from ironic_rules.db import bmc_addresses, nodes, ports
 from ironic_rules.db.session import Database
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
 from tests.functional.api.conftest import Client
 from tests.functional.api.tables import contents
 
@@ -87,8 +87,9 @@ def seen(reply: Any, exchange: dict[str, Any]) -> dict[str, Any]:
     if "item_keys" in exchange:
         items = next(value for value in body.values() if isinstance(value, list))
         found["item_keys"] = sorted(set.union(*map(set, items)))
-    found["json"] = {path: pointer.get(body, pointer.parse(path)) for path in exchange.get("json", ())}
-    found["count"] = {path: len(pointer.get(body, pointer.parse(path))) for path in exchange.get("count", ())}
+    found["json"] = {path: documents.get(body, documents.parse_pointer(path)) for path in exchange.get("json", ())}
+    found["count"] = {path: len(documents.get(body, documents.parse_pointer(path)))
+                      for path in exchange.get("count", ())}
     return {name: found[name] for name in found if name in exchange}
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ironic_rules.api.app import make_app
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged
-from ironic_rules.models.deploy_templates import MAX_STEPS
+from ironic_rules.models.steps import MAX_TEMPLATE_STEPS
 from tests.functional.api.conftest import Client, at
 from tests.functional.api.tables import contents
 
@@ -122,9 +122,9 @@ def test_a_step_name_in_the_option_is_refused_whenever_it_is_stored(app, conf, t
 
 
 def test_a_template_has_at_most_so_many_steps(app, template):
-    patched(app, {"op": "add", "path": "/steps", "value": [BIOS] * MAX_STEPS})
+    patched(app, {"op": "add", "path": "/steps", "value": [BIOS] * MAX_TEMPLATE_STEPS})
 
-    assert len(app.get(ONE).json["steps"]) == MAX_STEPS
+    assert len(app.get(ONE).json["steps"]) == MAX_TEMPLATE_STEPS
     assert "/steps: " in patched(app, {"op": "add", "path": "/steps/-", "value": BIOS}, status=400).text
 
 

@@ -15,7 +15,7 @@ from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.exceptions import RuleChanged
 from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.inspection.rule_settings import RuleSettings
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 from tests.functional.api.conftest import Client, served
 from tests.functional.api.tables import contents
 

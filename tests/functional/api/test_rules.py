@@ -8,7 +8,7 @@ import pytest
 
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.exceptions import LegacyRuleGone
-from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.rules import OwnedValue
 
 RULES = "/v1/rules"
 UUID = "11111111-1111-4111-8111-111111111111"

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import node_history, node_inventory
 from ironic_rules.models.fields import values_of
-from ironic_rules.models.inspection_rules import RULE
+from ironic_rules.models.rules import RULE
 from ironic_rules.rpc import api as rpc_api
 from tests.functional.whole import Whole, running
 

@@ -21,8 +21,7 @@ from ironic_rules.exceptions import (
     Invalid,
     MarkerNotFound,
 )
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
-from ironic_rules.models.steps import Step
+from ironic_rules.models.steps import DEPLOY_TEMPLATE, Step
 from tests.functional.db.concurrency import at_once
 
 BIOS = Step("bios", "apply_configuration", {"settings": [{"name": "Ünïcode", "value": 1.5}]}, 150)

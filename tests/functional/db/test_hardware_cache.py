@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ironic_rules.db import hardware_cache, nodes
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 
 
 def test_settings_and_components_are_replaced_and_go_with_their_node(db):

@@ -14,7 +14,7 @@ from ironic_rules.db import inventory, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inventory_paths as table
 from ironic_rules.db.tables import node_inventory
-from ironic_rules.models.inventory_paths import MAX_KEYS, MAX_PATHS
+from ironic_rules.models.inventories import MAX_KEYS, MAX_PATHS
 from tests.functional.db.concurrency import at_once
 
 MakeNode = Callable[..., Any]

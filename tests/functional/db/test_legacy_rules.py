@@ -22,7 +22,7 @@ from ironic_rules.exceptions import (
     LegacyRuleNotFound,
     OperationNotFound,
 )
-from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.rules import OwnedValue
 from tests.functional.db.concurrency import at_once
 
 A, B = (f"00000000-0000-4000-8000-00000000000{digit}" for digit in "ab")

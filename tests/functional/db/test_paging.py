@@ -13,7 +13,7 @@ from ironic_rules.db import history, inspection_rules, nodes, portgroups, ports
 from ironic_rules.db.paging import Page, sort_keys
 from ironic_rules.db.tables import nodes as nodes_table
 from ironic_rules.db.tables import ports as ports_table
-from ironic_rules.models.inspection_rules import RULE
+from ironic_rules.models.rules import RULE
 
 TIMES = [datetime.datetime(2026, 1, 1, 0, 0, 0, micro, tzinfo=datetime.UTC) for micro in (5, 0, 7)]
 TEXTS = ["b", "B", "a", "ä", "", "a_b", "aab", "a b", "𝄞", "ￜ"]

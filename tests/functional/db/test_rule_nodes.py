@@ -14,7 +14,7 @@ from ironic_rules.db.inspection_rules import RevisionChanges
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_nodes
 from ironic_rules.exceptions import RuleSpent
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 from tests.functional.db.concurrency import at_once
 from tests.functional.db.test_inspection_rules import rule
 from tests.functional.db.test_rule_revisions import full

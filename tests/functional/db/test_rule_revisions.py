@@ -15,7 +15,7 @@ from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_versions
 from ironic_rules.exceptions import DuplicateInspectionRuleName, InspectionRuleAlreadyExists, RuleRevisionNotFound
-from ironic_rules.models.inspection_rules import RULE, Rule
+from ironic_rules.models.rules import RULE, Rule
 from tests.functional.db.concurrency import at_once
 from tests.functional.db.test_inspection_rules import rule
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import inspection_rules, nodes, rule_statistics
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_changed_nodes, inspection_rule_statistics
-from ironic_rules.models.rule_statistics import Counts
+from ironic_rules.models.rules import Counts
 from tests.functional.db.concurrency import at_once
 from tests.functional.db.test_inspection_rules import rule
 

@@ -7,8 +7,7 @@ import time
 
 from rich.console import Console
 
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.models.steps import STEP_INTERFACES, DeployTemplate, Step
 from ironic_rules.steps import merge
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep

@@ -10,7 +10,7 @@ from keystoneauth1.exceptions import ConnectFailure
 from osc_lib.exceptions import CommandError
 
 from ironic_rules.client.new_commands import CHANGED, ApplyRules, ExportRules, ImportRules
-from ironic_rules.models.inspection_rules import WRITABLE, Rule
+from ironic_rules.models.rules import WRITABLE, Rule
 from tests.unit.client.openstack_app import Connection, refusal, run
 
 KINDS = ("created", "changed", "replaced", "unchanged", "removed")

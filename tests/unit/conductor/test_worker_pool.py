@@ -6,7 +6,7 @@ import pytest
 
 from ironic_rules.conductor.worker_pool import Lane, WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
-from ironic_rules.models.watch import ACTION, HOOK, STEP, WORK
+from ironic_rules.models.task import ACTION, HOOK, STEP, WORK
 
 
 def begin_on(workers: WorkerPool, node: int) -> threading.Event:

@@ -10,7 +10,7 @@ from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.client import Connections
 from ironic_rules.hardware.redfish.firmware import RedfishFirmware
 from ironic_rules.hardware.redfish.management import RedfishManagement
-from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
+from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from tests.unit.hardware.redfish_bmc import ROOT, SYSTEM, documents, members, serving
 from tests.unit.inspection.tasks import make_task
 

@@ -16,7 +16,7 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.shared_addresses import natural
-from ironic_rules.models import addresses, mac
+from ironic_rules.models import addresses
 from tests import corpus_reports, strategies
 from tests.unit.inspection import reports
 from tests.unit.inspection.tasks import make_task
@@ -74,7 +74,8 @@ def inspected(body: dict[str, Any], settings: HookSettings, ports: list[dict[str
 def is_valid(interface: dict[str, Any]) -> bool:
     """Return whether an interface may become a port: by its own words, not by those of the hooks."""
     found = [addresses.parse(interface[key]) for key in ("ipv4_address", "ipv6_address")]
-    return mac.is_mac(interface["mac_address"]) and not any(each is not None and each.is_loopback for each in found)
+    return addresses.is_mac(interface["mac_address"]) and not any(each is not None and each.is_loopback
+                                                                  for each in found)
 
 
 def ports_of(addresses_: list[str], draw: st.DrawFn) -> list[dict[str, Any]]:
@@ -90,7 +91,8 @@ def ports_of(addresses_: list[str], draw: st.DrawFn) -> list[dict[str, Any]]:
 def test_the_node_does_not_depend_on_the_order_of_interfaces(batch):
     def holds(body, settings, data):
         listed = body["inventory"]["interfaces"]
-        known = sorted({mac.normalize(each["mac_address"]) for each in listed if mac.is_mac(each["mac_address"])})
+        known = sorted({addresses.normalize_mac(each["mac_address"]) for each in listed
+                        if addresses.is_mac(each["mac_address"])})
         ports = ports_of([*known, "52:54:00:00:00:99"], data.draw)
         free = [address for address in known if address not in {port["address"] for port in ports}]
         foreign = data.draw(st.lists(st.sampled_from(free), max_size=1)) if free else []
@@ -127,7 +129,7 @@ def check_ports(result: Any, listed: list[Any], settings: HookSettings, ports: l
     if len(set(names)) < len(names):
         return
     data, valid = result["plugin_data"], [each for each in listed if is_valid(each)]
-    assert set(data["all_interfaces"]) == {each["name"] for each in listed if mac.is_mac(each["mac_address"])}
+    assert set(data["all_interfaces"]) == {each["name"] for each in listed if addresses.is_mac(each["mac_address"])}
     assert set(data["valid_interfaces"]) == {each["name"] for each in valid}
     active = {each["mac_address"].lower() for each in valid if each["ipv4_address"] or each["ipv6_address"]}
     selected = {"all": set(data["macs"]), "active": active, "disabled": set(),

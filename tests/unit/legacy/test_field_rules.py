@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ironic_rules.inspection import legacy_data
-from ironic_rules.models import pointer
+from ironic_rules.models import documents
 from tests.unit.legacy.world import VECTORS, Machine, rule_set
 
 MACHINE: dict[str, Any] = yaml.safe_load((VECTORS / "machine.yaml").read_text(encoding="utf-8"))
@@ -39,10 +39,10 @@ def data_of(machine: Machine, *changes: Mapping[str, Any]) -> dict[str, Any]:
 def _check(machine: Machine, expected: Mapping[str, Any]) -> None:
     state = machine.state()
     for path, value in expected.items():
-        tokens = pointer.parse(path, relative=True)
+        tokens = documents.parse_pointer(path, relative=True)
         try:
-            found = pointer.get(state, tokens)
-        except pointer.PointerError:
+            found = documents.get(state, tokens)
+        except documents.PointerError:
             found = None
         assert found == value, path
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironic_rules import legacy
-from ironic_rules.models.legacy_rules import CAPABILITY, ITEM, PATH, TRAIT, LegacyRule
+from ironic_rules.models.rules import CAPABILITY, ITEM, PATH, TRAIT, LegacyRule
 from tests.unit.legacy.world import NODE_UUID, Machine, rule, rule_set
 
 EXAMPLE: dict[str, Any] = {

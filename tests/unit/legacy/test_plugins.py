@@ -16,7 +16,7 @@ from ironic_rules import legacy
 from ironic_rules.exceptions import InvalidRule
 from ironic_rules.legacy import plugins as legacy_plugins
 from ironic_rules.legacy.plugins import ACTIONS, CONDITIONS, Plugins
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.task import Abandoned
 from tests.unit.legacy.world import Machine, rule, rule_set
 
 _SAMPLE = Path(__file__).parents[2] / "plugins" / "sample_legacy" / "sample_legacy_rules.py"

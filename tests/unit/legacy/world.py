@@ -12,8 +12,8 @@ from ironic_rules.legacy import LegacyOutcome, LegacyRuleSet, Plugins
 from ironic_rules.legacy.plugins import NONE
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Type
-from ironic_rules.models.legacy_rules import LegacyRule, OwnedValue
 from ironic_rules.models.nodes import NODE
+from ironic_rules.models.rules import LegacyRule, OwnedValue
 from ironic_rules.models.task import Task
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "legacy"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.models import authorship
+from ironic_rules.models import inspections
 from ironic_rules.models.draft import NodeDraft
 from tests.unit.rules import world
 
@@ -43,7 +43,7 @@ def test_the_patches_of_all_authors_make_the_result_of_the_original(many: list[l
         draft.checkpoint(author)
         for how, path, value in changes:
             change(draft, how, path, copy.deepcopy(value))
-    found = authorship.changes(draft)
+    found = inspections.changes_of_draft(draft)
     assert [author for author, _ in found] == sorted(author for author, _ in found)
     for _, patch in found:
         document = world.patched(document, patch)
@@ -63,7 +63,7 @@ def test_what_hooks_change_between_rules_is_left_out(
             change(draft, how, path, copy.deepcopy(value))
         if not is_hook:
             expected.append((author, before, copy.deepcopy(draft.read())))
-    found = dict(authorship.changes(draft))
+    found = dict(inspections.changes_of_draft(draft))
     assert None not in found
     for author, before, after in expected:
         assert world.patched(before, found.pop(author, [])) == after

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ironic_rules.models import secrets
-from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.secrets import Concealment
 
 _TEXTS = st.sampled_from(["hunter22", "of hunter22 too", "pin", "a", "x", "", "http://u:hunter22@h/", "http://h/",
                           "4711", 'quo"te', "line\nbreak", "\ud800", "é"])

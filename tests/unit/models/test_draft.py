@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterValue
-from ironic_rules.models import authorship, pointer
+from ironic_rules.models import documents, inspections
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 
@@ -248,7 +248,7 @@ def test_task_rollback_returns_ports_and_node(task: Task) -> None:
 @pytest.mark.parametrize("draft", [NodeDraft, PortDraft])
 def test_an_error_names_the_path_with_its_field(draft: Any, step: str, arguments: Any, message: str) -> None:
     made = draft({"extra": {"list": [1], "number": 2}})
-    with pytest.raises(pointer.PointerError) as caught:
+    with pytest.raises(documents.PointerError) as caught:
         getattr(made, step)(*arguments)
     assert str(caught.value) == message
 
@@ -301,7 +301,7 @@ def test_what_did_not_exist_does_not_exist_again_after_the_rollback_of_a_copy(no
     task.checkpoint("second")
     node.write("/extra/new", 2)
     copied = task.copy()
-    assert [patch for _, patch in authorship.changes(copied.node)] == [
+    assert [patch for _, patch in inspections.changes_of_draft(copied.node)] == [
         [{"op": "add", "path": "/extra/old", "value": 1}], [{"op": "add", "path": "/extra/new", "value": 2}]]
     copied.node.rollback()
     assert dict(copied.node.extra) == {"a": {"b": [1]}, "old": 1}

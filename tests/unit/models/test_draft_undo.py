@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models import json_values, pointer
+from ironic_rules.models import documents
 from ironic_rules.models.draft import FieldPath, NodeDraft, PortDraft
 
 VALUES: dict[str, Any] = {
@@ -33,21 +33,21 @@ def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
     if step == "in place":
         document[path]["in place"] = value
         return
-    tokens = pointer.parse(path)
+    tokens = documents.parse_pointer(path)
     if step == "write":
         if len(tokens) > 1 and document[tokens[0]] is None:
             document[tokens[0]] = {}
-        pointer.put(document, tokens, copy.deepcopy(value), create=True)
+        documents.put(document, tokens, copy.deepcopy(value), create=True)
     elif step == "extend":
         if document[tokens[0]] is None:
             document[tokens[0]] = {}
-        json_values.append(document, tokens, copy.deepcopy(value), False)
+        documents.append(document, tokens, copy.deepcopy(value), False)
     elif len(tokens) == 1:
         document[tokens[0]] = {"extra": {}, "owner": None}[tokens[0]]
     else:
         try:
-            pointer.remove(document, tokens)
-        except pointer.PointerError:
+            documents.remove(document, tokens)
+        except documents.PointerError:
             return
 
 

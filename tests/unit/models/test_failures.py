@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.models import failures
-from ironic_rules.models.json_patch import difference_of_sets
+from ironic_rules.models import nodes
+from ironic_rules.models.documents import difference_of_sets
 
 UUID = "0d4a7b12-64c5-4f0d-9a35-5d8a6a1cbb01"
 
@@ -19,8 +19,8 @@ UUID = "0d4a7b12-64c5-4f0d-9a35-5d8a6a1cbb01"
     ("8 " * 100, "… " * 15 + "…"),
 ])
 def test_what_is_a_machines_own_is_left_out(error, reason):
-    assert failures.reason(error) == reason
-    assert len(failures.reason(error)) <= failures.LENGTH + 1
+    assert nodes.failure_reason(error) == reason
+    assert len(nodes.failure_reason(error)) <= nodes.MAX_REASON + 1
 
 
 @pytest.mark.parametrize(("before", "after", "patch"), [

@@ -10,15 +10,12 @@ import sqlalchemy as sa
 
 from ironic_rules.db import tables
 from ironic_rules.db.types import Json, UTCDateTime
-from ironic_rules.models.allocations import ALLOCATION
-from ironic_rules.models.chassis import CHASSIS
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
 from ironic_rules.models.fields import Field, Fields, Filter, Text, Type, field, form, record, values_of
-from ironic_rules.models.inspection_rules import RULE
 from ironic_rules.models.nodes import INTERFACES, NODE, SUB_RESOURCES
 from ironic_rules.models.ports import PORT, PORT_GROUP
-from ironic_rules.models.runbooks import RUNBOOK
-from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.resources import ALLOCATION, CHASSIS, RUNBOOK, VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.rules import RULE
+from ironic_rules.models.steps import DEPLOY_TEMPLATE
 
 
 @form

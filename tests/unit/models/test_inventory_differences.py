@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironic_rules.models import inventory_differences
+from ironic_rules.models import inventories
 from ironic_rules.models.inventories import InspectionData
 
 NOTHING: dict[str, Any] = {"added": [], "removed": [], "changed": []}
@@ -21,7 +21,7 @@ SAME = {"disks": NOTHING, "interfaces": NOTHING, "memory": {}, "firmware": {}, "
 def difference(before: dict[str, Any], after: dict[str, Any], **plugin_data: tuple[Any, Any]) -> dict[str, Any]:
     """Return what differs, without the patch, which is shown to be right."""
     old, new = ({name: both[place] for name, both in plugin_data.items()} for place in (0, 1))
-    found = inventory_differences.difference(InspectionData(before, old), InspectionData(after, new))
+    found = inventories.difference(InspectionData(before, old), InspectionData(after, new))
     assert jsonpatch.JsonPatch(found["patch"]).apply(copy.deepcopy(before)) == after
     return {name: value for name, value in found.items() if value != SAME[name] and name != "patch"}
 
@@ -93,7 +93,7 @@ def test_whatever_a_machine_has_sent(before: dict[str, Any], after: dict[str, An
     """Each part of both sides is found once: it came, went, changed or is the same."""
     assert difference(before, before, pci_devices=(devices, devices[::-1])) == {}
     old, new = InspectionData(before, {"pci_devices": devices}), InspectionData(after, {"pci_devices": devices[1:]})
-    found = inventory_differences.difference(old, new)
+    found = inventories.difference(old, new)
     assert len(found["pci_devices"]["removed"]) == sum(isinstance(item, dict) for item in devices[:1])
     for name in ("disks", "interfaces"):
         here, there = ([item for item in side.get(name) or () if isinstance(item, dict)]
@@ -107,6 +107,6 @@ def test_large_inventories_are_bounded() -> None:
     """Tens of thousands of parts that all have one identity, and a patch of more operations than it is worth."""
     before = {"disks": [disk(f"/dev/{number}", "A") for number in range(50_000)], "x": [0] * 20_000}
     after = {"disks": [disk(f"/dev/{number}", "A") for number in reversed(range(49_999))], "x": [1] * 20_000}
-    found = inventory_differences.difference(InspectionData(before), InspectionData(after))
+    found = inventories.difference(InspectionData(before), InspectionData(after))
     assert found["disks"] == {**NOTHING, "removed": [disk("/dev/49999", "A")]}
     assert found["patch"] == [{"op": "replace", "path": "", "value": after}]

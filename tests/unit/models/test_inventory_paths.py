@@ -13,8 +13,8 @@ import pytest
 
 from ironic_rules import samples
 from ironic_rules.inspection import payload
-from ironic_rules.models import inventory_paths as paths
-from ironic_rules.models.inventory_paths import Catalogue, shipped
+from ironic_rules.models import inventories
+from ironic_rules.models.inventories import Catalogue, shipped_catalogue
 from tests.calls import counted
 
 #: Prints the fields of what the agent sends. In a process of its own: the agent's modules register options.
@@ -31,8 +31,8 @@ PLACES = {"NetworkInterface": ("interfaces", "*"), "BlockDevice": ("disks", "*")
 
 def after(inventory: dict[str, Any], catalogue: Catalogue | None = None) -> tuple[list[str], Catalogue]:
     """Return the paths that an inventory adds, and the catalogue with them."""
-    new = (catalogue or shipped()).new(inventory)
-    return new, Catalogue((*paths.shipped_paths(), *new))
+    new = (catalogue or shipped_catalogue()).new(inventory)
+    return new, Catalogue((*inventories.shipped_paths(), *new))
 
 
 def accepted(check: Any) -> Iterator[tuple[str, ...]]:
@@ -41,22 +41,22 @@ def accepted(check: Any) -> Iterator[tuple[str, ...]]:
     for name, below in inside.get("fields", {}).items():
         yield from ((name, *rest) for rest in accepted(below))
     if inside.get("check") is not None:
-        yield from ((paths.ANY, *rest) for rest in accepted(inside["check"]))
+        yield from ((inventories.ANY_KEY, *rest) for rest in accepted(inside["check"]))
     elif "fields" not in inside:
         yield ()
 
 
 def test_what_ramdisks_send_is_known() -> None:
     for name in samples.inventory_names():
-        assert shipped().has_all(samples.inventory(name)["inventory"]), name
+        assert shipped_catalogue().has_all(samples.inventory(name)["inventory"]), name
     agent = subprocess.run([sys.executable, "-W", "ignore", "-c", AGENT_FIELDS], capture_output=True, text=True,
                            check=True, timeout=60)
     names = {(*PLACES[kind], name) for kind, fields in json.loads(agent.stdout).items() for name in fields}
     names |= set(accepted(payload._INVENTORY))
     assert len(names) > 45
-    assert [path for path in names if shipped().unknown_step(path) is not None] == []
+    assert [path for path in names if shipped_catalogue().unknown_step(path) is not None] == []
     # And no other: each is a name of one of those.
-    known = {tuple(path.strip("/").split("/")) for path in paths.shipped_paths()}
+    known = {tuple(path.strip("/").split("/")) for path in inventories.shipped_paths()}
     assert known - names == {("interfaces", "*", "lldp", "*", "*")}
 
 
@@ -68,8 +68,8 @@ def test_what_ramdisks_send_is_known() -> None:
     ({"cpu": {"flags": [{"x": 1}]}}, ["/cpu/flags/*/x"]),
 ])
 def test_only_what_is_not_known_is_new(inventory: dict[str, Any], new: list[str]) -> None:
-    assert shipped().new(inventory) == new
-    assert shipped().has_all(inventory) is (not new)
+    assert shipped_catalogue().new(inventory) == new
+    assert shipped_catalogue().has_all(inventory) is (not new)
 
 
 @pytest.mark.parametrize("key", [
@@ -84,7 +84,7 @@ def test_keys_that_are_data_are_one_step(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["manufacturer", "ipv4_address", "x", "_x", "current-boot-mode", "pciVendor", "a_1"])
 def test_names_are_steps_of_their_own(key: str) -> None:
-    assert shipped().new({"some": {key: 1}}) == [f"/some/{key}"]
+    assert shipped_catalogue().new({"some": {key: 1}}) == [f"/some/{key}"]
 
 
 def names(count: int, length: int = 12) -> list[str]:
@@ -119,8 +119,8 @@ def test_no_inventory_fills_the_catalogue_or_takes_long(kind: str) -> None:
     known, asked = counted(lambda: catalogue.has_all(inventory))
     # A million calls take a tenth of a second. Without limits it is seconds.
     assert made + asked < 1_000_000
-    assert len(new) <= paths.MAX_NEW
-    assert all(len(path) <= paths.MAX_LENGTH for path in new)
+    assert len(new) <= inventories.MAX_NEW
+    assert all(len(path) <= inventories.MAX_PATH_LENGTH for path in new)
     assert known
     assert after(inventory, catalogue)[0] == []
 
@@ -134,12 +134,12 @@ def test_nothing_is_known_where_there_was_too_much() -> None:
 
 
 def test_what_different_inventories_add_to_one_object_is_bounded_together() -> None:
-    catalogue = shipped()
+    catalogue = shipped_catalogue()
     added: list[str] = []
     for name in names(200):
         added += catalogue.new({"extra": {name: 1}})
-        catalogue = Catalogue((*paths.shipped_paths(), *added))
-    assert len(added) == paths.MAX_KEYS + 1
+        catalogue = Catalogue((*inventories.shipped_paths(), *added))
+    assert len(added) == inventories.MAX_KEYS + 1
     assert added[-1] == "/extra/**"
 
 

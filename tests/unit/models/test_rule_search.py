@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.models import rule_search
-from ironic_rules.models.rule_search import TARGETS
+from ironic_rules.models import rules
+from ironic_rules.models.rules import TARGETS
 from ironic_rules.rules import ACTIONS
 
 #: Actions that write nothing on the node, its ports or plug-in data.
@@ -32,16 +32,16 @@ def test_it_is_known_of_every_action_where_it_writes() -> None:
     ({"op": "set-plugin-data", "args": ["{item}.b", 1]}, "/plugin_data/{item}/b"), ({"op": "log"}, None),
 ])
 def test_what_an_action_writes(action: dict[str, Any], path: str | None) -> None:
-    found = rule_search.texts({"sensitive": False, "conditions": [], "actions": [action]})
+    found = rules.search_texts({"sensitive": False, "conditions": [], "actions": [action]})
     assert found["writes"] == (f"\n{path}\n" if path else "")
-    assert rule_search.texts({"sensitive": True, "conditions": [], "actions": [action]}) == {
+    assert rules.search_texts({"sensitive": True, "conditions": [], "actions": [action]}) == {
         "ops": None, "writes": None}
 
 
 def test_operators_are_found_with_and_without_their_inverse() -> None:
-    ops = rule_search.texts({"sensitive": False, "actions": [], "conditions": [
+    ops = rules.search_texts({"sensitive": False, "actions": [], "conditions": [
         {"op": "eq"}, {"op": "!lt"}, {"op": "! in-net"}]})["ops"] or ""
-    found = {op: [text in ops for text in rule_search.of_op(op)] == [True]
+    found = {op: [text in ops for text in rules.terms_of_op(op)] == [True]
              for op in ("eq", "!eq", "lt", "! lt", "in-net", "!in-net", "net", "l")}
     assert found == {"eq": True, "!eq": False, "lt": True, "! lt": True, "in-net": True, "!in-net": True, "net": False,
                      "l": False}

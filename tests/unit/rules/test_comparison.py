@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from ironic_rules.api import patch
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 from ironic_rules.rules.comparison import Entry
 from tests import strategies
 

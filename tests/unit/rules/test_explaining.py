@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.models import json_patch
-from ironic_rules.models.concealment import Concealment
+from ironic_rules.models import documents
+from ironic_rules.models.secrets import Concealment
 from ironic_rules.rules import explaining
 from tests.unit.rules import world
 
@@ -198,7 +198,7 @@ _JSON = st.recursive(st.none() | st.booleans() | st.integers(-3, 3) | st.text("a
 @given(before=_JSON, after=_JSON)
 def test_a_patch_makes_one_value_of_the_other(before: Any, after: Any) -> None:
     document = {"x": copy.deepcopy(before)}
-    patch = json_patch.difference(document, {"x": after})
+    patch = documents.difference(document, {"x": after})
     assert world.patched(document, patch) == {"x": after}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironic_rules import rules
-from ironic_rules.models.inventory_paths import Catalogue, shipped_paths
+from ironic_rules.models.inventories import Catalogue, shipped_paths
 from ironic_rules.rules import regex
 from ironic_rules.rules.values import MAX_WARNINGS
 from tests.functional.processes import in_time

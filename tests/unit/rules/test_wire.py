@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from ironic_rules import rules
-from ironic_rules.models.inspection_rules import RULE, WRITABLE
+from ironic_rules.models.rules import RULE, WRITABLE
 from tests.unit.rules import world
 
 ACTIONS = [{"op": "log", "args": {"msg": "hi"}}]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ironic_rules import samples
-from ironic_rules.models import mac
+from ironic_rules.models import addresses
 from ironic_rules.simulator import inventories
 from ironic_rules.simulator.inventories import InventoryFileError, Sample
 
@@ -71,7 +71,7 @@ def test_the_boot_interface_is_a_nic_of_the_machine(sample):
     body = json.loads(made.content)
 
     assert made.pxe_mac in [nic["mac_address"] for nic in made.inventory["interfaces"]]
-    assert mac.from_pxelinux(body["boot_interface"]) == made.pxe_mac
+    assert addresses.mac_from_pxelinux(body["boot_interface"]) == made.pxe_mac
 
 
 @each_sample
@@ -123,7 +123,7 @@ def test_mac_addresses_are_local_unicast_and_distinct():
 
     assert len(made) == 24
     assert {int(address[:2], 16) & 3 for address in made} == {2}
-    assert all(mac.normalize(address) == address for address in made)
+    assert all(addresses.normalize_mac(address) == address for address in made)
 
 
 def test_bmc_addresses_of_a_large_run_are_distinct_host_addresses():

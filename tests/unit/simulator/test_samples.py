@@ -7,7 +7,7 @@ import pytest
 
 from ironic_rules import rules, samples
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.inventory_paths import shipped
+from ironic_rules.models.inventories import shipped_catalogue
 from ironic_rules.models.task import Task
 
 GOOD = [name for name in samples.inventory_names() if not samples.inventory(name).get("error")]
@@ -35,7 +35,7 @@ def test_an_unknown_sample_is_not_found():
 
 
 def test_every_example_rule_is_valid():
-    checked = {rule["description"]: rules.check(rule, known_paths=shipped) for rule in samples.rules()}
+    checked = {rule["description"]: rules.check(rule, known_paths=shipped_catalogue) for rule in samples.rules()}
     assert [f"{name}: {found}" for name, of in checked.items() for found in (*of.problems, *of.warnings)] == []
 
 

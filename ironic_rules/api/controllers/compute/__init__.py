@@ -9,7 +9,7 @@ from ironic_rules.api.controllers.compute.flavors import ComputeFlavorsControlle
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 #: When version 2.1 of the compute API was published.
 _UPDATED = "2013-07-23T11:33:21Z"

@@ -12,7 +12,7 @@ from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.extra_specs.check import MODES, OFF, STRICT
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import flavors as policies
 
 _WRITE = filters.Query(validation=filters.one_of(*MODES))

@@ -17,8 +17,8 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import allocations as schemas
 from ironic_rules.db import allocations, errors
 from ironic_rules.exceptions import Conflict, Invalid, Problem
-from ironic_rules.models.allocations import ALLOCATING, ALLOCATION, Allocation
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import ALLOCATING, ALLOCATION, Allocation
 from ironic_rules.policies import allocations as policies
 
 LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.projection import Row
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 
 def answer(request: Request, operation: Row) -> JSONObject:

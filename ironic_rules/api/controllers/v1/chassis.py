@@ -13,9 +13,9 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import chassis as schemas
 from ironic_rules.db import chassis as stored
-from ironic_rules.models.chassis import CHASSIS, Chassis
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
+from ironic_rules.models.resources import CHASSIS, Chassis
 from ironic_rules.policies import chassis as policies
 from ironic_rules.policies import nodes as node_policies
 

@@ -11,7 +11,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import conductors as views
 from ironic_rules.db import conductors
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import conductors as policies
 
 _SORT_KEYS = ("hostname", "conductor_group", "created_at", "updated_at")

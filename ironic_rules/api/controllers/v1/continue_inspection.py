@@ -25,7 +25,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.inspection import discovery, lookup, payload
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,

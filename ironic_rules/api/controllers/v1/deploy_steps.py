@@ -11,7 +11,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
 from ironic_rules.db import deploy_templates, nodes, traits
 from ironic_rules.exceptions import NoValidHost
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
 from ironic_rules.steps import preview, templates

@@ -18,9 +18,8 @@ from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
 from ironic_rules.models import secrets
-from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.steps import Step
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate, Step
 from ironic_rules.policies import deploy_templates as policies
 from ironic_rules.steps import checks, template_warnings
 from ironic_rules.steps.warnings import StepWarning

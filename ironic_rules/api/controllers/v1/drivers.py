@@ -14,7 +14,7 @@ from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.api.views import drivers as views
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import drivers as policies
 from ironic_rules.text import printable
 

@@ -18,7 +18,7 @@ from ironic_rules.exceptions import ExtraSpecUnknown
 from ironic_rules.extra_specs import check, installed, views
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 

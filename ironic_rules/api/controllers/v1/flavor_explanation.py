@@ -8,7 +8,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import flavor_explanation as views
 from ironic_rules.db import flavors
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import flavors as policies
 
 

@@ -14,7 +14,7 @@ from ironic_rules.api.views import flavor_explanation as explanation_views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import ExtraSpecNotFound
 from ironic_rules.extra_specs.check import MODES, STRICT
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 

@@ -14,8 +14,8 @@ from ironic_rules.api.schemas import flavors as schemas
 from ironic_rules.api.views import flavors as views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import FlavorNotFound
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import FIELDS, SORT_KEYS
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
 

@@ -11,7 +11,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, LookupFailed, NodeNotFound, NotFound, Problem
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import is_uuid, printable

@@ -18,7 +18,7 @@ from ironic_rules.db import inspection_journal
 from ironic_rules.exceptions import Invalid
 from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.refused_callbacks import REASONS, JournalEntry
 from ironic_rules.policies import inspection_journal as policies
 from ironic_rules.text import is_uuid

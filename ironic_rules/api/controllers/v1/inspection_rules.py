@@ -41,8 +41,8 @@ from ironic_rules.exceptions import (
     Problem,
     RuleChanged,
 )
-from ironic_rules.models.inspection_rules import RULE, SEALED, SUMMARY, Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import RULE, SEALED, SUMMARY, Rule
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.rules import Checked
 from ironic_rules.text import is_uuid

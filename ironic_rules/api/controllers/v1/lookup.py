@@ -13,8 +13,9 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound
-from ironic_rules.models import mac, states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models import addresses as addresses_models
+from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import enumeration
@@ -64,7 +65,7 @@ def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
     """Return the MAC addresses in ``addresses``, and if ``infiniband`` is true those that stand for InfiniBand ones."""
     if len(addresses) > _MAX_ADDRESSES:
         raise Invalid(f"addresses: at most {_MAX_ADDRESSES} are accepted.")
-    known = (mac.of_interface(address, infiniband=infiniband) for address in addresses)
+    known = (addresses_models.mac_of_interface(address, infiniband=infiniband) for address in addresses)
     return sorted({address for address in known if address is not None})
 
 

@@ -14,8 +14,8 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BIOSSettingNotFound, InvalidParameterValue
 from ironic_rules.models import secrets
-from ironic_rules.models.hardware_cache import StoredSetting
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.nodes import StoredSetting
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("name", "value")

@@ -9,8 +9,8 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
-from ironic_rules.models.history import HistoryEntry
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.nodes import HistoryEntry
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")

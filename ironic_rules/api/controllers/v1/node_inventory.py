@@ -17,9 +17,9 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory
 from ironic_rules.exceptions import InvalidParameterValue, InventoryNotFound
-from ironic_rules.models import inventory_differences, secrets
+from ironic_rules.models import inventories, secrets
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData, StoredInventory
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import nodes as policies
 
@@ -71,7 +71,7 @@ class DiffController(Resource):
             after = _wanted(conn, row, query.get("to"))
             before = _wanted(conn, row, query.get("from"), after)
         return {"from": _version(before, _SHOWN), "to": _version(after, _SHOWN),
-                **inventory_differences.difference(_data(before), _data(after))}
+                **inventories.difference(_data(before), _data(after))}
 
 
 class InventoryController(Resource):

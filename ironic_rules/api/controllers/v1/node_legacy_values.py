@@ -13,7 +13,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.db import legacy_values
 from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.policies import nodes as policies
 
 _LIST = filters.Query(limit=filters.positive, marker=filters.positive)

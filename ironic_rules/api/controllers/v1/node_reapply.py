@@ -18,9 +18,9 @@ from ironic_rules.db import inventory, nodes, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import InventoryNotFound
 from ironic_rules.inspection import reapplying
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
-from ironic_rules.models.operations import REAPPLY
+from ironic_rules.models.resources import REAPPLY
 from ironic_rules.policies import nodes as policies
 
 #: The filters of ``GET /v1/nodes``.

@@ -13,7 +13,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import NotFound
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 
 
 class _Record(Protocol):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import conductors, traits
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 
 

@@ -13,7 +13,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import states, transitions
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
 
 #: Argument of ``states/provision`` -> (targets that accept it, first minor version).

@@ -9,8 +9,8 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections, traits
 from ironic_rules.db.paging import Page
-from ironic_rules.models import trait_origins
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models import inspections as inspections_models
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
 
 #: Inspections that are looked at, the newest first.
@@ -33,11 +33,11 @@ class TraitOriginsController(Resource):
             row = node_access.find(request, conn, node)
             names = traits.list_for(conn, [row.id])[row.id]
             entries = inspections.list_for(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
-        found = trait_origins.origins(entries)
+        found = inspections_models.trait_origins(entries)
         return {"trait_origins": [_view(name, found.get(name)) for name in names]}
 
 
-def _view(trait: str, origin: trait_origins.Origin | None) -> JSONObject:
+def _view(trait: str, origin: inspections_models.TraitOrigin | None) -> JSONObject:
     if origin is None:
         return {"trait": trait, "rule": None, "inspection": None, "given_at": None}
     return {"trait": trait, "rule": origin.rule, "inspection": origin.inspection.uuid,

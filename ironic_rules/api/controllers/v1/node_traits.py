@@ -12,7 +12,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import traits
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import nodes as policies
 

@@ -17,7 +17,7 @@ from ironic_rules.db import chassis, nodes
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
 from ironic_rules.hardware import selection
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
 from ironic_rules.text import pointer_token

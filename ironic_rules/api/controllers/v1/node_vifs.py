@@ -18,7 +18,7 @@ from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.db.vifs import KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
 
 

@@ -43,7 +43,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import nodes as policies
 

@@ -15,8 +15,8 @@ from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.operations import OPERATION
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import OPERATION
 from ironic_rules.policies import inspection_rules as rule_policies
 from ironic_rules.policies import operations as policies
 from ironic_rules.text import is_uuid

@@ -12,7 +12,7 @@ from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
 from ironic_rules.exceptions import InvalidParameterValue, PortgroupNotFound
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
 #: Filters that do not apply below a node or a port group.

@@ -24,8 +24,8 @@ from ironic_rules.exceptions import (
     PortNotFound,
     Problem,
 )
-from ironic_rules.models import mac, states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models import addresses, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, Port, PortGroup
 
@@ -190,7 +190,7 @@ def _check_physical_network(conn: sa.Connection, portgroup_id: int | None, physi
 
 
 def _warn_of(address: str, node: int | str) -> None:
-    if not mac.is_mac(address):
+    if not addresses.is_mac(address):
         LOG.warning("The port %s of node %s has no unicast address: no machine boots with it", address, node)
 
 

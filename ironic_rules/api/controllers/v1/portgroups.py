@@ -18,7 +18,7 @@ from ironic_rules.api.views import portgroups as views
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
 from ironic_rules.policies import portgroups as policies

@@ -14,7 +14,7 @@ from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
 from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.policies import ports as policies
 

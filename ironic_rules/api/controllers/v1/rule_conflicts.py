@@ -15,9 +15,9 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import MarkerNotFound
-from ironic_rules.models import rule_writes
-from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models import rules as rules_models
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import Rule
 from ironic_rules.policies import inspection_rules as policies
 
 _QUERY = filters.Query(limit=filters.positive, marker=filters.uuid)
@@ -48,10 +48,10 @@ class RuleConflictsController(Resource):
             start = next((place for place, rule in enumerate(rules, 1) if rule.uuid == asked.marker), 0)
             if not start:
                 raise MarkerNotFound(marker=asked.marker)
-        writes = {rule.uuid: [] if rule.sensitive else rule_writes.written(_actions(rule)) for rule in rules}
-        found = rule_writes.conflicts(
+        writes = {rule.uuid: [] if rule.sensitive else rules_models.written(_actions(rule)) for rule in rules}
+        found = rules_models.conflicts(
             # The scope of an early rule is ignored.
-            rule_writes.RuleWriter(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
+            rules_models.RuleWriter(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
             for rule in rules if rule.enabled)
 
         def view(shown: Sequence[Row | Rule]) -> list[JSONObject]:

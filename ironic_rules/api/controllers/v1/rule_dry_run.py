@@ -23,8 +23,8 @@ from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound
 from ironic_rules.inspection import discovery, lookup, payload, trial_machines, trials
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.inspection.trials import TrialSetting
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.inventories import InspectionData
-from ironic_rules.models.json_values import JSON, JSONObject
 from ironic_rules.policies import inspection_rules as policies
 
 #: Called between the steps of a dry run; raises to end it.

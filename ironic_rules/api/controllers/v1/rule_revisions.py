@@ -14,7 +14,7 @@ from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import rule_set as views
 from ironic_rules.db import rule_revisions
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 
 _LIST = filters.Query(limit=filters.positive, marker=filters.positive, sort_dir=filters.one_of("asc", "desc"))

@@ -12,8 +12,8 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
 from ironic_rules.db import rule_statistics
 from ironic_rules.exceptions import InspectionRuleNotFound, Invalid
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.rule_statistics import CountedRule
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import CountedRule
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.text import is_uuid
 

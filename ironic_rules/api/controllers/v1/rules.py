@@ -18,9 +18,9 @@ from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidRule, LegacyRuleChanged, Problem
 from ironic_rules.legacy import conversion
-from ironic_rules.models import legacy_rules as models
-from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
+from ironic_rules.models import rules
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 from ironic_rules.policies import rules as policies
 from ironic_rules.text import is_uuid, printable
 
@@ -201,7 +201,7 @@ def _checked(request: Request, body: JSONObject) -> JSONObject:
     """
     settings = request.rules
     actions = body.get("actions")
-    if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
+    if isinstance(actions, list) and (found := list(dict.fromkeys(rules.masks_in_actions(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
 

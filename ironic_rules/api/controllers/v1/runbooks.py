@@ -19,9 +19,9 @@ from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
 from ironic_rules.db import runbooks, traits
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
-from ironic_rules.models.json_values import JSON, JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.runbooks import RUNBOOK, Runbook, fits, steps_to_run
+from ironic_rules.models.resources import RUNBOOK, Runbook, runbook_fits, steps_to_run
 from ironic_rules.models.steps import Step
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import runbooks as policies
@@ -179,7 +179,7 @@ def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSO
         except RunbookNotFound as error:
             raise Invalid(problems=[Problem("/runbook", str(error))]) from error
         _check_use(request, runbook, given["runbook"])
-        if not fits(runbook, traits.list_for(conn, [node.id])[node.id]):
+        if not runbook_fits(runbook, traits.list_for(conn, [node.id])[node.id]):
             raise Invalid(problems=[Problem("/runbook", (
                 f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
                 f"{runbook.name} nor another trait of the runbook"))])

@@ -13,8 +13,8 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields
-from ironic_rules.models.json_values import JSON, JSONObject
 
 
 class Served:

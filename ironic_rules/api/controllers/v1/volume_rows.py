@@ -16,9 +16,9 @@ from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
 from ironic_rules.models import states
-from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.models.resources import VOLUME_CONNECTOR, VOLUME_TARGET
 
 ONE = filters.Query(fields=filters.names)
 #: As in Ironic: in these states no one uses a node, so that its power state does not matter.
