@@ -10,9 +10,9 @@ import orjson
 
 from ironic_rules.api import etags
 from ironic_rules.api.request import Request
-from ironic_rules.db import rule_filters
+from ironic_rules.db import inspection_rules
+from ironic_rules.db.inspection_rules import RulePlace
 from ironic_rules.db.paging import Page
-from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.rules import Rule
@@ -52,7 +52,7 @@ def page(request: Request, filters: Mapping[str, Any], asked: Page, taken: int) 
 
     :param filters: as for ``rule_filters.conditions``
     """
-    found = [rule for rule in request.rules.built_in if rule_filters.matches(rule, filters)]
+    found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters)]
     if asked.sort_key not in ("id", "created_at", "updated_at"):
         found.sort(key=lambda rule: _order(getattr(rule, asked.sort_key)))
     if asked.sort_dir == "desc":
@@ -67,9 +67,10 @@ def after(request: Request, filters: Mapping[str, Any], place: RulePlace | None,
     :param filters: as for ``rule_filters.conditions``
     :param place: None: all of them
     """
-    found = [rule for rule in request.rules.built_in if rule_filters.matches(rule, filters) and (
-        place is None or (rule_filters.place_of(rule) > place if ascending else rule_filters.place_of(rule) < place))]
-    return sorted(found, key=rule_filters.place_of, reverse=not ascending)
+    found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters) and (
+        place is None
+        or (inspection_rules.place_of(rule) > place if ascending else inspection_rules.place_of(rule) < place))]
+    return sorted(found, key=inspection_rules.place_of, reverse=not ascending)
 
 
 def _order(value: JSON) -> tuple[bool, Any]:

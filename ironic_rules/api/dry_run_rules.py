@@ -11,7 +11,7 @@ from oslo_utils import uuidutils
 
 from ironic_rules import rules
 from ironic_rules.api import patch, rule_set
-from ironic_rules.db import inspection_rules, inventory_paths
+from ironic_rules.db import inspection_rules, inventory
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
@@ -59,7 +59,7 @@ class Stored:
     def known_paths(self) -> Catalogue:
         """Return the paths that inventories have."""
         with self.db.reader() as conn:
-            return inventory_paths.known(conn)
+            return inventory.known_paths(conn)
 
 
 def check_rules(given: Sequence[Any] | None, as_if: Sequence[Any], stored: Stored,

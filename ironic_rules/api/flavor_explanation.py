@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from ironic_rules.api import flavor_warnings
 from ironic_rules.api.offered_steps import OfferedSteps
-from ironic_rules.db import deploy_templates, flavor_nodes, traits
+from ironic_rules.db import deploy_templates, node_sets
+from ironic_rules.db import flavors as flavors_db
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import DriverNotFound, Problem
 from ironic_rules.models.flavors import Flavor
@@ -34,7 +35,7 @@ class Selection:
     count: int = 0
     ids: list[int] = field(default_factory=list)
 
-    def add(self, nodes: flavor_nodes.Alike) -> None:
+    def add(self, nodes: flavors_db.Alike) -> None:
         """Add nodes that are alike."""
         self.count += nodes.count
         self.ids = sorted([*self.ids, *nodes.ids])[:MOST_SHOWN]
@@ -89,12 +90,12 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
     required = Requirements.of(flavor, flavor.extra_specs)
     classes = flavor_warnings.classes_of(conn, required)
     named = (*required.required, *required.forbidden)
-    holders = flavor_nodes.holders(conn, named)
-    found = _sorted(required, flavor_nodes.alike(
+    holders = flavors_db.trait_holders(conn, named)
+    found = _sorted(required, flavors_db.alike(
         conn, classes, named, MOST_SHOWN, scheduler.distinguishing(required.capabilities)))
-    rows = flavor_nodes.by_id(conn, found.shown(), _COLUMNS)
+    rows = flavors_db.nodes_by_id(conn, found.shown(), _COLUMNS)
     sample = _sample(found, rows)
-    own = traits.list_for(conn, [sample.id])[sample.id] if sample is not None else []
+    own = node_sets.list_traits(conn, [sample.id])[sample.id] if sample is not None else []
     enabled = deploy_templates.for_traits(conn, {*required.required, *own})
     templates = {template.name: template for template in enabled if template.name in required.required}
     steps, reason = None, "no node fits" if sample is None else None
@@ -110,7 +111,7 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
     return Explanation(required, classes, found, rows, holders, templates, sample, steps, reason, warnings)
 
 
-def _sorted(required: Requirements, groups: Iterable[flavor_nodes.Alike]) -> Nodes:
+def _sorted(required: Requirements, groups: Iterable[flavors_db.Alike]) -> Nodes:
     found = Nodes()
     verdicts = []
     for nodes in groups:

@@ -7,7 +7,7 @@ import time
 
 import sqlalchemy as sa
 
-from ironic_rules.db import node_failures
+from ironic_rules.db import node_queries
 from ironic_rules.models.nodes import Failure
 
 #: What took less seconds is not remembered.
@@ -29,7 +29,7 @@ class NodeFailures:
         with self._lock:
             began = time.monotonic()
             if began >= self._good_until:
-                self._found = node_failures.groups(conn)
+                self._found = node_queries.failure_groups(conn)
                 took = time.monotonic() - began
                 self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
             return self._found

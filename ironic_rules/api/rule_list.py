@@ -12,7 +12,7 @@ from ironic_rules.api import built_in_rules
 from ironic_rules.api.request import Request
 from ironic_rules.api.rule_problems import Problems
 from ironic_rules.api.views import inspection_rules as views
-from ironic_rules.db import inspection_rules, rule_filters
+from ironic_rules.db import inspection_rules
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.models.rules import Rule
@@ -64,15 +64,15 @@ def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule]
 def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], fields: Collection[str],
               kind: bool | None) -> list[Row | Rule]:
     marker = built_in_rules.find(request, asked.marker)
-    after = None if marker is None else rule_filters.place_of(marker)
+    after = None if marker is None else inspection_rules.place_of(marker)
     if asked.marker is not None and after is None:
         after = inspection_rules.place_of_marker(conn, asked.marker)
     found: list[Row | Rule] = []
     if kind is not True:
         columns = views.columns(fields)
-        columns += tuple(name for name in rule_filters.RulePlace._fields if name not in columns)
+        columns += tuple(name for name in inspection_rules.RulePlace._fields if name not in columns)
         found += inspection_rules.list_in_order(conn, wanted, asked, columns, after)
     if kind is not False:
         found += built_in_rules.after(request, wanted, after, ascending=asked.sort_dir == "asc")
-        found.sort(key=rule_filters.place_of, reverse=asked.sort_dir == "desc")
+        found.sort(key=inspection_rules.place_of, reverse=asked.sort_dir == "desc")
     return found[:asked.limit]

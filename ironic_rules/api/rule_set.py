@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ironic_rules import rules
 from ironic_rules.api import built_in_rules, etags, patch
 from ironic_rules.api.request import Request
-from ironic_rules.db import clock, inspection_rules, inventory_paths, rule_revisions
+from ironic_rules.db import clock, inspection_rules, inventory, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
@@ -55,7 +55,7 @@ def author(request: Request) -> Author:
 def known_paths(request: Request) -> Catalogue:
     """Return the paths that inventories have."""
     with request.db.reader() as conn:
-        return inventory_paths.known(conn)
+        return inventory.known_paths(conn)
 
 
 def tag(revision: int) -> str:

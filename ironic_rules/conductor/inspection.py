@@ -15,7 +15,7 @@ from ironic_rules.conductor import hardware_cache, inspection_history, legacy_ru
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, inventory, nodes, ports, rule_nodes
+from ironic_rules.db import clock, inventory, nodes, ports, rule_records
 from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
@@ -205,7 +205,7 @@ class Processing:
         @functools.cache
         def spent() -> dict[str, int]:
             with conductor.db.reader() as conn:
-                return rule_nodes.spent(conn, task.node.uuid)
+                return rule_records.spent(conn, task.node.uuid)
 
         task.begin_inspection(foreign, previous_inventory)
         self.legacy = legacy_rules.begin(conductor, task)
@@ -267,7 +267,7 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
     :raises RuleSpent: one of them has been applied to the last one meanwhile
     """
     if applied := [trace.uuid for trace in outcome.matched if trace.limited]:
-        rule_nodes.count(conn, task.node.uuid, applied)
+        rule_records.count_node(conn, task.node.uuid, applied)
 
 
 def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:

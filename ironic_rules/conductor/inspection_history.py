@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, inspections
+from ironic_rules.db import clock, node_records
 from ironic_rules.models import states
 from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
 from ironic_rules.models.nodes import Node
@@ -59,7 +59,7 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
             row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
         "inventory_id": found.inventory, "details": details}
-    return inspections.add(conn, row.id, values)
+    return node_records.add_inspection(conn, row.id, values)
 
 
 def ends(state: str, next_state: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from oslo_log import log as logging
 
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.db import periodic_tasks
+from ironic_rules.db import conductors
 
 LOG = logging.getLogger(__name__)
 
@@ -19,7 +19,8 @@ _EARLY = 0.9
 
 def in_turn(conductor: Conductor, name: str, interval_s: float, body: Callable[[Conductor], object]) -> None:
     """Call ``body`` unless another conductor of the group has begun to within the last ``interval_s`` seconds."""
-    if periodic_tasks.claim(conductor.db, f"{name} of group '{conductor.group}'", conductor.host, interval_s * _EARLY):
+    if conductors.claim_periodic_task(conductor.db, f"{name} of group '{conductor.group}'", conductor.host,
+                                      interval_s * _EARLY):
         body(conductor)
 
 

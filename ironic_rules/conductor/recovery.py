@@ -15,7 +15,7 @@ from ironic_rules.conductor import inspection, rescuing, state_machine, step_loo
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, conductors, nodes, stalled_sessions
+from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
@@ -63,7 +63,7 @@ def resume_orphans(conductor: Conductor) -> int:
 
 def _end_stalled_sessions(conductor: Conductor) -> None:
     try:
-        ended = stalled_sessions.end(conductor.db, conductor.conf.database.idle_transaction_timeout)
+        ended = conductors.end_stalled_sessions(conductor.db, conductor.conf.database.idle_transaction_timeout)
     except state_machine.DATABASE_AWAY:
         raise
     except db_exc.DBError as exc:  # nodes without such a session are resumed in any case

@@ -11,7 +11,7 @@ from oslo_log import log
 
 from ironic_rules.conductor import hardware_cache, state_machine
 from ironic_rules.conductor.conductor import Conductor, StateResult
-from ironic_rules.db import machine_ids, vifs
+from ironic_rules.db import node_sets
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import resolver
 from ironic_rules.inspection import known_bmcs
@@ -40,7 +40,7 @@ def verify(conductor: Conductor, task: Task) -> StateResult:
     def store(conn: sa.Connection) -> None:
         known_bmcs.resolved(conn, node_id, driver_info, found)
         if ids:
-            machine_ids.set_for(conn, node_id, ids)
+            node_sets.set_machine_ids(conn, node_id, ids)
 
     return StateResult("done", also=store)
 
@@ -68,7 +68,7 @@ def tear_down(conductor: Conductor, task: Task) -> StateResult:
     task.node.instance_info = {}
     task.node.instance_uuid = None
     task.node.driver_internal_info.pop(VIFS_WITHOUT_PORT, None)
-    return StateResult("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
+    return StateResult("done", history=problem, also=lambda conn: node_sets.detach_all_vifs(conn, node_id))
 
 
 def _stop_console(conductor: Conductor, task: Task) -> str | None:

@@ -16,7 +16,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import inspection_history, pxe_filter, task_store
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, errors, history, inventory, node_records, nodes
+from ironic_rules.db import clock, errors, inventory, node_records, nodes
 from ironic_rules.exceptions import (
     HookFailed,
     IronicRulesError,
@@ -405,8 +405,9 @@ def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_t
     """
     keep = conductor.conf.conductor.node_history_max_entries if event else None
     if keep and event:
-        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id,
-                    context.request_id, inspection)
+        node_records.add_history(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host,
+                                 context.user_id,
+                                 context.request_id, inspection)
     if keep or inspection is not None:
         node_records.prune(
             conn, node_id, event_type, keep or None,

@@ -22,7 +22,7 @@ from ironic_rules import context
 from ironic_rules.conductor import state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
-from ironic_rules.db import clock, nodes, polled_nodes
+from ironic_rules.db import clock, node_queries, nodes
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
 from ironic_rules.models import secrets, transitions
@@ -71,7 +71,7 @@ class StepPolls:
     def poll_all(self) -> int:
         """Begin to poll the hardware of every waiting node of the group; return how many."""
         found = 0
-        for page in polled_nodes.pages(self._conductor.db, self._conductor.group, STEP_POLL):
+        for page in node_queries.polled_pages(self._conductor.db, self._conductor.group, STEP_POLL):
             for row in page:
                 found += self._begin(row.id, functools.partial(self._poll, row))
         return found
@@ -103,7 +103,7 @@ class StepPolls:
             self._begin(node_id, functools.partial(self._poll_soon, node_id, pause_s))
 
     def _poll_soon(self, node_id: int, pause_s: float) -> None:
-        row = polled_nodes.get(self._conductor.db, node_id)
+        row = node_queries.polled_node(self._conductor.db, node_id)
         # None: the node is locked or waits no longer. The lock may be that of the work that has just begun to wait.
         if row is None or not self._poll(row):
             self.expect(node_id, pause_s * _GROWTH)

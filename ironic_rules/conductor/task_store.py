@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.context import RequestContext
-from ironic_rules.db import hardware_cache, nodes, portgroups, ports, traits
+from ironic_rules.db import hardware_cache, node_sets, nodes, portgroups, ports
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_traits
 from ironic_rules.db.tables import portgroups as portgroups_table
@@ -60,7 +60,7 @@ def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None)
 
     :param revisions: those of the sets of rules, if they were read with the row
     """
-    names = traits.list_for(conn, [row.id])[row.id] if nodes.has_part(row, node_traits) else []
+    names = node_sets.list_traits(conn, [row.id])[row.id] if nodes.has_part(row, node_traits) else []
     groups = portgroups.for_node(conn, row.id) if nodes.has_part(row, portgroups_table) else []
     return NodeRecord(row, names, ports.for_node(conn, row.id), groups, revisions)
 
@@ -115,7 +115,7 @@ def _save_parts(conn: sa.Connection, task: Task, changed: dict[str, Any]) -> Non
     if "driver_info" in changed:
         known_bmcs.follow(conn, node_id, task.node.original("driver_info"), changed["driver_info"])
     if (new_traits := task.node.trait_changes()) is not None:
-        traits.set_all(conn, node_id, new_traits)
+        node_sets.set_traits(conn, node_id, new_traits)
     if port_changes := task.port_changes():
         ports.apply_changes(conn, node_id, port_changes)
     if task.bios_settings is not None:

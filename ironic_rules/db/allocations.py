@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import node_filters, nodes, traits
+from ironic_rules.db import node_queries, node_sets, nodes
 from ironic_rules.db.collection import Collection
 from ironic_rules.db.tables import allocations
 from ironic_rules.db.tables import nodes as nodes_table
@@ -156,8 +156,8 @@ def _conditions(row: Allocation, *, with_traits: bool = True) -> list[sa.ColumnE
     if row.candidate_nodes:
         found.append(columns.uuid.in_(row.candidate_nodes))
     if row.owner is not None:
-        found.append(node_filters.of_project(row.owner))
-    return found + [node_filters.has_trait(trait) for trait in row.traits] if with_traits else found
+        found.append(node_queries.of_project(row.owner))
+    return found + [node_queries.has_trait(trait) for trait in row.traits] if with_traits else found
 
 
 def _candidates(conn: sa.Connection, row: Allocation) -> list[int]:
@@ -177,7 +177,7 @@ def _fits(conn: sa.Connection, node: Node, row: Allocation) -> bool:
 
 
 def _has_traits(conn: sa.Connection, node: Node, wanted: Iterable[str]) -> bool:
-    return set(wanted) <= set(traits.list_for(conn, [node.id])[node.id])
+    return set(wanted) <= set(node_sets.list_traits(conn, [node.id])[node.id])
 
 
 def _give(conn: sa.Connection, row: Allocation, node: Node) -> str:

@@ -1,4 +1,11 @@
-"""Rows of one table, which clients name by UUID (or by name, if they have one): what every such table has in common."""
+"""Rows of one table, which clients name by UUID (or by name, if they have one): what every such table has in common.
+
+Runbooks.
+
+Volume connectors and targets; rows have ``node_uuid`` in addition to the columns of the tables.
+
+Chassis, which nodes refer to.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,28 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters
-from ironic_rules.db.errors import duplicates
+from ironic_rules.db import clock, identity, node_queries
+from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
-from ironic_rules.db.tables import nodes
-from ironic_rules.exceptions import IronicRulesError, NotFound
+from ironic_rules.db.tables import chassis, nodes, runbooks, volume_connectors, volume_targets
+from ironic_rules.exceptions import (
+    ChassisAlreadyExists,
+    ChassisNotEmpty,
+    ChassisNotFound,
+    DuplicateBootIndex,
+    DuplicateRunbookName,
+    DuplicateVolumeConnector,
+    IronicRulesError,
+    NotFound,
+    RunbookAlreadyExists,
+    RunbookNotFound,
+    VolumeConnectorAlreadyExists,
+    VolumeConnectorNotFound,
+    VolumeTargetAlreadyExists,
+    VolumeTargetNotFound,
+)
+from ironic_rules.models.resources import Chassis
 
 #: What a filter's value means.
 Conditions = Mapping[str, Callable[[Any], sa.ColumnElement[bool]]]
@@ -61,7 +84,7 @@ class Collection:
         """
         conditions = (self._filters[name](value) for name, value in filters.items())
         query = self._select(columns, raw_json=raw_json).where(*conditions)
-        among = node_filters.of_caller(filters, self._table, self._filters.get("project", node_filters.of_project))
+        among = node_queries.of_caller(filters, self._table, self._filters.get("project", node_queries.of_project))
         marker = marker_row(conn, self._table, page, among=among)
         return rows_of(conn, paginate(query, self._table, page, marker))
 
@@ -115,3 +138,39 @@ class Collection:
         return duplicates(**{
             column: lambda value, make=make: make(values) for column,
             make in self._taken.items()})  # type: ignore[misc]
+
+
+#: ``project``: those that it may see.
+_FILTERS = {"project": lambda project: sa.or_(runbooks.c.owner == project, runbooks.c.public.is_(True))}
+RUNBOOKS = Collection(runbooks, filters=_FILTERS, missing=lambda ident: RunbookNotFound(runbook=ident), taken={
+    "uuid": lambda values: RunbookAlreadyExists(uuid=values.get("uuid")),
+    "name": lambda values: DuplicateRunbookName(name=values.get("name"))})
+
+
+_OF_PROJECT = {"project": node_queries.of_project}
+CONNECTORS = Collection(
+    volume_connectors, filters=_OF_PROJECT, missing=lambda ident: VolumeConnectorNotFound(connector=ident), taken={
+        "uuid": lambda values: VolumeConnectorAlreadyExists(uuid=values.get("uuid")),
+        "connector_id": lambda values: DuplicateVolumeConnector(
+            type=values.get("type"), connector_id=values.get("connector_id"))})
+TARGETS = Collection(
+    volume_targets, filters=_OF_PROJECT, missing=lambda ident: VolumeTargetNotFound(target=ident), taken={
+        "uuid": lambda values: VolumeTargetAlreadyExists(uuid=values.get("uuid")),
+        "boot_index": lambda values: DuplicateBootIndex(boot_index=values.get("boot_index"))})
+
+
+CHASSIS = Collection(chassis, missing=lambda ident: ChassisNotFound(chassis=ident),
+                     taken={"uuid": lambda values: ChassisAlreadyExists(uuid=values.get("uuid"))})
+
+
+def destroy_chassis(conn: sa.Connection, uuid: str) -> None:
+    """Delete a chassis without nodes.
+
+    :raises ChassisNotFound: 404;  ChassisNotEmpty: 400
+    """
+    row: Chassis = CHASSIS.get(conn, uuid, for_update=True)
+    # SQLite checks references only at the end of a statement, and MariaDB names no row: ask before.
+    if conn.scalar(sa.select(sa.exists().where(nodes.c.chassis_uuid == row.uuid))):
+        raise ChassisNotEmpty(chassis=row.uuid)
+    with references(lambda key: ChassisNotEmpty(chassis=row.uuid)):
+        CHASSIS.destroy(conn, row.id)

@@ -2,6 +2,15 @@
 
 ``timeout_s`` is the time in seconds after which a conductor without heartbeat is dead, by the database server's clock
 in every process; ``now`` is another time (for tests).
+
+Periodic tasks that run on one conductor at a time, and on another one when that one stops.
+
+Sessions of PostgreSQL that wait without end for the rest of a message.
+
+What a client sends for one statement is several messages, and large ones several packets. If the network loses the
+client when only a part has arrived, the server waits for the rest: neither ``statement_timeout`` nor
+``idle_in_transaction_session_timeout`` counts meanwhile, and the transaction keeps its locks. MariaDB counts that time
+as idle.
 """
 
 from __future__ import annotations
@@ -11,12 +20,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 
 from ironic_rules.db import clock
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.projection import Row
-from ironic_rules.db.tables import conductors, nodes
+from ironic_rules.db.session import Database
+from ironic_rules.db.tables import conductors, nodes, periodic_tasks
 from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
 from ironic_rules.models.resources import RegisteredConductor
 
@@ -148,3 +159,51 @@ def mark_dead(conn: sa.Connection, hostname: str, timeout_s: float, *, now: date
 def _silent(conn: sa.Connection, timeout_s: float, now: datetime.datetime | None) -> sa.ColumnElement[bool]:
     since = clock.ago(conn, timeout_s) if now is None else now - datetime.timedelta(seconds=timeout_s)
     return conductors.c.updated_at < since
+
+
+def claim_periodic_task(db: Database, name: str, hostname: str, interval_s: float, *,
+                        now: datetime.datetime | None = None) -> bool:
+    """Return whether ``hostname`` is to run the task now; then no conductor runs it for ``interval_s`` seconds.
+
+    :param now: the time (for tests)
+    """
+    now = now or clock.now()
+    interval = datetime.timedelta(seconds=interval_s)
+    table = periodic_tasks.c
+    # A start in the future was written by a clock that has been corrected since.
+    is_due = sa.or_(table.started_at <= now - interval, table.started_at > now + interval)
+    with db.reader() as conn:
+        row = conn.execute(sa.select(periodic_tasks, is_due.label("is_due")).where(table.name == name)).one_or_none()
+    if row is not None and not row.is_due:
+        return False
+    values = {"hostname": hostname, "started_at": now}
+    if row is not None:
+        return db.write(lambda conn: conn.execute(
+            sa.update(periodic_tasks).where(table.name == name, is_due).values(values)).rowcount == 1)
+    try:
+        db.write(lambda conn: conn.execute(sa.insert(periodic_tasks).values(name=name, **values)))
+    except db_exc.DBDuplicateEntry:
+        return False
+    return True
+
+
+# With a part of a batch, the state is still that between two statements, but its time-out does not count any more.
+_END = sa.text("""
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user
+    AND application_name = current_setting('application_name')
+    AND state IN ('active', 'idle in transaction', 'idle in transaction (aborted)') AND wait_event = 'ClientRead'
+    AND state_change < clock_timestamp() - make_interval(secs => :silent_s)""")
+
+
+def end_stalled_sessions(db: Database, silent_s: float) -> int:
+    """End the sessions, of any process of this service, in such a state for ``silent_s`` seconds; return how many.
+
+    Those of the service have its ``application_name``: migrations, and users of the same role, are left alone.
+
+    :param silent_s: 0: none
+    """
+    if db.dialect != "postgresql" or not silent_s:
+        return 0
+    with db.reader() as conn:
+        return int(conn.scalar(_END, {"silent_s": silent_s}) or 0)

@@ -1,4 +1,10 @@
-"""Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
+"""Checks whether a pooled connection is still usable, without a query to the server.
+
+SQLAlchemy runs a query each time that a connection leaves the pool. A server that stops, restarts or kills a connection
+closes its socket, often after a message: then the socket is readable, unlike that of an idle connection. Only then is
+the query worth its round trip.
+
+Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
 
 Four things end what would otherwise never end. The server cancels statements, waits for locks, and transactions in
 which nothing happens: so the locks of a client that it cannot reach do not last (``stalled_sessions`` has the
@@ -12,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
@@ -22,7 +29,34 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules.db import liveness
+
+def watch_liveness(engine: sa.Engine) -> None:
+    """Query the server of ``engine`` only if a connection may be broken."""
+    ask = engine.dialect.do_ping
+
+    def is_alive(dbapi_connection: Any) -> bool:
+        return _is_quiet(dbapi_connection) or ask(dbapi_connection)
+
+    engine.dialect.do_ping = is_alive  # type: ignore[method-assign]
+
+
+def _is_quiet(dbapi_connection: Any) -> bool:
+    """Return whether the connection's socket is open and has nothing to read."""
+    try:
+        number = descriptor(dbapi_connection)
+    except (AttributeError, OSError, ValueError):  # already closed, or a driver that does not provide it
+        return False
+    poll = select.poll()
+    poll.register(number, select.POLLIN | select.POLLPRI)
+    return not poll.poll(0)  # errors and hang-ups are always reported
+
+
+def descriptor(dbapi_connection: Any) -> int:
+    """Return the number of a connection's socket."""
+    connection = getattr(dbapi_connection, "driver_connection", dbapi_connection)
+    # psycopg provides it itself, PyMySQL only in its socket.
+    return int(connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno())
+
 
 LOG = logging.getLogger(__name__)
 
@@ -212,7 +246,7 @@ def _shut(dbapi_connection: Any) -> bool:
     """Shut the socket of a connection, so that a thread that reads from it continues; return False if there is none."""
     try:
         # The driver keeps its descriptor: this one is a copy.
-        with socket.socket(fileno=os.dup(liveness.descriptor(dbapi_connection))) as sock:
+        with socket.socket(fileno=os.dup(descriptor(dbapi_connection))) as sock:
             sock.shutdown(socket.SHUT_RDWR)
     except Exception:  # noqa: BLE001  (of any driver: it is closed already)
         return False

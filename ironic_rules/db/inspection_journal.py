@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import identity, machine_matches
-from ironic_rules.db.machine_matches import Match
+from ironic_rules.db import discovery, identity
+from ironic_rules.db.discovery import Match
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
@@ -43,7 +43,7 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
 
     With few statements for all of them, in the order given: others may write the same machines.
     """
-    found = machine_matches.find_all(
+    found = discovery.find_all_matches(
         conn, [(callback.node_uuid, callback.macs, callback.bmc_addresses) for callback, _ in callbacks])
     machines = [callback.machine for callback, _ in callbacks]
     known = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}

@@ -1,4 +1,6 @@
-"""Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
+"""The filters of a list of rules, and the order in which rules run.
+
+Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
 
 Every change first increments the revision. The lock of that row serialises the writers, so that positions are distinct
 and increase in the order of the commits, and names are unique. Every change is recorded; see
@@ -9,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, rule_filters, rule_nodes, rule_revisions
+from ironic_rules.db import clock, identity, rule_records, rule_revisions
 from ironic_rules.db.errors import duplicates
+from ironic_rules.db.identity import contains, contains_without_case
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
-from ironic_rules.db.rule_filters import RulePlace
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
 from ironic_rules.exceptions import (
@@ -32,8 +34,93 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import rules as rules_models
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.rules import RULE, SEALED, Rule
+from ironic_rules.models.rules import PHASES, RULE, SEALED, Rule
 from ironic_rules.text import printable
+
+Condition = sa.ColumnElement[bool]
+
+#: Priorities of stored rules have 32 bits, and so have positions; those of built-in rules can be beyond.
+_LIMIT = 2**31 - 1
+# Rules from before the phase had a default have none.
+_PHASE = sa.case({name: number for number, name in enumerate(PHASES)}, value=inspection_rules.c.phase,
+                 else_=PHASES.index("main"))
+
+
+class RulePlace(NamedTuple):
+    """The place of a rule in the order in which rules run."""
+
+    phase: int
+    priority: int
+    position: int
+
+
+def _any_of(column: sa.Column[Any], texts: Iterable[str]) -> Condition:
+    return sa.or_(*(contains(column, text) for text in texts))
+
+
+def _among(uuids: Iterable[str]) -> Condition:
+    # As literals: there may be more than a statement can have parameters.
+    return inspection_rules.c.uuid.in_(sa.bindparam(None, sorted(uuids), expanding=True, literal_execute=True))
+
+
+_CONDITIONS: dict[str, Callable[[Any], Condition]] = {
+    # Case-insensitive on every database, as matches() is.
+    "description": lambda text: contains_without_case(inspection_rules.c.description, text),
+    # PostgreSQL refuses a number that the type of the column cannot have.
+    "priority": lambda number: inspection_rules.c.priority == sa.literal(number, sa.BigInteger),
+    "op": lambda op: _any_of(inspection_rules.c.ops, rules_models.terms_of_op(op)),
+    "writes": lambda path: _any_of(inspection_rules.c.writes, rules_models.terms_of_path(path)),
+    "uuid_in": _among,
+    "uuid_not_in": lambda uuids: sa.not_(_among(uuids)),
+}
+
+
+def filter_conditions(filters: Mapping[str, Any]) -> list[Condition]:
+    """Return the WHERE conditions for filters of ``RULE`` on what is stored, and ``uuid_in`` and ``uuid_not_in``.
+
+    :raises ValueError: a filter that does not exist (an error of the caller: the API checks those of users)
+    """
+    unknown = filters.keys() - {*_CONDITIONS, *RULE.where(lambda entry: entry.filter is not None)}
+    if unknown:
+        raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
+    return [_CONDITIONS[name](value) if name in _CONDITIONS else inspection_rules.c[name] == value
+            for name, value in filters.items()]
+
+
+def place_of(rule: Any) -> RulePlace:
+    """Return the place of a rule or row, which has ``phase``, ``priority`` and ``position``."""
+    return RulePlace(PHASES.index(rule.phase or "main"), -rule.priority, rule.position)
+
+
+def in_run_order(query: sa.Select[Any], after: RulePlace | None, *, ascending: bool) -> sa.Select[Any]:
+    """Return ``query`` in the order in which rules run: phase, priority descending, creation.
+
+    :param after: continue after this place, which need not be that of a stored rule
+    """
+    parts = _PHASE, -inspection_rules.c.priority, inspection_rules.c.position
+    if after is not None:
+        bounds = [sa.literal(max(-_LIMIT, min(_LIMIT, value)), sa.Integer) for value in after]
+        beyond: Condition = sa.false()
+        for part, bound in zip(reversed(parts), reversed(bounds), strict=True):
+            farther = part > bound if ascending else part < bound
+            beyond = sa.or_(farther, sa.and_(part == bound, beyond))
+        query = query.where(beyond)
+    return query.order_by(*(part.asc() if ascending else part.desc() for part in parts))
+
+
+def matches_filters(rule: Rule, filters: Mapping[str, Any]) -> bool:
+    """Return whether a rule that is not stored matches the same filters."""
+    found = rules_models.search_texts({name: getattr(rule, name) for name in RULE})
+    tests: dict[str, Callable[[Any], bool]] = {
+        "description": lambda text: text.lower() in (rule.description or "").lower(),
+        "op": lambda op: any(text in (found["ops"] or "") for text in rules_models.terms_of_op(op)),
+        "writes": lambda path: any(text in (found["writes"] or "") for text in rules_models.terms_of_path(path)),
+        "uuid_in": lambda uuids: rule.uuid in uuids,
+        "uuid_not_in": lambda uuids: rule.uuid not in uuids,
+    }
+    return all(tests[name](value) if name in tests else getattr(rule, name) == value
+               for name, value in filters.items())
+
 
 #: The set's row in ``revisions``, created by the first migration.
 RULE_SET = "inspection_rules"
@@ -105,7 +192,7 @@ def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, A
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
     marker = marker_row(conn, inspection_rules, page, "position")
-    return paginate(query.where(*rule_filters.conditions(filters)), inspection_rules, page, marker, "position")
+    return paginate(query.where(*filter_conditions(filters)), inspection_rules, page, marker, "position")
 
 
 def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],
@@ -115,8 +202,8 @@ def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, c
     :param filters: as for ``rule_filters.conditions``
     :param after: the place of the page's marker
     """
-    query = sa.select(*columns_of(inspection_rules, columns, raw_json=True)).where(*rule_filters.conditions(filters))
-    query = rule_filters.in_order(query, after, ascending=page.sort_dir == "asc")
+    query = sa.select(*columns_of(inspection_rules, columns, raw_json=True)).where(*filter_conditions(filters))
+    query = in_run_order(query, after, ascending=page.sort_dir == "asc")
     return list(conn.execute(query.limit(page.limit)).all())
 
 
@@ -128,7 +215,7 @@ def place_of_marker(conn: sa.Connection, uuid: str) -> RulePlace:
     marker = next(some_rules(conn, [uuid]), None)
     if marker is None:
         raise MarkerNotFound(marker=uuid)
-    return rule_filters.place_of(marker)
+    return place_of(marker)
 
 
 def all_rules(conn: sa.Connection) -> list[Rule]:
@@ -241,7 +328,7 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revisio
     conn.execute(sa.update(inspection_rules).where(inspection_rules.c.uuid == old.uuid).values(row))
     rule = get(conn, uuid)
     if rule.max_nodes is None and rule.nodes_counted:
-        rule_nodes.forget(conn, [rule.uuid])
+        rule_records.forget_nodes(conn, [rule.uuid])
         rule = replace(rule, nodes_counted=0)
     _refuse_second_name(conn, rule)
     rule_revisions.record(conn, new, author, f"changed rule {_called(rule)}")
@@ -297,7 +384,7 @@ def change(conn: sa.Connection, changes: RevisionChanges, summary: str, *,
         conn.execute(sa.update(inspection_rules).where(inspection_rules.c.uuid == sa.bindparam("of")).values(
             {name: sa.bindparam(f"new_{name}", type_=inspection_rules.c[name].type) for name in columns}),
             [{"of": row["of"], **{f"new_{name}": row[name] for name in columns}} for row in rows])
-        rule_nodes.forget(conn, [row["of"] for row in rows if row["max_nodes"] is None])
+        rule_records.forget_nodes(conn, [row["of"] for row in rows if row["max_nodes"] is None])
     created = _rows(conn, new, changes.created)
     if created:
         with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=value)):

@@ -1,4 +1,9 @@
-"""Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
+"""The catalogue of the paths that inventories have, added to by the transaction that stores an inventory.
+
+Each process remembers what it has read. So only a path that it does not know costs a query, and only one that no
+process has seen is written. Writers wait for each other, by the lock of the catalogue's row in ``revisions``.
+
+Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
 
 A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``. Data
 after which the inspect interface waits for more are ``waiting`` until then.
@@ -6,19 +11,67 @@ after which the inspect interface waits for more are ``waiting`` until then.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, inventory_paths
+from ironic_rules.db import clock
 from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import node_inventory as table
+from ironic_rules.db.tables import inventory_paths, node_inventory, revisions
 from ironic_rules.exceptions import InventoryNotFound, MarkerNotFound, NodeNotFound
-from ironic_rules.models.inventories import Inventory, StoredInventory
+from ironic_rules.models.inventories import (
+    MAX_PATHS,
+    OPEN_KEY,
+    Catalogue,
+    Inventory,
+    StoredInventory,
+    shipped_catalogue,
+    shipped_paths,
+)
+
+#: The catalogue's row in ``revisions``, created by its migration.
+CATALOGUE = "inventory_paths"
+
+_PATHS = sa.select(inventory_paths.c.path)
+_LOCK = sa.update(revisions).where(revisions.c.name == CATALOGUE).values(revision=revisions.c.revision + 1)
+_INSERT_PATH = sa.insert(inventory_paths)
+#: What this process has read, for each database.
+_catalogues: weakref.WeakKeyDictionary[sa.Engine, Catalogue] = weakref.WeakKeyDictionary()
+
+
+def known_paths(conn: sa.Connection) -> Catalogue:
+    """Return the paths of all inventories that were ever stored, and those that ramdisks are known to send."""
+    return Catalogue(list_paths(conn))
+
+
+def list_paths(conn: sa.Connection) -> list[str]:
+    """Return the paths of the catalogue, sorted."""
+    return sorted({*shipped_paths(), *conn.scalars(_PATHS)})
+
+
+def learn_paths(conn: sa.Connection, inventory: Mapping[str, Any]) -> None:
+    """Add the paths of an inventory to the catalogue; a transaction does this once."""
+    if _catalogues.get(conn.engine, shipped_catalogue()).has_all(inventory) or _reread(conn).has_all(inventory):
+        return
+    conn.execute(_LOCK)
+    new = _reread(conn).new(inventory)
+    if new:
+        count = conn.execute(sa.select(sa.func.count()).select_from(inventory_paths)).scalar_one()
+        # One more path says that there are too many: then nothing is known, and nothing is added.
+        conn.execute(_INSERT_PATH,
+                     [{"path": path} for path in (new if count + len(new) < MAX_PATHS else [f"/{OPEN_KEY}"])])
+
+
+def _reread(conn: sa.Connection) -> Catalogue:
+    # A transaction writes its own paths after the last reading: if it is rolled back, they are not remembered.
+    found = _catalogues[conn.engine] = known_paths(conn)
+    return found
+
 
 RECEIVED = "received"
 PROCESSED = "processed"
@@ -34,34 +87,34 @@ _MAX_ID = 2**31 - 1
 
 
 def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
-    query = sa.select(*columns_of(table, raw_json=raw_json)).where(
-        table.c.node_id == sa.bindparam("node_id"), table.c.status == sa.bindparam("status"))
-    return query.order_by(table.c.id.desc()).limit(1)
+    query = sa.select(*columns_of(node_inventory, raw_json=raw_json)).where(
+        node_inventory.c.node_id == sa.bindparam("node_id"), node_inventory.c.status == sa.bindparam("status"))
+    return query.order_by(node_inventory.c.id.desc()).limit(1)
 
 
 def _latest_of(*, raw_json: bool) -> sa.Select[Any]:
-    is_other = sa.case((table.c.status == PROCESSED, 0), else_=1)
-    of_node = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("node_id"))
+    is_other = sa.case((node_inventory.c.status == PROCESSED, 0), else_=1)
+    of_node = sa.select(node_inventory.c.id).where(node_inventory.c.node_id == sa.bindparam("node_id"))
     # Only ids are sorted: a database would copy the data to sort them.
-    chosen = of_node.order_by(is_other, table.c.id.desc()).limit(1).scalar_subquery()
-    return sa.select(*columns_of(table, raw_json=raw_json)).where(table.c.id == chosen)
+    chosen = of_node.order_by(is_other, node_inventory.c.id.desc()).limit(1).scalar_subquery()
+    return sa.select(*columns_of(node_inventory, raw_json=raw_json)).where(node_inventory.c.id == chosen)
 
 
-_INSERT = PreparedChange(sa.insert(table))
+_INSERT = PreparedChange(sa.insert(node_inventory))
 # The values to set are passed on execution, as parameters with the names of the columns.
-_OF_NODE = sa.update(table).where(table.c.node_id == sa.bindparam("of_node"))
-_END = PreparedChange(_OF_NODE.where(table.c.status == sa.bindparam("status_is")))
-_SUPERSEDE = _OF_NODE.where(table.c.status.in_(_UNFINISHED))
-_FINISH = PreparedChange(sa.update(table).where(table.c.id == sa.bindparam("inventory_id")))
-_FINISHED = (table.c.node_id == sa.bindparam("of_node"), table.c.status.not_in(_UNFINISHED))
-_NEWEST_FINISHED = sa.select(table.c.id).where(*_FINISHED).order_by(table.c.id.desc())
+_OF_NODE = sa.update(node_inventory).where(node_inventory.c.node_id == sa.bindparam("of_node"))
+_END = PreparedChange(_OF_NODE.where(node_inventory.c.status == sa.bindparam("status_is")))
+_SUPERSEDE = _OF_NODE.where(node_inventory.c.status.in_(_UNFINISHED))
+_FINISH = PreparedChange(sa.update(node_inventory).where(node_inventory.c.id == sa.bindparam("inventory_id")))
+_FINISHED = (node_inventory.c.node_id == sa.bindparam("of_node"), node_inventory.c.status.not_in(_UNFINISHED))
+_NEWEST_FINISHED = sa.select(node_inventory.c.id).where(*_FINISHED).order_by(node_inventory.c.id.desc())
 _TOO_OLD = Prepared(_NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit(1))
-_SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
+_SUCCESSFUL = _NEWEST_FINISHED.where(node_inventory.c.status == PROCESSED).limit(1)
 _NEWEST = _newest_of(raw_json=False)
 _NEWEST_RAW = _newest_of(raw_json=True)
 _LATEST = _latest_of(raw_json=False)
-_NEWEST_REPORT = sa.select(table).where(table.c.id == _NEWEST_FINISHED.where(
-    table.c.refusal.is_(None)).limit(1).scalar_subquery())
+_NEWEST_REPORT = sa.select(node_inventory).where(node_inventory.c.id == _NEWEST_FINISHED.where(
+    node_inventory.c.refusal.is_(None)).limit(1).scalar_subquery())
 _LATEST_RAW = _latest_of(raw_json=True)
 
 
@@ -79,7 +132,7 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
            "status": RECEIVED, "refusal": refusal, "request_id": request_id, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
         inserted = _INSERT.inserted(conn, row)
-    inventory_paths.learn(conn, inventory)
+    learn_paths(conn, inventory)
     return inserted
 
 
@@ -126,8 +179,9 @@ def get(conn: sa.Connection, node_id: int, inventory_id: int, *, raw_json: bool 
     """
     if inventory_id > _MAX_ID:
         return None
-    query = sa.select(*columns_of(table, raw_json=raw_json))
-    return conn.execute(query.where(table.c.node_id == node_id, table.c.id == inventory_id)).one_or_none()
+    query = sa.select(*columns_of(node_inventory, raw_json=raw_json))
+    return conn.execute(query.where(node_inventory.c.node_id == node_id,
+                                    node_inventory.c.id == inventory_id)).one_or_none()
 
 
 def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
@@ -140,19 +194,21 @@ def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
 
 def newest_reports(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, tuple[int, int]]:
     """Return what :func:`newest_report` would find for each of these nodes: its id, and its characters as JSON."""
-    chosen = sa.select(sa.func.max(table.c.id)).where(
-        table.c.node_id.in_(node_ids), table.c.status.not_in(_UNFINISHED), table.c.refusal.is_(None)).group_by(
-            table.c.node_id)
-    size = sum((sa.func.coalesce(sa.func.length(sa.type_coerce(table.c[name], sa.Text)), 0) for name in _DATA),
+    chosen = sa.select(sa.func.max(node_inventory.c.id)).where(
+        node_inventory.c.node_id.in_(node_ids), node_inventory.c.status.not_in(_UNFINISHED),
+        node_inventory.c.refusal.is_(None)).group_by(
+            node_inventory.c.node_id)
+    size = sum((sa.func.coalesce(sa.func.length(sa.type_coerce(node_inventory.c[name], sa.Text)), 0) for name in _DATA),
                sa.literal(0))
-    query = sa.select(table.c.node_id, table.c.id, size).where(table.c.id.in_(list(conn.scalars(chosen))))
+    query = sa.select(node_inventory.c.node_id, node_inventory.c.id,
+                      size).where(node_inventory.c.id.in_(list(conn.scalars(chosen))))
     return {node_id: (inventory_id, length) for node_id, inventory_id, length in conn.execute(query).all()}
 
 
 def texts(conn: sa.Connection, inventory_ids: Collection[int]) -> Sequence[Row]:
     """Return data by their ids, the JSON columns as text."""
-    query = sa.select(*columns_of(table, ("id", "node_id", *_DATA), raw_json=True))
-    return conn.execute(query.where(table.c.id.in_(inventory_ids))).all()
+    query = sa.select(*columns_of(node_inventory, ("id", "node_id", *_DATA), raw_json=True))
+    return conn.execute(query.where(node_inventory.c.id.in_(inventory_ids))).all()
 
 
 def inventories_before(conn: sa.Connection, reports: Mapping[int, int | None]) -> dict[int, str]:
@@ -160,12 +216,12 @@ def inventories_before(conn: sa.Connection, reports: Mapping[int, int | None]) -
 
     :param reports: the id of the node -> before the data with which id; None: of all data
     """
-    query = sa.select(table.c.node_id, table.c.id).where(
-        table.c.node_id.in_(list(reports)), table.c.status == PROCESSED).order_by(table.c.id)
+    query = sa.select(node_inventory.c.node_id, node_inventory.c.id).where(
+        node_inventory.c.node_id.in_(list(reports)), node_inventory.c.status == PROCESSED).order_by(node_inventory.c.id)
     chosen = {node_id: inventory_id for node_id, inventory_id in conn.execute(query).all()
               if (before := reports[node_id]) is None or inventory_id < before}
-    query = sa.select(*columns_of(table, ("node_id", "inventory_data"), raw_json=True))
-    rows = conn.execute(query.where(table.c.id.in_(list(chosen.values())))).all()
+    query = sa.select(*columns_of(node_inventory, ("node_id", "inventory_data"), raw_json=True))
+    rows = conn.execute(query.where(node_inventory.c.id.in_(list(chosen.values())))).all()
     return {row.node_id: row.inventory_data for row in rows}
 
 
@@ -175,9 +231,9 @@ def successful_before(conn: sa.Connection, node_id: int, inventory_id: int, *,
 
     :param raw_json: leave JSON columns as text
     """
-    query = sa.select(*columns_of(table, raw_json=raw_json)).where(
-        table.c.node_id == node_id, table.c.status == PROCESSED, table.c.id < inventory_id)
-    return conn.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()
+    query = sa.select(*columns_of(node_inventory, raw_json=raw_json)).where(
+        node_inventory.c.node_id == node_id, node_inventory.c.status == PROCESSED, node_inventory.c.id < inventory_id)
+    return conn.execute(query.order_by(node_inventory.c.id.desc()).limit(1)).one_or_none()
 
 
 def versions(conn: sa.Connection, node_id: int, page: Page) -> Sequence[Row]:
@@ -188,13 +244,14 @@ def versions(conn: sa.Connection, node_id: int, page: Page) -> Sequence[Row]:
     """
     marker = None
     if page.marker is not None:
-        place = sa.select(table.c[page.sort_key].label("value"), table.c.id.label("unique"))
+        place = sa.select(node_inventory.c[page.sort_key].label("value"), node_inventory.c.id.label("unique"))
         number = min(int(page.marker), _MAX_ID)
-        marker = conn.execute(place.where(table.c.node_id == node_id, table.c.id == number)).one_or_none()
+        marker = conn.execute(place.where(node_inventory.c.node_id == node_id,
+                                          node_inventory.c.id == number)).one_or_none()
         if marker is None:
             raise MarkerNotFound(marker=page.marker)
-    query = sa.select(*columns_of(table, VERSION)).where(table.c.node_id == node_id)
-    return conn.execute(paginate(query, table, page, marker)).all()
+    query = sa.select(*columns_of(node_inventory, VERSION)).where(node_inventory.c.node_id == node_id)
+    return conn.execute(paginate(query, node_inventory, page, marker)).all()
 
 
 def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = None) -> Inventory | None:
@@ -202,10 +259,11 @@ def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = Non
 
     :param before: of those before the data with this id
     """
-    query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
+    query = sa.select(node_inventory.c.inventory_data).where(node_inventory.c.node_id == node_id,
+                                                             node_inventory.c.status == PROCESSED)
     if before is not None:
-        query = query.where(table.c.id < before)
-    found: Inventory | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
+        query = query.where(node_inventory.c.id < before)
+    found: Inventory | None = conn.scalar(query.order_by(node_inventory.c.id.desc()).limit(1))
     return found
 
 
@@ -232,12 +290,13 @@ def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
     if too_old is None:
         return
     successful = conn.scalar(_SUCCESSFUL, node)
-    conn.execute(sa.delete(table).where(*_FINISHED, table.c.id <= too_old.id, table.c.id != (successful or 0)), node)
+    conn.execute(sa.delete(node_inventory).where(*_FINISHED, node_inventory.c.id <= too_old.id,
+                                                 node_inventory.c.id != (successful or 0)), node)
 
 
 def discard(conn: sa.Connection, inventory_id: int) -> None:
     """Delete one inventory, if it exists."""
-    conn.execute(sa.delete(table).where(table.c.id == inventory_id))
+    conn.execute(sa.delete(node_inventory).where(node_inventory.c.id == inventory_id))
 
 
 def _newest(conn: sa.Connection, node_id: int, status: str, *, raw_json: bool = False) -> StoredInventory | None:

@@ -1,16 +1,26 @@
-"""The tables that have many rows for each node, its history and its inspections: reading them, deleting old rows."""
+"""The tables that have many rows for each node, its history and its inspections: reading them, deleting old rows.
+
+The history of nodes: entries per node, oldest first.
+
+The history of nodes' inspections: one row each, written by the transaction that ends the inspection.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_utils import uuidutils
 
-from ironic_rules.db import identity
+from ironic_rules.db import clock, identity
+from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.prepared import Prepared
+from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.tables import node_history, node_inspections
+from ironic_rules.exceptions import HistoryNotFound, InspectionNotFound, NodeNotFound
+from ironic_rules.models.inspections import InspectionEntry
+from ironic_rules.models.nodes import HistoryEntry
 
 _HISTORY_GONE = sa.select(node_history.c.id).where(
     node_history.c.node_id == sa.bindparam("of_node"),
@@ -28,7 +38,7 @@ _GONE = {
 }
 
 
-def list_for(conn: sa.Connection, table: sa.Table, node_id: int, page: Page) -> Sequence[Any]:
+def list_records(conn: sa.Connection, table: sa.Table, node_id: int, page: Page) -> Sequence[Any]:
     """Return at most ``page.limit`` rows of the node.
 
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
@@ -37,7 +47,7 @@ def list_for(conn: sa.Connection, table: sa.Table, node_id: int, page: Page) -> 
     return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()
 
 
-def get(conn: sa.Connection, table: sa.Table, node_id: int, uuid: str) -> Any:
+def get_record(conn: sa.Connection, table: sa.Table, node_id: int, uuid: str) -> Any:
     """Return one row of the node; None if there is no such row."""
     query = sa.select(table).where(table.c.node_id == node_id, identity.has_uuid(table, uuid))
     return conn.execute(query).one_or_none()
@@ -65,3 +75,82 @@ def prune(conn: sa.Connection, node_id: int, event_type: str = "", history: int 
     if inspections_gone is not None:
         conn.execute(sa.delete(node_inspections).where(
             node_inspections.c.node_id == node_id, node_inspections.c.id <= inspections_gone))
+
+
+#: Maximum number of characters of a user that are kept: with basic authentication, their names may be longer.
+MAX_USER = 64
+_INSERT_HISTORY = PreparedChange(sa.insert(node_history))
+
+
+def add_history(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
+                user: str | None = None, request_id: str | None = None, inspection: str | None = None) -> None:
+    """Add an entry.
+
+    :param event_type: the operation that was running, e.g. ``inspection``
+    :param severity: ``ERROR`` or ``INFO``
+    :param request_id: of the request that led to it
+    :param inspection: the UUID of the inspection that it is about
+    :raises NodeNotFound: 404
+    """
+    row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "event_type": event_type, "event": event,
+           "severity": severity, "conductor": conductor, "user": user and user[:MAX_USER], "request_id": request_id,
+           "inspection_uuid": inspection,
+           "created_at": clock.now()}
+    with references(lambda key: NodeNotFound(node=node_id)):
+        _INSERT_HISTORY.inserted(conn, row)
+
+
+def list_history(conn: sa.Connection, node_id: int, page: Page) -> Sequence[HistoryEntry]:
+    """Return at most ``page.limit`` entries of the node.
+
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+    """
+    return list_records(conn, node_history, node_id, page)
+
+
+def get_history(conn: sa.Connection, node_id: int, uuid: str) -> HistoryEntry:
+    """Return one entry of the node.
+
+    :raises HistoryNotFound: 404
+    """
+    row: HistoryEntry | None = get_record(conn, node_history, node_id, uuid)
+    if row is None:
+        raise HistoryNotFound(event=uuid, node=node_id)
+    return row
+
+
+#: Maximum numbers of characters that are kept of what others choose.
+_MOST = {"user": 255, "source": 64}
+_INSERT_INSPECTION = PreparedChange(sa.insert(node_inspections))
+
+
+def add_inspection(conn: sa.Connection, node_id: int, values: Mapping[str, Any]) -> str:
+    """Add an inspection that has ended; return its UUID.
+
+    :raises NodeNotFound: 404
+    """
+    uuid = uuidutils.generate_uuid()
+    row = {"uuid": uuid, "node_id": node_id, "created_at": clock.now(), **values}
+    row |= {name: row[name][:most] for name, most in _MOST.items() if row.get(name)}
+    with references(lambda key: NodeNotFound(node=node_id)):
+        _INSERT_INSPECTION.inserted(conn, row)
+    return uuid
+
+
+def list_inspections(conn: sa.Connection, node_id: int, page: Page) -> Sequence[InspectionEntry]:
+    """Return at most ``page.limit`` inspections of the node.
+
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+    """
+    return list_records(conn, node_inspections, node_id, page)
+
+
+def get_inspection(conn: sa.Connection, node_id: int, uuid: str) -> InspectionEntry:
+    """Return one inspection of the node.
+
+    :raises InspectionNotFound: 404
+    """
+    row: InspectionEntry | None = get_record(conn, node_inspections, node_id, uuid)
+    if row is None:
+        raise InspectionNotFound(inspection=uuid, node=node_id)
+    return row

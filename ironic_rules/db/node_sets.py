@@ -3,24 +3,42 @@
 A writer that adds to a set locks the node's row, so that two replacements never result in the union of both, and
 missing values can be inserted without a conflict. (An upsert would not need the lock, but in InnoDB it locks the gaps
 to the sets of neighbouring nodes, and their writers deadlock.)
+
+Traits of nodes.
+
+Virtual interfaces (VIFs): each is a key in the ``internal_info`` of the port or port group it is attached to.
+
+The network interface ``noop`` takes any number of them. Those for which the node has no port are a list in its
+``driver_internal_info``.
+
+Serial numbers and UUIDs of machines, by which discovery recognises a known machine (``models.machine_ids``).
+
+BMC addresses of nodes in any state, used to find the node of a ramdisk's callback, and known machines in discovery.
+
+Addresses are stored as given by the caller, who passes normalised IP addresses.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db import nodes as nodes_db
+from ironic_rules.db import portgroups, ports
 from ironic_rules.db.prepared import Prepared, PreparedChange
-from ironic_rules.db.tables import nodes
-from ironic_rules.exceptions import NodeNotFound
+from ironic_rules.db.tables import node_bmc_addresses, node_machine_ids, node_traits, nodes
+from ironic_rules.exceptions import NodeNotFound, TraitNotFound
+from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.ports import VIF
 
 _NODE = Prepared(sa.select(nodes.c.id).where(nodes.c.id == sa.bindparam("of_node")))
 
 
-def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
+def replace_set(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
     """Replace the node's set by ``values``; rows that remain are not touched.
 
     :raises NodeNotFound: 404
@@ -32,7 +50,7 @@ def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: C
     _insert(conn, column, node_id, set(values) - present)
 
 
-def add(conn: sa.Connection, column: sa.Column[Any], node_id: int, value: str) -> None:
+def add_to_set(conn: sa.Connection, column: sa.Column[Any], node_id: int, value: str) -> None:
     """Add ``value`` to the node's set if it is not in it.
 
     :raises NodeNotFound: 404
@@ -60,3 +78,125 @@ def _insert(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: s
 @functools.cache
 def _insertion(column: sa.Column[Any]) -> PreparedChange:
     return PreparedChange(sa.insert(column.table))  # type: ignore[arg-type]
+
+
+_TRAITS = sa.select(node_traits.c.node_id, node_traits.c.trait)
+_TRAITS_OF_NODES = _TRAITS.where(node_traits.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
+_TRAITS_OF_RANGE = Prepared(_TRAITS.where(node_traits.c.node_id.between(sa.bindparam("first"), sa.bindparam("last"))))
+#: How many ids a range may have for each that is wanted.
+_SPARSE = 4
+
+
+def list_traits(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str]]:
+    """Return the sorted traits of each of ``node_ids``, in one query; an empty list for a node without any."""
+    found: dict[int, list[str]] = {node_id: [] for node_id in node_ids}
+    if found:
+        first, last = min(found), max(found)
+        # A page mostly has consecutive ids. A list of them in the statement takes five times as long.
+        rows = _TRAITS_OF_RANGE.all(conn, {"first": first, "last": last}) if last - first < _SPARSE * len(found) else (
+            conn.execute(_TRAITS_OF_NODES, {"node_ids": list(found)}).all())
+        for node_id, trait in rows:
+            if node_id in found:
+                found[node_id].append(trait)
+    for traits in found.values():
+        traits.sort()
+    return found
+
+
+def set_traits(conn: sa.Connection, node_id: int, traits: Collection[str]) -> None:
+    """Replace the node's traits by ``traits``.
+
+    :raises NodeNotFound: 404
+    """
+    replace_set(conn, node_traits.c.trait, node_id, traits)
+
+
+def add_trait(conn: sa.Connection, node_id: int, trait: str) -> None:
+    """Add a trait to the node; it may already have it.
+
+    :raises NodeNotFound: 404
+    """
+    add_to_set(conn, node_traits.c.trait, node_id, trait)
+
+
+def remove_trait(conn: sa.Connection, node_id: int, trait: str) -> None:
+    """Remove a trait from the node.
+
+    :raises NodeNotFound, TraitNotFound: 404
+    """
+    statement = sa.delete(node_traits).where(node_traits.c.node_id == node_id, node_traits.c.trait == trait)
+    if conn.execute(statement).rowcount == 0:
+        uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
+        raise NodeNotFound(node=node_id) if uuid is None else TraitNotFound(node=uuid, trait=trait)
+
+
+def remove_all_traits(conn: sa.Connection, node_id: int) -> None:
+    """Remove all traits from the node."""
+    conn.execute(sa.delete(node_traits).where(node_traits.c.node_id == node_id))
+
+
+#: Key of ``internal_info``.
+VIF_KEY = VIF
+
+
+def vifs_without_port(node: Node) -> list[str]:
+    """Return the VIFs of a node for which it has no port."""
+    return list(node.driver_internal_info.get(VIFS_WITHOUT_PORT, ()))
+
+
+def set_vifs_without_port(conn: sa.Connection, node: Node, vifs: list[str]) -> None:
+    """Write the VIFs for which the node has no port."""
+    kept = {name: value for name, value in node.driver_internal_info.items() if name != VIFS_WITHOUT_PORT}
+    nodes_db.update(conn, node.id, {"driver_internal_info": {**kept, VIFS_WITHOUT_PORT: vifs} if vifs else kept})
+
+
+def detach_all_vifs(conn: sa.Connection, node_id: int) -> None:
+    """Detach every VIF from the node's ports."""
+    for table in (portgroups, ports):
+        for place in table.for_node(conn, node_id):
+            if VIF_KEY in place.internal_info:
+                kept = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
+                table.update(conn, place.id, {"internal_info": kept})
+
+
+#: A value that more nodes share identifies none of them; the number is not needed.
+MAX_SHARING = 100
+_OWNERS_OF_IDS = sa.select(node_machine_ids.c.node_id).where(
+    node_machine_ids.c.value.in_(sa.bindparam("ids", expanding=True))).limit(MAX_SHARING)
+
+
+def set_machine_ids(conn: sa.Connection, node_id: int, ids: Collection[str]) -> None:
+    """Replace what identifies the node's machine by ``ids``.
+
+    :raises NodeNotFound: 404
+    """
+    replace_set(conn, node_machine_ids.c.value, node_id, ids)
+
+
+def nodes_of_machine_ids(conn: sa.Connection, ids: Collection[str]) -> set[int]:
+    """Return the ids of nodes, in any state, whose machine has any of ``ids``: at most :data:`MAX_SHARING`."""
+    return set(conn.scalars(_OWNERS_OF_IDS, {"ids": list(ids)})) if ids else set()
+
+
+_OWNERS_OF_ADDRESSES = Prepared(sa.select(node_bmc_addresses.c.node_id).where(
+    node_bmc_addresses.c.address.in_(sa.bindparam("addresses", expanding=True))))
+_ADDRESSES_OF_NODE = Prepared(sa.select(node_bmc_addresses.c.address).where(
+    node_bmc_addresses.c.node_id == sa.bindparam("of_node")))
+
+
+def set_bmc_addresses(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
+    """Replace the node's BMC addresses by ``addresses``.
+
+    :raises NodeNotFound: 404
+    """
+    replace_set(conn, node_bmc_addresses.c.address, node_id, addresses)
+
+
+def nodes_of_bmc_addresses(conn: sa.Connection, addresses: Collection[str]) -> set[int]:
+    """Return the ids of the nodes, in any state, that have any of ``addresses``."""
+    return {row.node_id for row in _OWNERS_OF_ADDRESSES.all(conn, {"addresses": list(addresses)})}
+
+
+def list_bmc_addresses(conn: sa.Connection, node_id: int) -> list[str]:
+    """Return the node's BMC addresses, sorted."""
+    return sorted(row.address for row in _ADDRESSES_OF_NODE.all(conn, {"of_node": node_id}))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_queries, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
@@ -196,17 +196,17 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
+    query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_queries.conditions(filters))
     return rows_of(conn, paginate(query, nodes, page, _marker(conn, filters, page)))
 
 
 def _marker(conn: sa.Connection, filters: Mapping[str, Any], page: Page) -> Row | None:
-    return marker_row(conn, nodes, page, among=node_filters.of_caller(filters, nodes))
+    return marker_row(conn, nodes, page, among=node_queries.of_caller(filters, nodes))
 
 
 def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:
     """Return the query of the UUIDs of the nodes that pass all ``filters``, in the order of their creation."""
-    return sa.select(nodes.c.uuid).where(*node_filters.conditions(filters)).order_by(nodes.c.id)
+    return sa.select(nodes.c.uuid).where(*node_queries.conditions(filters)).order_by(nodes.c.id)
 
 
 def with_other_deploy_interfaces(conn: sa.Connection, driver: str, offered: Collection[str]) -> list[str]:
@@ -423,7 +423,7 @@ def count_resumption(conn: sa.Connection, lock: Lock, most: int) -> int | None:
 def locks(conn: sa.Connection, conductor_group: str) -> list[Held]:
     """Return the locks of the nodes of a conductor group."""
     query = sa.select(nodes.c.id, nodes.c.reservation, nodes.c.reservation_token, nodes.c.uuid)
-    query = query.where(node_filters.is_reserved(), nodes.c.conductor_group == conductor_group)
+    query = query.where(node_queries.is_reserved(), nodes.c.conductor_group == conductor_group)
     # Sorted here: a database that sorts may read all nodes in the order of their ids, to find the few that are locked.
     return sorted((Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query).all()),
                   key=lambda held: held.lock.node_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db import clock, identity, node_queries
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
@@ -52,7 +52,7 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
-    marker = marker_row(conn, portgroups, page, among=node_filters.of_caller(filters, portgroups))
+    marker = marker_row(conn, portgroups, page, among=node_queries.of_caller(filters, portgroups))
     return rows_of(conn, paginate(query, portgroups, page, marker))
 
 
@@ -119,7 +119,7 @@ def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
     if name == "shard":
         return nodes.c.shard.in_(list(value))
     if name == "project":
-        return node_filters.of_project(value)
+        return node_queries.of_project(value)
     if name in ("node_id", "address"):
         return portgroups.c[name] == value
     raise ValueError(f"no such filter: {name}")

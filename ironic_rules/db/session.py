@@ -15,7 +15,7 @@ from oslo_db.sqlalchemy import enginefacade
 from oslo_log import log as logging
 from sqlalchemy import event
 
-from ironic_rules.db import clock, deadlines, liveness, sqlite
+from ironic_rules.db import clock, deadlines, sqlite
 from ironic_rules.db.errors import refusals
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Database:
             self.engine = sqlite.prepare(self.engine, conf.database.max_pool_size)
             clock.follow_host()
         else:
-            liveness.watch(self.engine)
+            deadlines.watch_liveness(self.engine)
             self._watchdog = _prepare_server(self.engine, conf)
         # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
         self.engine.hide_parameters = True

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
-from ironic_rules.db import collation
+from ironic_rules.db import types
 from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
 
 #: Names are fixed, so that migrations can refer to them on every database. oslo.db gets the column from the name of a
@@ -22,7 +22,7 @@ metadata = sa.MetaData(naming_convention={
 #: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case, or in a blank at the end, are
 #: different names. Migrations use the collation of the server's kind, ``collation.of_server``.
 _TABLE_ARGS: dict[str, Any] = {
-    "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": collation.MARIADB,
+    "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": types.MARIADB_COLLATION,
 }
 
 
@@ -418,7 +418,7 @@ inspection_rules = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: The nodes to which rules with ``max_nodes`` have been applied; see ``ironic_rules.db.rule_nodes``.
+#: The nodes to which rules with ``max_nodes`` have been applied; see ``ironic_rules.db.rule_records``.
 inspection_rule_nodes = sa.Table(
     "inspection_rule_nodes", metadata,
     Column("rule_uuid", String(36), ForeignKey("inspection_rules.uuid", ondelete="CASCADE"), primary_key=True),
@@ -427,7 +427,7 @@ inspection_rule_nodes = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: What has become of rules, stored and built-in ones; see ``ironic_rules.db.rule_statistics``.
+#: What has become of rules, stored and built-in ones; see ``ironic_rules.db.rule_records``.
 inspection_rule_statistics = sa.Table(
     "inspection_rule_statistics", metadata,
     Column("rule_uuid", String(36), primary_key=True),

@@ -1,4 +1,7 @@
-"""Column types that behave the same on SQLite, MariaDB and PostgreSQL."""
+"""Column types that behave the same on SQLite, MariaDB and PostgreSQL.
+
+How MariaDB and MySQL compare texts: byte by byte, with the blanks at their end.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+import sqlalchemy as sa
 from sqlalchemy import DateTime, Text, types
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
+
+from ironic_rules.exceptions import ConfigurationError
 
 #: Text of any size.
 LONG_TEXT = Text().with_variant(mysql.LONGTEXT(), "mysql")
@@ -66,3 +72,27 @@ class UTCDateTime(types.TypeDecorator[datetime.datetime]):
             return None if moment is None else moment.replace(tzinfo=datetime.UTC)
 
         return process
+
+
+#: The collation of our tables on MariaDB (since 10.2), and on MySQL (since 8.0.17). The common ``utf8mb4_bin`` pads
+#: texts with blanks, so that "Lab" and "Lab " are equal.
+MARIADB_COLLATION = "utf8mb4_nopad_bin"
+MYSQL_COLLATION = "utf8mb4_0900_bin"
+
+
+def collation_of_server(connection: sa.Connection) -> str:
+    """Return the collation that the tables have on this server; MARIADB on other databases, which do not use it.
+
+    :raises ConfigurationError: the server has none of them
+    """
+    if connection.dialect.name != "mysql":
+        return MARIADB_COLLATION
+    query = sa.text("SELECT COLLATION_NAME FROM information_schema.COLLATIONS "
+                    "WHERE COLLATION_NAME IN (:mariadb, :mysql)")
+    found = set(connection.scalars(query, {"mariadb": MARIADB_COLLATION, "mysql": MYSQL_COLLATION}))
+    for name in (MARIADB_COLLATION, MYSQL_COLLATION):
+        if name in found:
+            return name
+    raise ConfigurationError(
+        f"The database server has neither the collation {MARIADB_COLLATION} nor {MYSQL_COLLATION}: MariaDB 10.6 or later, "
+        "or MySQL 8.0.17 or later, is required.")

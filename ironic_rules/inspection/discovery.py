@@ -17,9 +17,8 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
 
-from ironic_rules.db import bmc_addresses, clock, conductors, nodes, ports
+from ironic_rules.db import clock, conductors, node_sets, nodes, ports
 from ironic_rules.db import discovery as records
-from ironic_rules.db import machine_ids as known_ids
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
@@ -94,11 +93,11 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         _compare(conn, conf, sent, ids)
         node = nodes.create(conn, made_from)
         if ids:
-            known_ids.set_for(conn, node.id, ids)
+            node_sets.set_machine_ids(conn, node.id, ids)
         if created_ports:
             ports.apply_changes(conn, node.id, created_ports)
         if sent.bmc_addresses:
-            bmc_addresses.set_for(conn, node.id, sent.bmc_addresses)
+            node_sets.set_bmc_addresses(conn, node.id, sent.bmc_addresses)
         of_ports = {port["address"] for port in created_ports.created}
         records.begin(conn, node.id, [mac for mac in sent.macs if mac not in of_ports], size)
         return node, True
@@ -189,7 +188,7 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     :raises LookupFailed: 404, a node's machine has one of them, and such machines are refused
     """
     action = conf.auto_discovery.known_serial
-    owners = known_ids.node_ids(conn, ids) if action != "ignore" else set()
+    owners = node_sets.nodes_of_machine_ids(conn, ids) if action != "ignore" else set()
     if not owners:
         return
     known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
@@ -212,7 +211,7 @@ def owners(conn: sa.Connection, macs: Collection[str], addresses: Collection[str
     if macs:
         found |= set(ports.node_ids_by_addresses(conn, macs).values()) | records.node_ids(conn, macs)
     if addresses:
-        found |= bmc_addresses.node_ids(conn, addresses)
+        found |= node_sets.nodes_of_bmc_addresses(conn, addresses)
     return found
 
 

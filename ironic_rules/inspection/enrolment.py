@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import bmc_addresses, clock, nodes, ports
+from ironic_rules.db import clock, node_sets, nodes, ports
 from ironic_rules.db import discovery as records
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, MachineEnrolled, Problem
@@ -53,7 +53,7 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> 
     if entry.macs:
         ports.apply_changes(conn, node.id, PortChanges(created=[{"address": mac} for mac in entry.macs]))
     if known := sorted({*given, *entry.bmc_addresses}):
-        bmc_addresses.set_for(conn, node.id, known)
+        node_sets.set_bmc_addresses(conn, node.id, known)
     return node
 
 

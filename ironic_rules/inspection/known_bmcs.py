@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import bmc_addresses
+from ironic_rules.db import node_sets
 from ironic_rules.models import addresses
 
 
@@ -24,7 +24,7 @@ def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mappi
         return
     found = addresses.literals(new)
     if found or not hosts:
-        bmc_addresses.set_for(conn, node_id, found)
+        node_sets.set_bmc_addresses(conn, node_id, found)
 
 
 def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], found: list[str]) -> None:
@@ -40,4 +40,4 @@ def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], 
     """
     known = sorted({*found, *addresses.literals(driver_info)})
     if known:
-        bmc_addresses.set_for(conn, node_id, known)
+        node_sets.set_bmc_addresses(conn, node_id, known)

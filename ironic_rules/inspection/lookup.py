@@ -10,7 +10,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.db import bmc_addresses, discovery, identity, nodes, ports
+from ironic_rules.db import discovery, identity, node_sets, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import states
@@ -47,7 +47,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if not node_uuid and not macs and not addresses:
         raise Invalid("No lookup information provided: expected a node_uuid, or interfaces or a BMC address in the "
                       "inventory.")
-    by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
+    by_bmc = node_sets.nodes_of_bmc_addresses(conn, addresses) if addresses else set()
     known_bmc = by_bmc
     if not by_bmc.issubset(owners):
         by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
@@ -80,7 +80,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if by_bmc and node.id not in by_bmc:
         raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one",
                                    BMC_CONFLICT)
-    if addresses and not by_bmc and contradict(addresses, bmc_addresses.list_for(conn, node.id)):
+    if addresses and not by_bmc and contradict(addresses, node_sets.list_bmc_addresses(conn, node.id)):
         raise LookupFailed.because(f"node {node.uuid} has another BMC address", BMC_CONFLICT)
     if known_bmc and node.id not in known_bmc:
         _foreign(node, len(known_bmc), addresses, foreign_bmc)

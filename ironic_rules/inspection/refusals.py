@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ironic_rules.db.machine_matches import Match
+from ironic_rules.db.discovery import Match
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
 from ironic_rules.text import enumeration, printable
 

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import legacy
-from ironic_rules.db import inspection_rules, inventory_paths
+from ironic_rules.db import inspection_rules, inventory
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
@@ -193,4 +193,4 @@ def _log_scopes(db: Database) -> None:
 
 def _known_paths(db: Database) -> Catalogue:
     with db.reader() as conn:
-        return inventory_paths.known(conn)
+        return inventory.known_paths(conn)

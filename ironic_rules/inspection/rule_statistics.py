@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.db import clock, rule_statistics
+from ironic_rules.db import clock, rule_records
 from ironic_rules.db.errors import AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
@@ -84,7 +84,7 @@ class RuleStatistics:
 
     def start(self) -> None:
         """Forget the built-in rules of earlier that do not exist any more."""
-        self._db.write(lambda conn: rule_statistics.forget_built_in(conn, self._built_in))
+        self._db.write(lambda conn: rule_records.forget_built_in(conn, self._built_in))
 
     def begin(self) -> RuleRuns | None:
         """Return what the runs of an inspection are noted in; None: they are not counted."""
@@ -181,7 +181,7 @@ class RuleStatistics:
     def _write(self, counts: dict[str, Counts]) -> dict[str, bool]:
         for attempt in itertools.count(1):
             try:
-                return self._db.write(lambda conn: rule_statistics.add(conn, counts, self._built_in))
+                return self._db.write(lambda conn: rule_records.add_statistics(conn, counts, self._built_in))
             except (db_exc.DBDuplicateEntry, db_exc.DBReferenceError):
                 # Another process did the same, or a rule or node was deleted: the next attempt sees it.
                 if attempt == _ATTEMPTS:

@@ -14,7 +14,7 @@ import orjson
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import clock, inventory, legacy_values, nodes, portgroups, ports, rule_nodes, traits
+from ironic_rules.db import clock, inventory, legacy_values, node_sets, nodes, portgroups, ports, rule_records
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import InventoryNotFound, NodeNotFound, NotFound
@@ -88,14 +88,14 @@ def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -
     """
     rows = [one.row for one in known]
     ids = [row.id for row in rows]
-    of_traits, of_ports = traits.list_for(conn, ids), ports.for_nodes(conn, ids)
+    of_traits, of_ports = node_sets.list_traits(conn, ids), ports.for_nodes(conn, ids)
     of_groups, owned = portgroups.for_nodes(conn, ids), legacy_values.for_nodes(conn, ids)
     owners = ports.node_ids_by_addresses(conn, {address for one in known for address in one.addresses})
 
     @functools.cache
     def spent() -> dict[str, dict[str, int]]:
         with db.reader() as conn:
-            return rule_nodes.spent_for(conn, [row.uuid for row in rows])
+            return rule_records.spent_for(conn, [row.uuid for row in rows])
 
     @functools.cache
     def previous() -> dict[int, str]:
@@ -143,7 +143,7 @@ def created_machine(conn: sa.Connection, values: Mapping[str, Any], found: PortC
     uuid = uuidutils.generate_uuid()
     node = {**_initial(NODE), "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
     foreign = frozenset(ports.node_ids_by_addresses(conn, addresses.of_inventory(data.inventory)))
-    spent = rule_nodes.spent_for(conn, [uuid])[uuid]
+    spent = rule_records.spent_for(conn, [uuid])[uuid]
     return Machine(node, ports=found.created, is_new=True, foreign=foreign, spent=lambda: spent).inspected()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules.conductor import heartbeat, provisioning, recovery, state_machine, task_store
 from ironic_rules.conductor.worker_pool import Slot
-from ironic_rules.db import deploy_templates, history, nodes, traits
+from ironic_rules.db import deploy_templates, node_records, node_sets, nodes
 from ironic_rules.exceptions import LockLost
 from ironic_rules.hardware.fake import FakeBIOS, FakeDeploy, FakeRAID
 from ironic_rules.models.steps import Step
@@ -51,7 +51,7 @@ def available(db, group):
             "driver": "fake-hardware", "provision_state": "available", "conductor_group": group,
             "raid_interface": "fake", "bios_interface": "fake", "power_state": "power off",
             "instance_info": {"traits": [TEMPLATE]}})
-        traits.set_all(conn, row.id, [TEMPLATE])
+        node_sets.set_traits(conn, row.id, [TEMPLATE])
         return row.uuid
 
     return db.write(make)
@@ -107,7 +107,7 @@ def assert_deployed(records, node):
 #: saves, one before it and one after it; the first save is that of the plan.
 POINTS = [
     (state_machine, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
-    (task_store, "save", 1, False), (task_store, "save", 1, True), (history, "add", 1, True),
+    (task_store, "save", 1, False), (task_store, "save", 1, True), (node_records, "add", 1, True),
     (task_store, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
     (task_store, "save", 3, False), (task_store, "save", 3, True),
     (FakeBIOS, "write_settings", 1, False), (FakeBIOS, "write_settings", 1, True),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from ironic_rules.db import traits
+from ironic_rules.db import node_sets
 from ironic_rules.models.fields import values_of
 from ironic_rules.models.nodes import NODE
 from tests import strategies
@@ -172,7 +172,7 @@ def state_of(whole: Whole, uuid: str) -> dict[str, Any]:
     """Return all that an inspection may change, as it is stored."""
     row = whole.row(uuid)
     with whole.db.reader() as conn:
-        found = sorted(traits.list_for(conn, [row.id])[row.id])
+        found = sorted(node_sets.list_traits(conn, [row.id])[row.id])
     ports = whole.app.get(f"/v1/ports?node_uuid={uuid}&detail=true").json["ports"]
     return {"node": values_of(NODE, row), "traits": found,
             "ports": {port["address"]: {name: value for name, value in port.items() if name not in (

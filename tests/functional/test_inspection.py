@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ironic_rules.conductor import recovery, state_machine, task_store
-from ironic_rules.db import bmc_addresses, inventory, nodes, ports
+from ironic_rules.db import inventory, node_sets, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.agent.inspect import AgentInspect
@@ -263,7 +263,7 @@ def test_data_of_an_earlier_inspection_are_not_taken_up(whole):
 def test_a_report_with_the_bmc_of_another_node(whole):
     _, body = whole.machine()
     node, other = whole.enroll(states.MANAGEABLE), whole.enroll(states.MANAGEABLE)
-    whole.db.write(lambda conn: bmc_addresses.set_for(conn, nodes.get_id(conn, other), ["192.0.2.77"]))
+    whole.db.write(lambda conn: node_sets.set_bmc_addresses(conn, nodes.get_id(conn, other), ["192.0.2.77"]))
     whole.provision(node, "inspect")
     body["inventory"]["bmc_address"] = "192.0.2.77"
 

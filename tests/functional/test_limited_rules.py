@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.conductor import state_machine
-from ironic_rules.db import rule_nodes
+from ironic_rules.db import rule_records
 from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.models.inventories import InspectionData
@@ -148,7 +148,7 @@ def overtaken(monkeypatch, whole):
         outcome = run(self, task, *arguments, **options)
         if waiting:
             uuid = waiting.pop(0)
-            whole.db.write(lambda conn: rule_nodes.count(conn, OTHERS[len(waiting)], [uuid]))
+            whole.db.write(lambda conn: rule_records.count_node(conn, OTHERS[len(waiting)], [uuid]))
         return outcome
 
     monkeypatch.setattr(Pipeline, "run", run_and_wait)

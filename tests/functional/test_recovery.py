@@ -18,7 +18,7 @@ from ironic_rules.conductor import acceptance, inspection, provisioning, recover
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.worker_pool import Slot
-from ironic_rules.db import clock, conductors, discovery, history, inspection_rules, inventory, nodes, ports
+from ironic_rules.db import clock, conductors, discovery, inspection_rules, inventory, node_records, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.models.task import Abandoned
@@ -124,7 +124,8 @@ POINTS = [
     (state_machine, "_step", False), (task_store.NodeRecord, "task", False), (inspection, "process", False),
     (FaultyInspect, "continue_inspection", False), (FaultyInspect, "continue_inspection", True),
     (FaultyInspect, "finish", True), (task_store, "save", False), (nodes, "release", True), (task_store, "save", True),
-    (ports, "apply_changes", True), (inventory, "finish", True), (inventory, "prune", True), (history, "add", True),
+    (ports, "apply_changes", True), (inventory, "finish", True), (inventory, "prune", True),
+    (node_records, "add", True),
 ]
 
 

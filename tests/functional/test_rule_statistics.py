@@ -192,7 +192,7 @@ def test_what_cannot_be_written_is_kept(whole: OneProcess, monkeypatch: pytest.M
     uuid = rule(whole, set_extra("a", 1))
     counted = whole.conductor.rule_statistics
     with monkeypatch.context() as patched:
-        patched.setattr("ironic_rules.db.rule_statistics.add", lambda *arguments: 1 / 0)
+        patched.setattr("ironic_rules.db.rule_records.add_statistics", lambda *arguments: 1 / 0)
         inspected(whole)
         assert "Statistics of rules cannot be written now" in caplog.text
         assert numbers(whole, uuid) == (0, 0, 0, 0, 0)

@@ -37,7 +37,7 @@ REASONS = {
     ("conductor/state_machine.py", "node"): "what a transition writes",
     ("db/allocations.py", "node"): "what a node gets that is given to an allocation",
     ("db/nodes.py", "node"): "what a lock consists of",
-    ("db/polled_nodes.py", "node"): "what interfaces read in a poll; all fields of 1,000 nodes would take too long",
+    ("db/node_queries.py", "node"): "what interfaces read in a poll; all fields of 1,000 nodes would take too long",
     ("hardware/agent/in_band.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",
     ("inspection/enrolment.py", "node"): "what the wait for a report consists of",

@@ -22,20 +22,18 @@ from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.db import (
     allocations,
-    chassis,
+    collection,
     conductors,
     deploy_templates,
     flavors,
     inspection_rules,
     legacy_rules,
     legacy_values,
+    node_sets,
     nodes,
     operations,
     portgroups,
     ports,
-    runbooks,
-    traits,
-    volumes,
 )
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import operations as operations_table
@@ -163,14 +161,14 @@ def stock(database: Database) -> None:
         ports.create(conn, {"uuid": routes.PORT, "node_id": node.id, "address": routes.MAC,
                             "internal_info": {"tenant_vif_port_id": "vif-1"}})
         allocations.ALLOCATIONS.create(conn, {"uuid": routes.ALLOCATION, "state": "error"})
-        runbooks.RUNBOOKS.create(conn, {"uuid": routes.RUNBOOK, "name": "CUSTOM_A", "steps": [routes.RUNBOOK_STEP]})
-        chassis.CHASSIS.create(conn, {"uuid": routes.CHASSIS})
-        volumes.CONNECTORS.create(conn, {"uuid": routes.CONNECTOR, "node_id": node.id, "type": "iqn",
-                                         "connector_id": "iqn.2026-11.example:1"})
-        volumes.TARGETS.create(conn, {"uuid": routes.TARGET, "node_id": node.id, "volume_type": "iscsi",
-                                      "boot_index": 0, "volume_id": "volume-1"})
+        collection.RUNBOOKS.create(conn, {"uuid": routes.RUNBOOK, "name": "CUSTOM_A", "steps": [routes.RUNBOOK_STEP]})
+        collection.CHASSIS.create(conn, {"uuid": routes.CHASSIS})
+        collection.CONNECTORS.create(conn, {"uuid": routes.CONNECTOR, "node_id": node.id, "type": "iqn",
+                                            "connector_id": "iqn.2026-11.example:1"})
+        collection.TARGETS.create(conn, {"uuid": routes.TARGET, "node_id": node.id, "volume_type": "iscsi",
+                                         "boot_index": 0, "volume_id": "volume-1"})
         portgroups.create(conn, {"uuid": routes.PORTGROUP, "node_id": node.id, "name": "group-1"})
-        traits.add(conn, node.id, "CUSTOM_A")
+        node_sets.add_trait(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
         legacy_rules.create(conn, {"uuid": routes.RULE, "conditions": [], "actions": [

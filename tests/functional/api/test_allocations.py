@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.conductor import allocations as waiting
-from ironic_rules.db import allocations, clock, nodes, traits
+from ironic_rules.db import allocations, clock, node_sets, nodes
 from ironic_rules.db.tables import allocations as table
 from ironic_rules.models import states
 from tests.functional.api.conftest import at
@@ -75,7 +75,7 @@ def test_only_a_node_that_fits_is_given(app, free, unfit):
 def test_traits_candidates_owner_and_name_restrict_the_nodes(app, db, free):
     plain, marked, named = free(name="plain"), free(name="marked", owner="me"), free(name="named")
     for trait in ("CUSTOM_A", "CUSTOM_B"):
-        db.write(lambda conn, trait=trait: traits.add(conn, marked.id, trait))
+        db.write(lambda conn, trait=trait: node_sets.add_trait(conn, marked.id, trait))
 
     nobody = result(app, traits=["CUSTOM_A", "CUSTOM_C"])
     other = result(app, candidate_nodes=["marked"], owner="you")

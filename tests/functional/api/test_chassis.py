@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import chassis, node_filters
+from ironic_rules.db import collection, node_queries
 from ironic_rules.db.tables import nodes
 from tests.functional.api.conftest import at
 
@@ -133,10 +133,10 @@ def test_a_chassis_with_nodes_is_not_deleted(app, make_node):
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_a_reference_holds_on_the_servers_too(kind, emptied):
     db = emptied(kind)
-    db.write(lambda conn: chassis.CHASSIS.create(conn, {"uuid": UUID}))
+    db.write(lambda conn: collection.CHASSIS.create(conn, {"uuid": UUID}))
     with pytest.raises(Exception, match=r"(?i)foreign key"), db.writer() as conn:
         conn.execute(sa.insert(nodes).values(uuid=OTHER, driver="x", provision_state="enroll",
                                              created_at=sa.func.now(), chassis_uuid=OTHER))
     with db.reader() as conn:
         assert conn.scalar(sa.select(sa.func.count()).select_from(nodes)) == 0
-        assert conn.scalar(sa.select(nodes.c.id).where(*node_filters.conditions({"chassis_uuid": UUID}))) is None
+        assert conn.scalar(sa.select(nodes.c.id).where(*node_queries.conditions({"chassis_uuid": UUID}))) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.api import ramdisk
-from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout
 from tests.functional.api.conftest import at
 
@@ -31,7 +31,7 @@ def waiting(db, make_node) -> Any:
     node = make_node(name="waiting", provision_state="inspect wait", conductor_group="rack-1")
     with db.writer() as conn:
         ports.create(conn, {"address": MAC, "node_id": node.id})
-        bmc_addresses.set_for(conn, node.id, [BMC])
+        node_sets.set_bmc_addresses(conn, node.id, [BMC])
     return node
 
 
@@ -90,7 +90,7 @@ def test_every_failed_lookup_gets_the_same_answer(app, db, rpc, waiting, make_no
     with db.writer() as conn:
         ports.create(conn, {"address": "52:54:00:00:00:02", "node_id": other.id})
         ports.create(conn, {"address": "52:54:00:00:00:03", "node_id": idle.id})
-        bmc_addresses.set_for(conn, other.id, ["192.0.2.2"])
+        node_sets.set_bmc_addresses(conn, other.id, ["192.0.2.2"])
     request_id = {"X-OpenStack-Request-Id": "req-d99c14b4-d066-4708-b04e-e52a6ef5b2f8"}
     nobody = "00000000-0000-0000-0000-000000000007"
 

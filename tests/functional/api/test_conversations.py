@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.db.session import Database
 from ironic_rules.models import documents
 from tests.functional.api.conftest import Client
@@ -61,7 +61,7 @@ def store(db: Database, given: dict[str, Any]) -> None:
             row = nodes.create(conn, {"driver": "fake-hardware", **values})
             for address in node.get("ports", ()):
                 ports.create(conn, {"address": address, "node_id": row.id})
-            bmc_addresses.set_for(conn, row.id, node.get("bmc", ()))
+            node_sets.set_bmc_addresses(conn, row.id, node.get("bmc", ()))
 
 
 def send(app: Client, exchange: dict[str, Any]) -> Any:

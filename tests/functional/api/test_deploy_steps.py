@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import conductors, deploy_templates, traits
+from ironic_rules.db import conductors, deploy_templates, node_sets
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
@@ -39,7 +39,7 @@ def node(db, make_node):
     """A function that stores a node of fake hardware with traits, without the API."""
     def make(*own, **fields):
         row = make_node(**{**FAKE, **fields})
-        db.write(lambda conn: traits.set_all(conn, row.id, own))
+        db.write(lambda conn: node_sets.set_traits(conn, row.id, own))
         return row
 
     return make

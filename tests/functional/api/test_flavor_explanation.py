@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import conductors, deploy_templates, flavors, nodes, traits
+from ironic_rules.db import conductors, deploy_templates, flavors, node_sets, nodes
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.steps import Step
 
@@ -30,7 +30,7 @@ def store(db, conf):
     def store(name: str, *wanted: str, **values: Any) -> None:
         def write(conn: sa.Connection) -> None:
             node = nodes.create(conn, {"driver": "fake-hardware", "name": name, **GOLD, **values})
-            traits.set_all(conn, node.id, wanted)
+            node_sets.set_traits(conn, node.id, wanted)
         db.write(write)
     return store
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.db import history, inventory
+from ironic_rules.db import inventory, node_records
 
 from .conftest import at
 
@@ -53,7 +53,8 @@ def test_maintenance_of_a_locked_or_unknown_node(app, make_node):
 def entries(db, node):
     with db.writer() as conn:
         for number in range(3):
-            history.add(conn, node.id, "inspection", f"event {number} " + "x" * 300, "ERROR", "conductor-1", user="me")
+            node_records.add_history(conn, node.id, "inspection", f"event {number} " + "x" * 300, "ERROR",
+                                     "conductor-1", user="me")
     return node
 
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.api.app import make_app
-from ironic_rules.db import conductors, nodes, traits
+from ironic_rules.db import conductors, node_sets, nodes
 from ironic_rules.db.tables import nodes as table
 from ironic_rules.models import states
 from ironic_rules.models.nodes import INTERFACE_FIELDS
@@ -280,7 +280,7 @@ def test_the_conductor_that_a_node_shows_is_the_one_that_it_is_found_by(app, db,
 def test_a_detailed_list_shows_what_get_shows(app, db, make_node):
     node = make_node(uuid=UUID, extra={"a": [1, 2.5, None]})
     with db.writer() as conn:
-        traits.set_all(conn, node.id, ["CUSTOM_B", "CUSTOM_A"])
+        node_sets.set_traits(conn, node.id, ["CUSTOM_B", "CUSTOM_A"])
     one = app.get(f"/v1/nodes/{UUID}").json
 
     assert one["traits"] == ["CUSTOM_A", "CUSTOM_B"]

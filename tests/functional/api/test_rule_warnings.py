@@ -11,7 +11,7 @@ import pytest
 
 from ironic_rules.conductor import task_store
 from ironic_rules.context import admin
-from ironic_rules.db import inventory, inventory_paths, nodes, portgroups, ports
+from ironic_rules.db import inventory, nodes, portgroups, ports
 from ironic_rules.db.session import Database
 from ironic_rules.inspection import rule_settings
 from ironic_rules.models.fields import Type
@@ -28,9 +28,9 @@ ASCII = {"op": "matches", "args": {"value": "{inventory[hostname]}", "regex": r"
 @pytest.fixture(autouse=True)
 def new_process() -> Iterator[None]:
     """No inventory was stored before."""
-    inventory_paths._read.clear()
+    inventory._catalogues.clear()
     yield
-    inventory_paths._read.clear()
+    inventory._catalogues.clear()
 
 
 def places(reply: Any) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.db import traits
+from ironic_rules.db import node_sets
 from ironic_rules.models import states
 from tests.functional.api.conftest import at
 
@@ -129,7 +129,7 @@ def test_traits_of_a_runbook_are_set_added_and_removed(app):
 def node(db, make_node):
     """A node with the trait that is the name of the runbook."""
     made = make_node(provision_state=states.MANAGEABLE)
-    db.write(lambda conn: traits.add(conn, made.id, NAME))
+    db.write(lambda conn: node_sets.add_trait(conn, made.id, NAME))
     return made
 
 
@@ -140,7 +140,7 @@ def provision(app, node, status=202, **body):
 def test_a_runbook_cleans_and_services_in_its_order(app, rpc, node, make_node, db):
     create(app, disable_ramdisk=True)
     deployed = make_node(provision_state=states.ACTIVE)
-    db.write(lambda conn: traits.add(conn, deployed.id, "CUSTOM_OTHER"))
+    db.write(lambda conn: node_sets.add_trait(conn, deployed.id, "CUSTOM_OTHER"))
     app.put(f"/v1/runbooks/{NAME}/traits/CUSTOM_OTHER")
 
     provision(app, node, target="clean", runbook=NAME)

@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.api import ramdisk
-from ironic_rules.db import bmc_addresses, conductors, inspection_rules, nodes, ports
+from ironic_rules.db import conductors, inspection_rules, node_sets, nodes, ports
 from ironic_rules.exceptions import LookupFailed, NodeNotFound, NotFound
 from tests.functional.api.raw import Reply, send
 
@@ -34,7 +34,7 @@ def three(db: Any) -> Any:
                 "driver_internal_info": {"agent_secret_token": "hunter4", "deep": [{"auth_token": "hunter5"}]},
                 "properties": {"cpu_arch": "x86_64", "snmp": {"password": "hunter6"}}})
             ports.create(conn, {"address": MACS[uuid], "node_id": node.id})
-            bmc_addresses.set_for(conn, node.id, [BMCS[uuid]])
+            node_sets.set_bmc_addresses(conn, node.id, [BMCS[uuid]])
             nodes.claim_agent_token(conn, node.id, ramdisk.hashed_token(f"token-{uuid[0]}"))
     return db
 

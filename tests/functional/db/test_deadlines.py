@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules.conductor import recovery
-from ironic_rules.db import conductors, migration, nodes, stalled_sessions
+from ironic_rules.db import conductors, migration, nodes
 from ironic_rules.db.deadlines import Watchdog
 from ironic_rules.db.errors import DatabaseBusy
 from ironic_rules.db.session import Database
@@ -131,8 +131,8 @@ def test_a_transaction_ends_of_whose_next_statement_only_a_part_arrives(url: str
         with half_written(lost, node, of), db.reader() as quiet, user.connect() as slow:
             assert quiet.scalar(sa.text("SELECT 1")) == slow.scalar(sa.text("SELECT 1")) == 1
             assert not db.write(lambda conn: nodes.is_lockable(conn, node))
-            assert stalled_sessions.end(db, 60) == stalled_sessions.end(db, 0) == 0
-            wait_for("the session", lambda: stalled_sessions.end(db, 1) == (db.dialect == "postgresql"))
+            assert conductors.end_stalled_sessions(db, 60) == conductors.end_stalled_sessions(db, 0) == 0
+            wait_for("the session", lambda: conductors.end_stalled_sessions(db, 1) == (db.dialect == "postgresql"))
             wait_for("the row", lambda: db.write(lambda conn: nodes.is_lockable(conn, node)))
             assert quiet.scalar(sa.text("SELECT 1")) == slow.scalar(sa.text("SELECT 1")) == 1
         with db.reader() as conn:
@@ -162,7 +162,7 @@ def test_recovery_ends_such_a_transaction_of_a_conductor_that_is_gone(url: str, 
 
 def test_recovery_does_not_depend_on_the_sessions_of_the_database(
         url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(stalled_sessions, "_END", sa.text("SELECT x FROM nowhere"))
+    monkeypatch.setattr(conductors, "_END", sa.text("SELECT x FROM nowhere"))
     with opened(url) as db:
         conductor = make_conductor(configuration(tmp_path), db)
         try:

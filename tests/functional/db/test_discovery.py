@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
-from ironic_rules.db import bmc_addresses, conductors, discovery, nodes, ports
+from ironic_rules.db import conductors, discovery, node_sets, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LookupFailed
@@ -123,7 +123,7 @@ def test_a_node_is_made_whole(db: Database, processes: list[Database], conf: cfg
     with db.reader() as conn:
         assert [port.address for port in ports.for_node(conn, node.id)] == expected
         assert {mac for mac in ("52:54:00:00:00:01", "52:54:00:00:00:02") if discovery.node_ids(conn, [mac])} == rest
-        assert bmc_addresses.list_for(conn, node.id) == ["192.0.2.1"]
+        assert node_sets.list_bmc_addresses(conn, node.id) == ["192.0.2.1"]
         assert discovery.is_pending(conn, node.id)
     assert (node.provision_state, node.auto_discovered, node.inspect_interface) == ("enroll", True, "agent")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.db import flavor_nodes, flavors, nodes, traits
+from ironic_rules.db import flavors, node_sets, nodes
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound
 from ironic_rules.steps import scheduler
@@ -48,7 +48,7 @@ def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
         properties = {} if capabilities is None else {"capabilities": capabilities, "cpus": 8, "cpu_arch": "x86_64"}
         made = nodes.create(conn, {"driver": "fake-hardware", "resource_class": "gold", "power_state": "power off",
                                    "provision_state": "available", "properties": properties, **values})
-        traits.set_all(conn, made.id, wanted)
+        node_sets.set_traits(conn, made.id, wanted)
         return int(made.id)
 
     with db.writer() as conn:
@@ -58,12 +58,12 @@ def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
             "maintenance": node(conn, None, "CUSTOM_A", maintenance=True), "other": node(conn, None, "CUSTOM_C"),
             "state": node(conn, None, provision_state="active"), "power": node(conn, None, power_state=None)}
         node(conn, None, resource_class="silver")
-        groups = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A", "CUSTOM_B"], 2, TOLD))
-        without = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A"], 20))
-        by_uuid = list(flavor_nodes.alike(conn, ["gold"], [], 20, ("uuid",)))
-        classes = flavor_nodes.resource_classes(conn)
-        stored = [stats(told) for told in flavor_nodes.told_of(conn, ["gold"], TOLD)]
-        holders = flavor_nodes.holders(conn, ["CUSTOM_A", "CUSTOM_B", "CUSTOM_D"])
+        groups = list(flavors.alike(conn, ["gold"], ["CUSTOM_A", "CUSTOM_B"], 2, TOLD))
+        without = list(flavors.alike(conn, ["gold"], ["CUSTOM_A"], 20))
+        by_uuid = list(flavors.alike(conn, ["gold"], [], 20, ("uuid",)))
+        classes = flavors.resource_classes(conn)
+        stored = [stats(told) for told in flavors.facts_of_nodes(conn, ["gold"], TOLD)]
+        holders = flavors.trait_holders(conn, ["CUSTOM_A", "CUSTOM_B", "CUSTOM_D"])
 
     found = {(each.state, each.traits, tuple(sorted(stats(each.told).items()))):
              (each.count, each.ids) for each in groups}
@@ -93,8 +93,8 @@ def test_whatever_users_have_written_into_properties_keeps_no_flavor_from_being_
                            {"capabilities": "a:1", "vendor": "N\0L \\u0000 'x' %s :y"}):
             nodes.create(conn, {"driver": "d", "resource_class": "gold", "properties": properties})
     with db.reader() as conn:
-        found = [stats(told) for told in flavor_nodes.told_of(conn, ["gold"], TOLD)]
-        count = sum(each.count for each in flavor_nodes.alike(conn, ["gold"], [], 5, TOLD))
+        found = [stats(told) for told in flavors.facts_of_nodes(conn, ["gold"], TOLD)]
+        count = sum(each.count for each in flavors.alike(conn, ["gold"], [], 5, TOLD))
 
     assert {"a": "1"} in found
     assert count == 2
@@ -105,7 +105,7 @@ def test_a_text_is_distinguished_from_what_it_is_the_json_of(db):
         for name, stored in (("text", '{"a": 1}'), ("object", {"a": 1}), ("quoted", '"a:1"'), ("none", None)):
             nodes.create(conn, {"driver": "d", "resource_class": name, "properties": {"capabilities": stored}})
     with db.reader() as conn:
-        found = {name: [stats(told) for told in flavor_nodes.told_of(conn, [name], TOLD)]
+        found = {name: [stats(told) for told in flavors.facts_of_nodes(conn, [name], TOLD)]
                  for name in ("text", "object", "quoted", "none")}
 
     assert found == {"text": [{'{"a"': " 1}"}], "object": [{"{'a'": " 1}"}], "quoted": [{'"a': '1"'}], "none": [{}]}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import bmc_addresses, clock, inspection_journal, machine_matches, ports
+from ironic_rules.db import clock, discovery, inspection_journal, node_sets, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_journal as table
@@ -40,7 +40,7 @@ def test_the_machine_of_an_entry_is_enrolled_once(db: Database) -> None:
     assert (node.uuid, node.provision_state, node.target_provision_state) == (UUID, "inspect wait", "enroll")
     with db.reader() as conn:
         assert [port.address for port in ports.for_node(conn, node.id)] == [MAC]
-        assert bmc_addresses.list_for(conn, node.id) == [BMC]
+        assert node_sets.list_bmc_addresses(conn, node.id) == [BMC]
     with pytest.raises(MachineEnrolled, match=rf"node {UUID} \(inspect wait\)"):
         enroll(db, found)
 
@@ -68,7 +68,7 @@ def test_of_two_machines_with_one_bmc_one_is_enrolled(db: Database) -> None:
 def test_the_reason_is_what_the_database_knows_of_the_machine(db: Database, make_node: Callable[..., Any]) -> None:
     assert entry(db, WRONG_STATE, node_uuid=UUID).reason == UNKNOWN
     node = make_node(provision_state="available")
-    db.write(lambda conn: bmc_addresses.set_for(conn, node.id, [BMC]))
+    db.write(lambda conn: node_sets.set_bmc_addresses(conn, node.id, [BMC]))
     found = entry(db, bmc_addresses=(BMC,))
     assert (found.reason, found.nodes[0]["provision_state"]) == (WRONG_STATE, "available")
     assert entry(db, macs=(MAC,)).reason == DISCOVERY_OFF
@@ -80,7 +80,7 @@ def test_callbacks_that_are_added_together_are_as_those_added_alone(
     macs = [f"52:54:00:0a:0b:{number:02x}" for number in range(6)]
     for node, mac in zip(known, macs, strict=False):
         db.write(lambda conn, node=node, mac=mac: ports.create(conn, {"address": mac, "node_id": node.id}))
-        db.write(lambda conn, node=node: bmc_addresses.set_for(conn, node.id, [BMC]))
+        db.write(lambda conn, node=node: node_sets.set_bmc_addresses(conn, node.id, [BMC]))
     sent = [
         {"macs": (macs[0], macs[1])}, {"macs": (macs[2],), "bmc_addresses": (BMC,)}, {"macs": (macs[3], macs[4])},
         {"node_uuid": known[1].uuid.upper()}, {"node_uuid": UUID, "macs": (macs[5],)}, {"bmc_addresses": (BMC,)}, {}]
@@ -105,7 +105,7 @@ def test_callbacks_that_are_added_together_are_as_those_added_alone(
     assert [len(row[8]) for row in together] == [2, 3, 0, 1, 0, 3, 0]
     for name, value in (("_MOST_TOGETHER", 2), ("_MOST_TOGETHER", 10), ("_MOST", 3)):
         with monkeypatch.context() as context:
-            context.setattr(machine_matches, name, value)
+            context.setattr(discovery, name, value)
             assert add_all(alone=False) == together
     # Once more, when another node has one of the addresses: each is counted, and found by what it is near to now.
     db.write(lambda conn: ports.create(conn, {"address": macs[4], "node_id": known[0].id}))

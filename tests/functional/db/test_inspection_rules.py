@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import inspection_rules, rule_filters, rule_revisions
+from ironic_rules.db import inspection_rules, rule_revisions
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
@@ -45,7 +45,7 @@ def test_a_part_of_the_description_is_found_without_case_in_any_script(
     """What LIKE has a meaning for has none here; matches() says the same of rules that are not stored."""
     for name, description in {"a": "Éclair 100%/_", "b": "eclair 10 \\ ДОМ", "c": None}.items():
         stored = inspection_rules.create(conn, rule(name=name, description=description))
-        assert rule_filters.matches(stored, {"description": text}) == (name in expected)
+        assert inspection_rules.matches_filters(stored, {"description": text}) == (name in expected)
     assert {row.name for row in inspection_rules.list_rules(conn, {"description": text}, EVERYTHING)} == expected
 
 

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import clock, history, inspection_journal, inspections, inventory, node_records, nodes
+from ironic_rules.db import clock, inspection_journal, inventory, node_records, nodes
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_inventory
@@ -151,46 +151,47 @@ def test_discard_deletes_one(conn: sa.Connection, node: Any) -> None:
 
 def test_history_entries_are_found_by_uuid(conn: sa.Connection, node: Any) -> None:
     other = nodes.create(conn, {"driver": "d"})
-    history.add(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "user-1")
-    entry, = history.list_for(conn, node.id, Page(limit=10))
+    node_records.add_history(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "user-1")
+    entry, = node_records.list_history(conn, node.id, Page(limit=10))
     assert (entry.event_type, entry.event, entry.severity, entry.conductor, entry.user) == (
         "inspection", "it failed", "ERROR", "host-1", "user-1")
-    assert history.get(conn, node.id, entry.uuid) == entry
+    assert node_records.get_history(conn, node.id, entry.uuid) == entry
     with pytest.raises(HistoryNotFound):
-        history.get(conn, other.id, entry.uuid)
+        node_records.get_history(conn, other.id, entry.uuid)
     with pytest.raises(HistoryNotFound):
-        history.get(conn, node.id, uuidutils.generate_uuid())
+        node_records.get_history(conn, node.id, uuidutils.generate_uuid())
 
 
 def test_what_others_choose_is_cut_to_what_the_columns_can_have(conn: sa.Connection, node: Any) -> None:
-    history.add(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "u" * 300)
-    inspections.add(conn, node.id, {"kind": "ramdisk", "outcome": "failed", "user": "u" * 300, "source": "a" * 100,
-                                    "details": {}})
+    node_records.add_history(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "u" * 300)
+    node_records.add_inspection(conn, node.id,
+                                {"kind": "ramdisk", "outcome": "failed", "user": "u" * 300, "source": "a" * 100,
+                                                "details": {}})
     noted = RefusedCallback(UNKNOWN, "x", "a" * 100, clock.now(), None, ("52:54:00:00:00:01",))
     for _ in range(2):
         inspection_journal.add(conn, [(noted, 1)])
-    event, = history.list_for(conn, node.id, Page(limit=10))
-    entry, = inspections.list_for(conn, node.id, Page(limit=10))
+    event, = node_records.list_history(conn, node.id, Page(limit=10))
+    entry, = node_records.list_inspections(conn, node.id, Page(limit=10))
     callback, = inspection_journal.list_entries(conn, {}, Page(limit=10))
     assert [event.user, entry.user, entry.source, callback.source] == ["u" * 64, "u" * 255, "a" * 64, "a" * 64]
 
 
 def test_history_of_a_missing_node_is_refused(db: Database) -> None:
     with pytest.raises(NodeNotFound):
-        db.write(lambda conn: history.add(conn, NOBODY, "inspection", "x", "INFO", None))
+        db.write(lambda conn: node_records.add_history(conn, NOBODY, "inspection", "x", "INFO", None))
 
 
 def test_history_is_pruned_to_the_newest(conn: sa.Connection, node: Any) -> None:
     for index in range(5):
-        history.add(conn, node.id, "inspection", str(index), "INFO", None)
+        node_records.add_history(conn, node.id, "inspection", str(index), "INFO", None)
     node_records.prune(conn, node.id, "inspection", 2)
     node_records.prune(conn, node.id, "inspection", 2)
-    assert [row.event for row in history.list_for(conn, node.id, Page(limit=10))] == ["3", "4"]
+    assert [row.event for row in node_records.list_history(conn, node.id, Page(limit=10))] == ["3", "4"]
     node_records.prune(conn, node.id, "provisioning", 0)
     node_records.prune(conn, node.id)
-    assert len(history.list_for(conn, node.id, Page(limit=10))) == 2
+    assert len(node_records.list_history(conn, node.id, Page(limit=10))) == 2
     node_records.prune(conn, node.id, "inspection", 0)
-    assert history.list_for(conn, node.id, Page(limit=10)) == []
+    assert node_records.list_history(conn, node.id, Page(limit=10)) == []
 
 
 @pytest.mark.parametrize(("keep", "left"), [
@@ -201,10 +202,10 @@ def test_history_and_inspections_are_pruned_together(conn: sa.Connection, node: 
     other = nodes.create(conn, {"driver": "d"})
     for each in (other, node):
         for index in range(4):
-            history.add(conn, each.id, "inspection", str(index), "INFO", None)
-            inspections.add(conn, each.id, {"kind": "ramdisk", "outcome": str(index), "details": {}})
+            node_records.add_history(conn, each.id, "inspection", str(index), "INFO", None)
+            node_records.add_inspection(conn, each.id, {"kind": "ramdisk", "outcome": str(index), "details": {}})
     node_records.prune(conn, node.id, "inspection", **keep)
-    found = ([row.event for row in history.list_for(conn, node.id, Page(limit=10))],
-             [row.outcome for row in inspections.list_for(conn, node.id, Page(limit=10))])
+    found = ([row.event for row in node_records.list_history(conn, node.id, Page(limit=10))],
+             [row.outcome for row in node_records.list_inspections(conn, node.id, Page(limit=10))])
     assert found == tuple(["0", "1", "2", "3"][-most:] for most in left)
-    assert len(inspections.list_for(conn, other.id, Page(limit=10))) == 4
+    assert len(node_records.list_inspections(conn, other.id, Page(limit=10))) == 4

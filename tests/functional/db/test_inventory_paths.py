@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules import samples
-from ironic_rules.db import inventory, inventory_paths
+from ironic_rules.db import inventory
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inventory_paths as table
 from ironic_rules.db.tables import node_inventory
@@ -23,9 +23,9 @@ MakeNode = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def new_process(db: Database) -> Iterator[None]:
     """Nothing was read before."""
-    inventory_paths._read.clear()
+    inventory._catalogues.clear()
     yield
-    inventory_paths._read.clear()
+    inventory._catalogues.clear()
 
 
 def receive(db: Database, node: Any, data: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def test_unknown_paths_are_written_once_and_then_cost_no_query(db: Database, mak
         receive(db, node, data)
         assert seen == ["SELECT"]
     with db.reader() as conn:
-        known = inventory_paths.known(conn)
+        known = inventory.known_paths(conn)
     assert [known.unknown_step(path) for path in (("rack", "unit"), ("cpu", "flags", "0"), ("rack", "units"))] == [
         None, None, 1]
 
@@ -78,7 +78,7 @@ def test_unknown_paths_are_written_once_and_then_cost_no_query(db: Database, mak
 def test_what_another_process_has_written_is_only_read(db: Database, make_node: MakeNode) -> None:
     node = make_node()
     receive(db, node, {"rack": {"unit": 7}})
-    inventory_paths._read.clear()
+    inventory._catalogues.clear()
     with statements(db) as seen:
         receive(db, node, {"rack": {"unit": 8}})
     assert seen == ["SELECT"]
@@ -105,7 +105,7 @@ def test_the_catalogue_is_bounded(db: Database, make_node: MakeNode) -> None:
     assert "/a_2/x" not in stored(db)
     assert "/**" in stored(db)
     with db.reader() as conn:
-        assert inventory_paths.known(conn).is_full
+        assert inventory.known_paths(conn).is_full
     with statements(db) as seen:
         for number in range(MAX_KEYS):
             receive(db, node, {f"new_{number}": {"x": 1}})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, history, inspection_journal, inspections, nodes, operations, ports
+from ironic_rules.db import clock, inspection_journal, node_records, nodes, operations, ports
 from ironic_rules.db import tables as t
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
@@ -160,9 +160,9 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
     "locks": (lambda conn: nodes.locks(conn, ""), 2),
     "ports": (lambda conn: ports.list_ports(conn, {}, _page()), PAGE),
     "ports of a node": (lambda conn: ports.list_ports(conn, {"node_uuid": _MIDDLE}, _page()), 1),
-    "inspections of a node": (lambda conn: inspections.list_for(conn, 7, _page()), PAGE),
-    "the next page": (lambda conn: inspections.list_for(conn, 7, _page(_uuid(2, 10_006))), 49),
-    "history of a node": (lambda conn: history.list_for(conn, 7, _page()), PAGE),
+    "inspections of a node": (lambda conn: node_records.list_inspections(conn, 7, _page()), PAGE),
+    "the next page": (lambda conn: node_records.list_inspections(conn, 7, _page(_uuid(2, 10_006))), 49),
+    "history of a node": (lambda conn: node_records.list_history(conn, 7, _page()), PAGE),
     "journal": (lambda conn: inspection_journal.list_entries(conn, {}, _page()), PAGE),
     "newest of the journal": (lambda conn: inspection_journal.list_entries(
         conn, {}, _page(sort_key="seen_at", sort_dir="desc")), PAGE),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import nodes, portgroups, tables, traits
+from ironic_rules.db import node_sets, nodes, portgroups, tables
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LockLost, NodeLocked, NodeNotFound
 from tests.functional.db.concurrency import at_once
@@ -51,7 +51,7 @@ def test_a_node_is_read_with_what_it_has_in_other_tables(conn: sa.Connection, no
 
     assert found(node) == [True, True]  # not known
     assert found(nodes.get_with_parts(conn, node.uuid)) == [False, False]
-    traits.add(conn, node.id, "CUSTOM_A")
+    node_sets.add_trait(conn, node.id, "CUSTOM_A")
     assert found(nodes.get_with_parts(conn, node.id)) == [True, False]
     portgroups.create(conn, {"node_id": node.id})
     assert found(nodes.get_with_revisions(conn, node.id)[0]) == [True, True]

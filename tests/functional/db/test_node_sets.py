@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import bmc_addresses, nodes, traits
+from ironic_rules.db import node_sets, nodes
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
 from tests.functional.db.concurrency import at_once
@@ -24,40 +24,41 @@ def node(conn: sa.Connection) -> Any:
 
 def test_traits_of_many_nodes_come_sorted(conn: sa.Connection, node: Any) -> None:
     other, bare = (nodes.create(conn, {"driver": "d"}) for _ in range(2))
-    traits.set_all(conn, node.id, ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
-    traits.add(conn, other.id, "CUSTOM_C")
-    assert traits.list_for(conn, [node.id, other.id, bare.id]) == {
+    node_sets.set_traits(conn, node.id, ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"])
+    node_sets.add_trait(conn, other.id, "CUSTOM_C")
+    assert node_sets.list_traits(conn, [node.id, other.id, bare.id]) == {
         node.id: ["CUSTOM_A", "CUSTOM_B"], other.id: ["CUSTOM_C"], bare.id: []}
-    assert traits.list_for(conn, []) == {}
+    assert node_sets.list_traits(conn, []) == {}
 
 
 def test_set_all_replaces_the_traits(conn: sa.Connection, node: Any) -> None:
-    traits.set_all(conn, node.id, ["CUSTOM_A", "CUSTOM_B"])
-    traits.set_all(conn, node.id, ["CUSTOM_B", "CUSTOM_C"])
-    assert traits.list_for(conn, [node.id])[node.id] == ["CUSTOM_B", "CUSTOM_C"]
-    traits.set_all(conn, node.id, [])
-    assert traits.list_for(conn, [node.id])[node.id] == []
+    node_sets.set_traits(conn, node.id, ["CUSTOM_A", "CUSTOM_B"])
+    node_sets.set_traits(conn, node.id, ["CUSTOM_B", "CUSTOM_C"])
+    assert node_sets.list_traits(conn, [node.id])[node.id] == ["CUSTOM_B", "CUSTOM_C"]
+    node_sets.set_traits(conn, node.id, [])
+    assert node_sets.list_traits(conn, [node.id])[node.id] == []
 
 
 def test_add_of_a_trait_that_is_there_is_no_error(conn: sa.Connection, node: Any) -> None:
-    traits.add(conn, node.id, "CUSTOM_A")
-    traits.add(conn, node.id, "CUSTOM_A")
-    assert traits.list_for(conn, [node.id])[node.id] == ["CUSTOM_A"]
+    node_sets.add_trait(conn, node.id, "CUSTOM_A")
+    node_sets.add_trait(conn, node.id, "CUSTOM_A")
+    assert node_sets.list_traits(conn, [node.id])[node.id] == ["CUSTOM_A"]
 
 
 def test_remove_names_the_trait_that_is_missing(conn: sa.Connection, node: Any) -> None:
-    traits.set_all(conn, node.id, ["CUSTOM_A", "CUSTOM_B"])
-    traits.remove(conn, node.id, "CUSTOM_A")
+    node_sets.set_traits(conn, node.id, ["CUSTOM_A", "CUSTOM_B"])
+    node_sets.remove_trait(conn, node.id, "CUSTOM_A")
     with pytest.raises(TraitNotFound, match=f"{node.uuid} doesn't have a trait 'CUSTOM_A'"):
-        traits.remove(conn, node.id, "CUSTOM_A")
-    traits.remove_all(conn, node.id)
-    assert traits.list_for(conn, [node.id])[node.id] == []
+        node_sets.remove_trait(conn, node.id, "CUSTOM_A")
+    node_sets.remove_all_traits(conn, node.id)
+    assert node_sets.list_traits(conn, [node.id])[node.id] == []
 
 
 @pytest.mark.parametrize("change", [
-    lambda conn: traits.set_all(conn, NOBODY, ["CUSTOM_A"]), lambda conn: traits.add(conn, NOBODY, "CUSTOM_A"),
-    lambda conn: traits.remove(conn, NOBODY, "CUSTOM_A"),
-    lambda conn: bmc_addresses.set_for(conn, NOBODY, ["10.0.0.1"])])
+    lambda conn: node_sets.set_traits(conn, NOBODY, ["CUSTOM_A"]),
+    lambda conn: node_sets.add_trait(conn, NOBODY, "CUSTOM_A"),
+    lambda conn: node_sets.remove_trait(conn, NOBODY, "CUSTOM_A"),
+    lambda conn: node_sets.set_bmc_addresses(conn, NOBODY, ["10.0.0.1"])])
 def test_a_missing_node_is_said_to_be_missing(db: Database, change: Callable[[sa.Connection], None]) -> None:
     with pytest.raises(NodeNotFound):
         db.write(change)
@@ -68,11 +69,11 @@ def test_of_two_replacements_at_once_one_stays_whole(db: Database, make_node: Ma
     sets = [["CUSTOM_A", "CUSTOM_B"], ["CUSTOM_B", "CUSTOM_C"], ["CUSTOM_D"]]
 
     def replace(names: list[str]) -> Callable[[], None]:
-        return lambda: db.write(lambda conn: traits.set_all(conn, node.id, names))
+        return lambda: db.write(lambda conn: node_sets.set_traits(conn, node.id, names))
 
     assert at_once([replace(names) for names in sets]) == [None, None, None]
     with db.reader() as conn:
-        assert traits.list_for(conn, [node.id])[node.id] in sets
+        assert node_sets.list_traits(conn, [node.id])[node.id] in sets
 
 
 def test_writers_of_neighbouring_nodes_do_not_deadlock(db: Database, make_node: MakeNode) -> None:
@@ -83,10 +84,10 @@ def test_writers_of_neighbouring_nodes_do_not_deadlock(db: Database, make_node: 
             # Without db.write(): a deadlock would be an error, not repeated.
             for _ in range(5):
                 with db.writer() as conn:
-                    traits.set_all(conn, node_id, ["CUSTOM_A", "CUSTOM_B"])
-                    bmc_addresses.set_for(conn, node_id, [f"10.0.0.{node_id % 250}"])
-                    bmc_addresses.set_for(conn, node_id, [])
-                    traits.remove_all(conn, node_id)
+                    node_sets.set_traits(conn, node_id, ["CUSTOM_A", "CUSTOM_B"])
+                    node_sets.set_bmc_addresses(conn, node_id, [f"10.0.0.{node_id % 250}"])
+                    node_sets.set_bmc_addresses(conn, node_id, [])
+                    node_sets.remove_all_traits(conn, node_id)
 
         return work
 
@@ -95,17 +96,17 @@ def test_writers_of_neighbouring_nodes_do_not_deadlock(db: Database, make_node: 
 
 def test_bmc_addresses_lead_to_nodes(conn: sa.Connection, node: Any) -> None:
     other = nodes.create(conn, {"driver": "d"})
-    bmc_addresses.set_for(conn, node.id, ["fd00::1", "10.0.0.1"])
-    bmc_addresses.set_for(conn, other.id, ["10.0.0.2", "10.0.0.1"])
-    assert bmc_addresses.node_ids(conn, ["fd00::1"]) == {node.id}
-    assert bmc_addresses.node_ids(conn, ["10.0.0.1", "10.9.9.9"]) == {node.id, other.id}
-    assert bmc_addresses.node_ids(conn, []) == set()
-    assert bmc_addresses.list_for(conn, node.id) == ["10.0.0.1", "fd00::1"]
+    node_sets.set_bmc_addresses(conn, node.id, ["fd00::1", "10.0.0.1"])
+    node_sets.set_bmc_addresses(conn, other.id, ["10.0.0.2", "10.0.0.1"])
+    assert node_sets.nodes_of_bmc_addresses(conn, ["fd00::1"]) == {node.id}
+    assert node_sets.nodes_of_bmc_addresses(conn, ["10.0.0.1", "10.9.9.9"]) == {node.id, other.id}
+    assert node_sets.nodes_of_bmc_addresses(conn, []) == set()
+    assert node_sets.list_bmc_addresses(conn, node.id) == ["10.0.0.1", "fd00::1"]
 
 
 def test_bmc_addresses_are_replaced_and_cleared(conn: sa.Connection, node: Any) -> None:
-    bmc_addresses.set_for(conn, node.id, ["10.0.0.1", "10.0.0.2"])
-    bmc_addresses.set_for(conn, node.id, ["10.0.0.2", "10.0.0.3"])
-    assert bmc_addresses.list_for(conn, node.id) == ["10.0.0.2", "10.0.0.3"]
-    bmc_addresses.set_for(conn, node.id, [])
-    assert bmc_addresses.list_for(conn, node.id) == []
+    node_sets.set_bmc_addresses(conn, node.id, ["10.0.0.1", "10.0.0.2"])
+    node_sets.set_bmc_addresses(conn, node.id, ["10.0.0.2", "10.0.0.3"])
+    assert node_sets.list_bmc_addresses(conn, node.id) == ["10.0.0.2", "10.0.0.3"]
+    node_sets.set_bmc_addresses(conn, node.id, [])
+    assert node_sets.list_bmc_addresses(conn, node.id) == []

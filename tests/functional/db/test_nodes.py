@@ -13,16 +13,14 @@ from oslo_utils import uuidutils
 from ironic_rules.context import Mark
 from ironic_rules.db import (
     accepted_requests,
-    bmc_addresses,
     clock,
     discovery,
-    history,
     inventory,
-    machine_ids,
+    node_records,
+    node_sets,
     nodes,
     portgroups,
     ports,
-    traits,
 )
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
@@ -189,11 +187,11 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
     for index, owner in enumerate((node, other)):
         group = portgroups.create(conn, {"node_id": owner.id})
         ports.create(conn, {"node_id": owner.id, "address": f"52:54:00:00:00:0{index}", "portgroup_id": group.id})
-        traits.set_all(conn, owner.id, ["CUSTOM_A"])
-        bmc_addresses.set_for(conn, owner.id, [f"10.0.0.{index}"])
-        machine_ids.set_for(conn, owner.id, {f"serial:{index}"})
+        node_sets.set_traits(conn, owner.id, ["CUSTOM_A"])
+        node_sets.set_bmc_addresses(conn, owner.id, [f"10.0.0.{index}"])
+        node_sets.set_machine_ids(conn, owner.id, {f"serial:{index}"})
         inventory.receive(conn, owner.id, {}, {}, None)
-        history.add(conn, owner.id, "test", "event", "INFO", "host")
+        node_records.add_history(conn, owner.id, "test", "event", "INFO", "host")
         discovery.begin(conn, owner.id, [f"52:54:00:00:01:0{index}"])
         accepted_requests.note(conn, owner.id, Mark(f"digest-{index}", "", None))
     filled = {table for table in metadata.sorted_tables if "node_id" in table.c and has_rows(conn, table)}
@@ -264,8 +262,8 @@ def test_list_filters(conn: sa.Connection, filters: dict[str, Any], expected: se
                             "conductor_group": "east", "lessee": "p1", "parent_node": parent, "description": "1000"})
     c = nodes.create(conn, {**fake, "name": "c", "provision_state": "active", "fault": "power failure",
                             "instance_uuid": "22222222-2222-4222-8222-222222222222", "auto_discovered": True})
-    traits.set_all(conn, b.id, ["CUSTOM_A", "CUSTOM_B"])
-    traits.set_all(conn, c.id, ["CUSTOM_A"])
+    node_sets.set_traits(conn, b.id, ["CUSTOM_A", "CUSTOM_B"])
+    node_sets.set_traits(conn, c.id, ["CUSTOM_A"])
     nodes.create(conn, {"driver": "redfish", "name": "d", "retired": True, "reservation": "host-1"})
     assert names(nodes.list_nodes(conn, filters, EVERYTHING)) == expected
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import collation, conductors, deploy_templates, inspection_rules, nodes, portgroups, ports, traits
+from ironic_rules.db import conductors, deploy_templates, inspection_rules, node_sets, nodes, portgroups, ports, types
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import NodeNotFound
@@ -70,9 +70,9 @@ def test_a_conductor_and_its_locks_are_its_own(db: Database, make_node: MakeNode
 
 def test_traits_and_ports_keep_the_blank(db: Database, make_node: MakeNode) -> None:
     node = make_node()
-    db.write(lambda conn: traits.set_all(conn, node.id, [PADDED, PLAIN]))
+    db.write(lambda conn: node_sets.set_traits(conn, node.id, [PADDED, PLAIN]))
     with db.reader() as conn:
-        assert sorted(traits.list_for(conn, [node.id])[node.id]) == [PLAIN, PADDED]
+        assert sorted(node_sets.list_traits(conn, [node.id])[node.id]) == [PLAIN, PADDED]
         assert ports.for_node(conn, node.id) == []
         with pytest.raises(NodeNotFound):
             nodes.get(conn, f"{node.uuid} ")
@@ -85,7 +85,7 @@ def test_every_column_of_text_has_the_collation(db: Database) -> None:
                     "WHERE table_schema = database() AND collation_name IS NOT NULL "
                     "AND table_name != 'alembic_version'")
     with db.reader() as conn:
-        expected = collation.of_server(conn)
+        expected = types.collation_of_server(conn)
         found = conn.execute(query).all()
 
     assert len(found) > 100

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import history, inspection_rules, nodes, portgroups, ports
+from ironic_rules.db import inspection_rules, node_records, nodes, portgroups, ports
 from ironic_rules.db.paging import Page, sort_keys
 from ironic_rules.db.tables import nodes as nodes_table
 from ironic_rules.db.tables import ports as ports_table
@@ -104,6 +104,6 @@ def test_rules_are_walked_once_by_every_sort_key(conn: sa.Connection, sort_dir: 
 def test_history_is_walked_once(conn: sa.Connection) -> None:
     node = nodes.create(conn, {"driver": "d"})
     for index in range(5):
-        history.add(conn, node.id, "test", f"event {index}", "INFO", None)
-    walked = walk(lambda page: history.list_for(conn, node.id, page), "id", "asc", limit=2)
+        node_records.add_history(conn, node.id, "test", f"event {index}", "INFO", None)
+    walked = walk(lambda page: node_records.list_history(conn, node.id, page), "id", "asc", limit=2)
     assert [row.event for row in walked] == [f"event {index}" for index in range(5)]

@@ -8,7 +8,7 @@ import secrets
 
 import pytest
 
-from ironic_rules.db import clock, periodic_tasks
+from ironic_rules.db import clock, conductors
 from tests.functional.db.concurrency import at_once
 
 
@@ -23,7 +23,8 @@ def later(seconds):
 
 def winners(db, name, now):
     """Let eight conductors claim a task of ten seconds at once; return how many got it."""
-    claims = [functools.partial(periodic_tasks.claim, db, name, f"host-{number}", 10, now=now) for number in range(8)]
+    claims = [functools.partial(conductors.claim_periodic_task, db, name, f"host-{number}", 10, now=now)
+              for number in range(8)]
     answers = at_once(claims)
     assert all(isinstance(answer, bool) for answer in answers), answers
     return sum(answers)
@@ -31,15 +32,15 @@ def winners(db, name, now):
 
 def test_one_of_many_runs_a_task_once_per_interval(db, name):
     assert winners(db, name, clock.now()) == 1
-    assert not periodic_tasks.claim(db, name, "late", 10, now=later(9))
+    assert not conductors.claim_periodic_task(db, name, "late", 10, now=later(9))
     assert winners(db, name, later(11)) == 1
 
 
 def test_tasks_of_different_names_do_not_disturb_each_other(db, name):
-    assert periodic_tasks.claim(db, name, "a", 10)
-    assert periodic_tasks.claim(db, name + "-2", "a", 10)
+    assert conductors.claim_periodic_task(db, name, "a", 10)
+    assert conductors.claim_periodic_task(db, name + "-2", "a", 10)
 
 
 def test_a_clock_that_was_ahead_does_not_stop_a_task(db, name):
-    assert periodic_tasks.claim(db, name, "ahead", 10, now=later(100_000))
-    assert periodic_tasks.claim(db, name, "right", 10)
+    assert conductors.claim_periodic_task(db, name, "ahead", 10, now=later(100_000))
+    assert conductors.claim_periodic_task(db, name, "right", 10)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import inspection_rules, nodes, rule_nodes, rule_revisions
+from ironic_rules.db import inspection_rules, nodes, rule_records, rule_revisions
 from ironic_rules.db.inspection_rules import RevisionChanges
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_nodes
@@ -35,36 +35,36 @@ def counted(conn: sa.Connection, uuid: str) -> tuple[int, list[str]]:
 
 def test_distinct_nodes_are_counted_up_to_the_limit(conn: sa.Connection) -> None:
     two, one, free = limited(conn, 2), limited(conn, 1), limited(conn, None)
-    rule_nodes.count(conn, A, [two, one, free])
-    rule_nodes.count(conn, A, [two, one, free])
+    rule_records.count_node(conn, A, [two, one, free])
+    rule_records.count_node(conn, A, [two, one, free])
     assert [counted(conn, uuid) for uuid in (two, one, free)] == [(1, [A]), (1, [A]), (0, [])]
-    assert (rule_nodes.spent(conn, A), rule_nodes.spent(conn, B)) == ({}, {one: 1})
-    rule_nodes.count(conn, B, [two])
-    assert (rule_nodes.spent(conn, B), rule_nodes.spent(conn, C)) == ({one: 1}, {one: 1, two: 2})
+    assert (rule_records.spent(conn, A), rule_records.spent(conn, B)) == ({}, {one: 1})
+    rule_records.count_node(conn, B, [two])
+    assert (rule_records.spent(conn, B), rule_records.spent(conn, C)) == ({one: 1}, {one: 1, two: 2})
     with pytest.raises(RuleSpent, match=rf"{two} has been applied to max_nodes other nodes \(2\)"):
-        rule_nodes.count(conn, C, [two])
+        rule_records.count_node(conn, C, [two])
     assert counted(conn, two) == (2, [A, B])
 
 
 def test_a_changed_limit_counts_for_the_nodes_to_come(conn: sa.Connection) -> None:
     uuid = limited(conn, 2)
     for node in (A, B):
-        rule_nodes.count(conn, node, [uuid])
+        rule_records.count_node(conn, node, [uuid])
     inspection_rules.update(conn, uuid, {"max_nodes": 1})
-    assert (rule_nodes.spent(conn, A), rule_nodes.spent(conn, C)) == ({}, {uuid: 2})
-    rule_nodes.count(conn, B, [uuid])
+    assert (rule_records.spent(conn, A), rule_records.spent(conn, C)) == ({}, {uuid: 2})
+    rule_records.count_node(conn, B, [uuid])
     with pytest.raises(RuleSpent):
-        rule_nodes.count(conn, C, [uuid])
+        rule_records.count_node(conn, C, [uuid])
     inspection_rules.update(conn, uuid, {"max_nodes": 3, "description": "other"})
-    rule_nodes.count(conn, C, [uuid])
-    assert (counted(conn, uuid), rule_nodes.spent(conn, D)) == ((3, [A, B, C]), {uuid: 3})
+    rule_records.count_node(conn, C, [uuid])
+    assert (counted(conn, uuid), rule_records.spent(conn, D)) == ((3, [A, B, C]), {uuid: 3})
 
 
 def test_counting_does_not_change_the_rule(conn: sa.Connection) -> None:
     """Its revision is its ETag, and by that of the set processes detect changes."""
     uuid = limited(conn, 2)
     before = inspection_rules.get(conn, uuid), inspection_rules.revision(conn)
-    rule_nodes.count(conn, A, [uuid])
+    rule_records.count_node(conn, A, [uuid])
     after = inspection_rules.get(conn, uuid)
     assert (after.revision, after.updated_at, inspection_rules.revision(conn)) == (
         before[0].revision, before[0].updated_at, before[1])
@@ -80,19 +80,19 @@ def test_a_rule_without_a_limit_forgets_its_nodes(conn: sa.Connection, many: boo
             inspection_rules.update(conn, uuid, {"max_nodes": max_nodes})
 
     uuid, other = limited(conn, 1), limited(conn, 5)
-    rule_nodes.count(conn, A, [uuid, other])
+    rule_records.count_node(conn, A, [uuid, other])
     write(None)
-    rule_nodes.count(conn, B, [uuid])
+    rule_records.count_node(conn, B, [uuid])
     assert (counted(conn, uuid), counted(conn, other)) == ((0, []), (1, [A]))
     write(1)
-    rule_nodes.count(conn, B, [uuid])
+    rule_records.count_node(conn, B, [uuid])
     assert (counted(conn, uuid), counted(conn, other)) == ((1, [B]), (1, [A]))
 
 
 def test_a_deleted_node_stays_counted_and_a_deleted_rule_is_forgotten(db: Database, make_node: Any) -> None:
     node = make_node()
     uuid = db.write(lambda conn: limited(conn, 1))
-    db.write(lambda conn: rule_nodes.count(conn, node.uuid, [uuid]))
+    db.write(lambda conn: rule_records.count_node(conn, node.uuid, [uuid]))
     with db.writer() as conn:
         nodes.destroy(conn, node.id)
         assert counted(conn, uuid) == (1, [node.uuid])
@@ -100,11 +100,11 @@ def test_a_deleted_node_stays_counted_and_a_deleted_rule_is_forgotten(db: Databa
         inspection_rules.destroy(conn, uuid)
         assert conn.scalar(sa.select(sa.func.count()).select_from(inspection_rule_nodes)) == 0
         # An inspection that has begun before ends after it.
-        rule_nodes.count(conn, B, [uuid])
+        rule_records.count_node(conn, B, [uuid])
         again, = rule_revisions.rules_at(conn, last)
         changes = RevisionChanges(created=[{**full(max_nodes=again.max_nodes), "uuid": uuid}])
         inspection_rules.change(conn, changes, "rollback")
-        assert (counted(conn, uuid), rule_nodes.spent(conn, B)) == ((0, []), {})
+        assert (counted(conn, uuid), rule_records.spent(conn, B)) == ((0, []), {})
 
 
 def count_in_turn(db: Database, order: Iterable[str], applied: list[str]) -> list[str]:
@@ -112,7 +112,7 @@ def count_in_turn(db: Database, order: Iterable[str], applied: list[str]) -> lis
     done = []
     for node in order:
         try:
-            db.write(lambda conn, node=node: rule_nodes.count(conn, node, applied))  # type: ignore[misc]
+            db.write(lambda conn, node=node: rule_records.count_node(conn, node, applied))  # type: ignore[misc]
         except RuleSpent:
             continue
         done.append(node)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import inspection_rules, rule_filters, rule_revisions
+from ironic_rules.db import inspection_rules, rule_revisions
 from ironic_rules.db.inspection_rules import RevisionChanges
 from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_revisions import Author
@@ -155,7 +155,7 @@ def test_the_order_of_execution_has_every_rule_once(conn: sa.Connection, order: 
     for _ in range(25):
         inspection_rules.create(conn, rule(phase=chance.choice(["early", "preprocess", "main", None]),
                                            priority=chance.randrange(3)))
-    expected = sorted((rule_filters.place_of(found), found.uuid) for found in inspection_rules.all_rules(conn))
+    expected = sorted((inspection_rules.place_of(found), found.uuid) for found in inspection_rules.all_rules(conn))
     seen: list[str] = []
     place = None
     while page := inspection_rules.list_in_order(
@@ -164,6 +164,6 @@ def test_the_order_of_execution_has_every_rule_once(conn: sa.Connection, order: 
         place = inspection_rules.place_of_marker(conn, page[-1].uuid)
     assert seen == [uuid for _, uuid in (expected if order == "asc" else expected[::-1])]
     # Places of built-in rules are beyond all columns.
-    beyond = rule_filters.RulePlace(2, 10**12, 2**32 + 1)
+    beyond = inspection_rules.RulePlace(2, 10**12, 2**32 + 1)
     later = inspection_rules.list_in_order(conn, {}, Page(limit=99, sort_dir=order), ["uuid"], beyond)
     assert len(later) == (0 if order == "asc" else 25)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db import errors, liveness, nodes, session
+from ironic_rules.db import deadlines, errors, nodes, session
 from ironic_rules.db.session import Database
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
@@ -161,7 +161,7 @@ def test_a_connection_that_rests_is_not_asked_whether_it_lives(db: Database, mon
     with db.reader() as conn:
         driver_connection = conn.connection.dbapi_connection
         assert conn.scalar(sa.text("SELECT 1")) == 1
-    assert liveness._is_quiet(driver_connection)
+    assert deadlines._is_quiet(driver_connection)
     assert asked == []
 
 

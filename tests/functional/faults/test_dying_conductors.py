@@ -25,7 +25,7 @@ POINTS = [
     "ironic_rules.hardware.agent.inspect:AgentInspect.finish:after",
     "ironic_rules.db.nodes:release:after",
     "ironic_rules.db.inventory:finish:after",
-    "ironic_rules.db.history:add:after",
+    "ironic_rules.db.node_records:add_history:after",
 ]
 #: The others are for ``tox -e faults``: before there is a lock, with data and without a result, at the last statement.
 _IN_EACH_RUN = frozenset({POINTS[0], POINTS[4], POINTS[-1]})

@@ -21,7 +21,7 @@ POINTS = [
     "ironic_rules.legacy.rule_set:_Run.act:after",
     "ironic_rules.conductor.task_store:save:after",
     "ironic_rules.db.legacy_values:save:after",
-    "ironic_rules.db.inspections:add:after",
+    "ironic_rules.db.node_records:add_inspection:after",
 ]
 #: An inspection is resumed at most so many times: the last time by a conductor that lives.
 DEATHS = 5

@@ -34,7 +34,7 @@ POINTS = [
     "ironic_rules.db.nodes:release:after",
     "ironic_rules.conductor.task_store:save:after",
     "ironic_rules.db.inventory:finish:after",
-    "ironic_rules.db.history:add:after",
+    "ironic_rules.db.node_records:add_history:after",
 ]
 #: Waiting transactions are ended soon, so that the test need not wait for the default of 20 seconds.
 #: Each of the threads that wait has a connection.

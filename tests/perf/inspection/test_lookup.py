@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ironic_rules import conf as service_conf
 from ironic_rules.api.app import make_app
-from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.db.session import Database
 from tests.fakes import FakeConductorAPI
 from tests.functional import databases
@@ -69,7 +69,7 @@ def _fill(database: Database, count: int) -> None:
                                            "inspect_interface": "agent"})
                 for nic in range(2):
                     ports.create(conn, {"node_id": node.id, "address": loads.mac(number, nic)})
-                bmc_addresses.set_for(conn, node.id, [loads.bmc(number)])
+                node_sets.set_bmc_addresses(conn, node.id, [loads.bmc(number)])
 
 
 @contextlib.contextmanager

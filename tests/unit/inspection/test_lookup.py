@@ -2,7 +2,7 @@
 import pytest
 from sqlalchemy import event
 
-from ironic_rules.db import bmc_addresses, discovery, nodes, ports
+from ironic_rules.db import discovery, node_sets, nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed
 from ironic_rules.inspection import lookup
 
@@ -25,7 +25,7 @@ def add(db):
             row = nodes.create(conn, {"uuid": uuid, "driver": "fake-hardware", "provision_state": state})
             for mac in macs:
                 ports.create(conn, {"address": mac, "node_id": row.id})
-            bmc_addresses.set_for(conn, row.id, bmcs)
+            node_sets.set_bmc_addresses(conn, row.id, bmcs)
 
     return add_node
 

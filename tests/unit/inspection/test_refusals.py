@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ironic_rules.db import bmc_addresses, machine_matches, nodes, ports
+from ironic_rules.db import discovery, node_sets, nodes, ports
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
 from ironic_rules.inspection import refusals
 from ironic_rules.inspection.refusals import RefusedMachines, Unlogged
@@ -31,7 +31,7 @@ def clock(monkeypatch):
 def message(refused, db, caplog, error, uuid, macs, addresses):
     caplog.set_level(logging.INFO)
     with db.reader() as conn:
-        found = machine_matches.find(conn, uuid, macs, addresses)
+        found = discovery.find_matches(conn, uuid, macs, addresses)
         refused.log(logging.getLogger("ironic_rules.test"), error, uuid, macs, addresses, found, Unlogged(3, 0))
     record, = (record for record in caplog.records if record.name == "ironic_rules.test")
     return record.levelname, record.getMessage()
@@ -42,7 +42,7 @@ def test_the_line_says_which_node_has_what_and_what_no_node_has(refused, db, cap
         for uuid, mac, state in ((UUID_A, MAC_A, "manageable"), (UUID_B, MAC_B, "inspect wait")):
             row = nodes.create(conn, {"uuid": uuid, "driver": "fake-hardware", "provision_state": state})
             ports.create(conn, {"address": mac, "node_id": row.id})
-            bmc_addresses.set_for(conn, row.id, [BMC_A])
+            node_sets.set_bmc_addresses(conn, row.id, [BMC_A])
 
     found = message(refused, db, caplog, LookupFailed.because("the reason"), UUID_A.upper(),
                     [MAC_A, MAC_B, MAC_NEW], [BMC_A, BMC_NEW])
@@ -66,7 +66,7 @@ def test_a_machine_that_is_unknown_is_told_in_one_line_without_control_character
 def test_a_chassis_of_a_hundred_nodes_makes_no_long_line(refused, db, caplog):
     with db.writer() as conn:
         for _ in range(100):
-            bmc_addresses.set_for(conn, nodes.create(conn, {"driver": "fake-hardware"}).id, [BMC_A])
+            node_sets.set_bmc_addresses(conn, nodes.create(conn, {"driver": "fake-hardware"}).id, [BMC_A])
 
     _, text = message(refused, db, caplog, LookupFailed.because("x"), None, [], [BMC_A])
 

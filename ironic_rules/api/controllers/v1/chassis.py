@@ -12,14 +12,14 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import chassis as schemas
-from ironic_rules.db import chassis as stored
+from ironic_rules.db import collection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.resources import CHASSIS, Chassis
 from ironic_rules.policies import chassis as policies
 from ironic_rules.policies import nodes as node_policies
 
-_CHASSIS = Served("chassis", CHASSIS, stored.CHASSIS, sub_resources=("nodes",))
+_CHASSIS = Served("chassis", CHASSIS, collection.CHASSIS, sub_resources=("nodes",))
 _LIST = filters.Listing.of(CHASSIS, checked=False)
 _ONE = filters.Query(fields=filters.names)
 _NODES = filters.Listing.of(NODE, checked=False, without=("chassis_uuid",))
@@ -87,7 +87,7 @@ class ChassisController(Resource):
         :raises Invalid: 400;  ChassisAlreadyExists: 409
         """
         values = _CHASSIS.given(request, body)
-        return _CHASSIS.show_new(request, request.db.write(lambda conn: stored.CHASSIS.create(conn, values)))
+        return _CHASSIS.show_new(request, request.db.write(lambda conn: collection.CHASSIS.create(conn, values)))
 
     @expose(policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, chassis: str, body: list[JSONObject]) -> JSONObject:
@@ -98,7 +98,7 @@ class ChassisController(Resource):
         operations = _CHASSIS.operations(request, body)
 
         def change(conn: sa.Connection) -> Chassis:
-            row = stored.CHASSIS.get(conn, chassis, for_update=True)
+            row = collection.CHASSIS.get(conn, chassis, for_update=True)
             changed: Chassis = _CHASSIS.update(conn, row, _CHASSIS.changes(row, operations, schemas.PATCHED))
             return changed
 
@@ -110,10 +110,10 @@ class ChassisController(Resource):
 
         :raises ChassisNotFound: 404;  ChassisNotEmpty: 400
         """
-        request.db.write(lambda conn: stored.destroy(conn, chassis))
+        request.db.write(lambda conn: collection.destroy_chassis(conn, chassis))
 
 
 def _uuid(request: Request, chassis: str) -> str:
     with request.db.reader() as conn:
-        uuid: str = stored.CHASSIS.get(conn, chassis).uuid
+        uuid: str = collection.CHASSIS.get(conn, chassis).uuid
     return uuid

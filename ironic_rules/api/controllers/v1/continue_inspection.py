@@ -14,7 +14,8 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.context import Mark
-from ironic_rules.db import accepted_requests, clock, machine_matches, ports
+from ironic_rules.db import accepted_requests, clock, ports
+from ironic_rules.db import discovery as discovery_db
 from ironic_rules.exceptions import (
     Invalid,
     InvalidInventory,
@@ -177,7 +178,7 @@ def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, s
     if earlier is None:
         return
     with request.db.reader() as conn:
-        matches = machine_matches.find(conn, node_uuid, sent.macs, sent.bmc_addresses)
+        matches = discovery_db.find_matches(conn, node_uuid, sent.macs, sent.bmc_addresses)
     request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
 
 

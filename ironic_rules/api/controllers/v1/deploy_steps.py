@@ -9,7 +9,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
-from ironic_rules.db import deploy_templates, nodes, traits
+from ironic_rules.db import deploy_templates, node_sets, nodes
 from ironic_rules.exceptions import NoValidHost
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import deploy_templates as template_policies
@@ -41,7 +41,7 @@ class NodeDeployStepsController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
             registered = request.offered_steps.current(conn).get(row.conductor_group)
-            own = traits.list_for(conn, [row.id])[row.id]
+            own = node_sets.list_traits(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
             # As in a deployment: templates are ignored while conductors are pinned.
             enabled = [] if request.conf.conductor.pin_release_version else deploy_templates.for_traits(

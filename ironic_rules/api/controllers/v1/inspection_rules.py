@@ -32,7 +32,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.api.views import rule_set as set_views
-from ironic_rules.db import inspection_rules, inventory_paths
+from ironic_rules.db import inspection_rules, inventory
 from ironic_rules.exceptions import (
     InspectionRuleAlreadyExists,
     Invalid,
@@ -269,7 +269,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     touched = patch.touched(operations)
     if old.sensitive:
         _refuse_guesses_of_groups(request, new, touched)
-    checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory_paths.known(conn),
+    checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory.known_paths(conn),
                           warn_of=touched if new["sensitive"] else SEALED)
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):

@@ -15,7 +15,7 @@ from ironic_rules.api import pagination, versions
 from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.request import Request
-from ironic_rules.db import chassis, nodes
+from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
@@ -109,7 +109,7 @@ def resolve(request: Request, conn: sa.Connection, wanted: dict[str, Any]) -> No
     if "parent_node" in wanted:
         wanted["parent_node"] = find(request, conn, wanted["parent_node"]).uuid
     if "chassis_uuid" in wanted:
-        wanted["chassis_uuid"] = chassis.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
+        wanted["chassis_uuid"] = collection.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
     if "conductor" in wanted:
         wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
     if "failure" in wanted:

@@ -8,7 +8,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.db import history
+from ironic_rules.db import node_records as node_records_db
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import HistoryEntry
 from ironic_rules.policies import nodes as policies
@@ -32,7 +32,8 @@ class HistoryController(Resource):
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else None)
         return node_records.listed(
-            request, node, query, "history", history.list_for, lambda uuid, entry: _view(request, uuid, entry, fields))
+            request, node, query, "history", node_records_db.list_history, lambda uuid,
+            entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
     def get_one(self, request: Request, node: str, event: str) -> JSONObject:
@@ -41,7 +42,8 @@ class HistoryController(Resource):
         :raises NodeNotFound, HistoryNotFound: 404
         """
         return node_records.one(
-            request, node, event, "history entry", history.get, lambda uuid, entry: _view(request, uuid, entry, _FULL))
+            request, node, event, "history entry", node_records_db.get_history, lambda uuid,
+            entry: _view(request, uuid, entry, _FULL))
 
 
 def _view(request: Request, node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> JSONObject:

@@ -8,7 +8,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.db import inspections
+from ironic_rules.db import node_records as node_records_db
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import InspectionEntry, rules
 from ironic_rules.policies import nodes as policies
@@ -37,7 +37,7 @@ class InspectionsController(Resource):
         """
         fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
         return node_records.listed(
-            request, node, query, "inspections", inspections.list_for,
+            request, node, query, "inspections", node_records_db.list_inspections,
             lambda uuid, entry: _view(request, uuid, entry, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
@@ -47,7 +47,7 @@ class InspectionsController(Resource):
         :raises NodeNotFound, InspectionNotFound: 404
         """
         return node_records.one(
-            request, node, inspection, "inspection", inspections.get,
+            request, node, inspection, "inspection", node_records_db.get_inspection,
             lambda uuid, entry: _view(request, uuid, entry, _FULL))
 
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api.request import Request
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import conductors, traits
+from ironic_rules.db import conductors, node_sets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 
@@ -37,7 +37,7 @@ def show_nodes(request: Request, conn: sa.Connection, rows: Sequence[Any],
     view = views.view(request.version, fields)
     shown = view.render(
         rows, request.base,
-        traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
+        node_sets.list_traits(conn, [row.id for row in rows]) if view.traits else {},
         hosts_by_group(request, conn) if view.conductor else {})
     confinement = request.confinement
     for row, node in zip(rows, shown, strict=True):

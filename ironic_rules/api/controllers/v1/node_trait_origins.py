@@ -7,7 +7,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.db import inspections, traits
+from ironic_rules.db import node_records, node_sets
 from ironic_rules.db.paging import Page
 from ironic_rules.models import inspections as inspections_models
 from ironic_rules.models.documents import JSONObject
@@ -31,8 +31,8 @@ class TraitOriginsController(Resource):
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            names = traits.list_for(conn, [row.id])[row.id]
-            entries = inspections.list_for(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
+            names = node_sets.list_traits(conn, [row.id])[row.id]
+            entries = node_records.list_inspections(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
         found = inspections_models.trait_origins(entries)
         return {"trait_origins": [_view(name, found.get(name)) for name in names]}
 

@@ -10,7 +10,7 @@ from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.db import traits
+from ironic_rules.db import node_sets
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
@@ -28,7 +28,7 @@ class TraitsController(Resource):
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            return {"traits": traits.list_for(conn, [row.id])[row.id]}
+            return {"traits": node_sets.list_traits(conn, [row.id])[row.id]}
 
     @expose(since=versions.TRAITS, policy=policies.SET_TRAITS, body=RAW, status=204)
     def put(self, request: Request, node: str, trait: str | None = None, *, body: JSON) -> None:
@@ -45,7 +45,7 @@ class TraitsController(Resource):
         def replace(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len(names))
-            traits.set_all(conn, row.id, names)
+            node_sets.set_traits(conn, row.id, names)
 
         request.db.write(replace)
 
@@ -58,8 +58,8 @@ class TraitsController(Resource):
 
         def add(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
-            _check_number(row.uuid, len({*traits.list_for(conn, [row.id])[row.id], trait}))
-            traits.add(conn, row.id, trait)
+            _check_number(row.uuid, len({*node_sets.list_traits(conn, [row.id])[row.id], trait}))
+            node_sets.add_trait(conn, row.id, trait)
 
         request.db.write(add)
         request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
@@ -73,9 +73,9 @@ class TraitsController(Resource):
         def remove(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
             if trait is None:
-                traits.remove_all(conn, row.id)
+                node_sets.remove_all_traits(conn, row.id)
             else:
-                traits.remove(conn, row.id, trait)
+                node_sets.remove_trait(conn, row.id, trait)
 
         request.db.write(remove)
 

@@ -13,7 +13,7 @@ from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.db import chassis, nodes
+from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
 from ironic_rules.hardware import selection
 from ironic_rules.models import states
@@ -139,7 +139,7 @@ def _resolve(request: Request, conn: sa.Connection, values: dict[str, Any], owne
     if values.get("chassis_uuid"):
         with node_access.named_by("/chassis_uuid"):
             # Not deleted before the node refers to it.
-            values["chassis_uuid"] = chassis.CHASSIS.get(conn, values["chassis_uuid"], shared=True).uuid
+            values["chassis_uuid"] = collection.CHASSIS.get(conn, values["chassis_uuid"], shared=True).uuid
     if values.get("parent_node"):
         with node_access.named_by("/parent_node"):
             # Not deleted before this refers to it, nor moved below the node.

@@ -15,8 +15,8 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.db import portgroups, ports, vifs
-from ironic_rules.db.vifs import KEY
+from ironic_rules.db import node_sets, portgroups, ports
+from ironic_rules.db.node_sets import VIF_KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
@@ -33,8 +33,9 @@ class VifsController(Resource):
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            attached = [place.internal_info[KEY] for _, place in _places(conn, row.id) if KEY in place.internal_info]
-            return {"vifs": [{"id": vif} for vif in (*attached, *vifs.without_port(row))]}
+            attached = [place.internal_info[VIF_KEY] for _, place in _places(conn, row.id)
+                        if VIF_KEY in place.internal_info]
+            return {"vifs": [{"id": vif} for vif in (*attached, *node_sets.vifs_without_port(row))]}
 
     @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204, hidden=True)
     def post(self, request: Request, node: str, body: JSONObject) -> None:
@@ -53,15 +54,15 @@ class VifsController(Resource):
 
         def attach(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
-            without = vifs.without_port(row)
+            without = node_sets.vifs_without_port(row)
             if body["id"] in without:
                 raise VifConflict(vif=body["id"], node=row.uuid, reason="it is attached already")
             found = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
             if found is None:
-                vifs.set_without_port(conn, row, [*without, body["id"]])
+                node_sets.set_vifs_without_port(conn, row, [*without, body["id"]])
                 return
             table, place = found
-            table.update(conn, place.id, {"internal_info": {**place.internal_info, KEY: body["id"]}})
+            table.update(conn, place.id, {"internal_info": {**place.internal_info, VIF_KEY: body["id"]}})
 
         request.db.write(attach)
 
@@ -75,13 +76,13 @@ class VifsController(Resource):
         def detach(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
             for table, place in _places(conn, row.id):
-                if place.internal_info.get(KEY) == vif:
-                    kept = {name: value for name, value in place.internal_info.items() if name != KEY}
+                if place.internal_info.get(VIF_KEY) == vif:
+                    kept = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
                     table.update(conn, place.id, {"internal_info": kept})
                     return
-            without = vifs.without_port(row)
+            without = node_sets.vifs_without_port(row)
             if vif in without:
-                vifs.set_without_port(conn, row, [name for name in without if name != vif])
+                node_sets.set_vifs_without_port(conn, row, [name for name in without if name != vif])
                 return
             raise Invalid(f"The given VIF is not attached to node {row.uuid}.")
 
@@ -96,7 +97,7 @@ def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
 
 def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any] | None:
     """Return repository and row of the port or group for a VIF, None if none is free and the request names none."""
-    if any(place.internal_info.get(KEY) == vif for _, place in places):
+    if any(place.internal_info.get(VIF_KEY) == vif for _, place in places):
         raise VifConflict(vif=vif, node=node, reason="it is attached already")
     # No VIF can be attached to a port group without ports, nor to the members of one without standalone ports.
     used = {place.portgroup_id for table, place in places if table is ports}
@@ -109,7 +110,7 @@ def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, 
         if not places:
             raise Invalid(problems=[Problem(f"/{name}", f"node {node} has no such port")])
     for table, place in places:
-        if KEY not in place.internal_info:
+        if VIF_KEY not in place.internal_info:
             return table, place
     if chosen:
         # Nova interprets a 409 as "already attached", and would start the instance without this network.

@@ -14,7 +14,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
-from ironic_rules.db import portgroups, ports, vifs
+from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import (
     Conflict,
     Invalid,
@@ -132,7 +132,7 @@ class PortUpdate:
                          values.get("local_link_connection", row.local_link_connection))
         changes = {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}
         _check_state(self._request, row, node, changes)
-        if "node_id" in changes and vifs.KEY in row.internal_info:
+        if "node_id" in changes and node_sets.VIF_KEY in row.internal_info:
             raise Conflict(f"/node_uuid: port {row.uuid} has a VIF attached and cannot be moved to another node.")
         if group is not None and not changes.keys().isdisjoint(("portgroup_id", "pxe_enabled")):
             _check_member(group, changes.get("pxe_enabled", row.pxe_enabled), row.internal_info)
@@ -146,7 +146,8 @@ class PortUpdate:
 
 def standalone_uses(pxe_enabled: bool, internal_info: Mapping[str, Any]) -> list[str]:
     """Return what a port has that no member of a port group without ``standalone_ports_supported`` may have."""
-    return [*(["pxe_enabled"] if pxe_enabled else []), *(["a VIF attached"] if vifs.KEY in internal_info else [])]
+    return [*(["pxe_enabled"] if pxe_enabled else []),
+            *(["a VIF attached"] if node_sets.VIF_KEY in internal_info else [])]
 
 
 def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[str, Any]) -> None:

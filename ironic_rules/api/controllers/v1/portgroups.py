@@ -15,7 +15,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
-from ironic_rules.db import portgroups, ports, vifs
+from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -136,7 +136,7 @@ class PortgroupsController(Resource):
 
         def destroy(conn: sa.Connection) -> None:
             row, node = _hold(request, conn, portgroup, node_id)
-            if vifs.KEY in row.internal_info and not node.maintenance:
+            if node_sets.VIF_KEY in row.internal_info and not node.maintenance:
                 raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
             portgroups.destroy(conn, row.id)
 

@@ -12,7 +12,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
-from ironic_rules.db import portgroups, ports, vifs
+from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import Conflict
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.ports import PORT, Port
@@ -148,9 +148,9 @@ class PortsController(Resource):
 
 
 def _check_unused(conn: sa.Connection, row: Port) -> None:
-    if vifs.KEY in row.internal_info:
+    if node_sets.VIF_KEY in row.internal_info:
         raise Conflict(f"Port {row.uuid} has a VIF attached and cannot be deleted.")
-    if row.portgroup_uuid is not None and vifs.KEY in portgroups.get(conn, row.portgroup_uuid).internal_info:
+    if row.portgroup_uuid is not None and node_sets.VIF_KEY in portgroups.get(conn, row.portgroup_uuid).internal_info:
         raise Conflict(f"Port {row.uuid} is a member of port group {row.portgroup_uuid}, which has a VIF attached, and "
                        "cannot be deleted.")
 

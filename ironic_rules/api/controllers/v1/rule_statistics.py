@@ -10,7 +10,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import rule_statistics as views
-from ironic_rules.db import rule_statistics
+from ironic_rules.db import rule_records
 from ironic_rules.exceptions import InspectionRuleNotFound, Invalid
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import CountedRule
@@ -39,8 +39,8 @@ class RulesStatisticsController(Resource):
         since = query.get("never_matched_since")
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
-            rows = [*rule_statistics.of_stored(conn), *views.of_built_in(
-                request.rules.built_in, rule_statistics.of_built_in(conn))]
+            rows = [*rule_records.statistics_of_stored(conn), *views.of_built_in(
+                request.rules.built_in, rule_records.statistics_of_built_in(conn))]
         fields = query.get("fields") or views.FIELDS
         return pagination.collection(
             request, "statistics", views.page([row for row in rows if since is None or not _matched_since(row, since)],
@@ -63,9 +63,9 @@ class RuleStatisticsController(Resource):
         built_in = built_in_rules.find(request, ident)
         with request.db.reader() as conn:
             if built_in is not None:
-                found = views.of_built_in([built_in], rule_statistics.of_built_in(conn))
+                found = views.of_built_in([built_in], rule_records.statistics_of_built_in(conn))
             else:
-                found = list(rule_statistics.of_stored(conn, ident))
+                found = list(rule_records.statistics_of_stored(conn, ident))
         if not found:
             raise InspectionRuleNotFound(rule=uuid)
         return views.statistics(request.base, found[0], views.FIELDS)

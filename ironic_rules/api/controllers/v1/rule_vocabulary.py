@@ -7,7 +7,7 @@ from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
-from ironic_rules.db import inventory_paths
+from ironic_rules.db import inventory
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.rules import vocabulary
@@ -26,7 +26,7 @@ class RuleVocabularyController(Resource):
         key that is data, and of what is below ``**`` nothing is known.
         """
         with request.db.reader() as conn:
-            paths = inventory_paths.paths(conn)
+            paths = inventory.list_paths(conn)
         return {**vocabulary(), "paths": paths}
 
 

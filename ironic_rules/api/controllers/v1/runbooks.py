@@ -17,7 +17,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
-from ironic_rules.db import runbooks, traits
+from ironic_rules.db import collection, node_sets
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
@@ -32,7 +32,7 @@ def _check_access(request: Request, conn: sa.Connection, row: Runbook, ident: st
         request.confinement.check_runbook(row, RunbookNotFound(runbook=ident))
 
 
-_RUNBOOKS = Served("runbooks", RUNBOOK, runbooks.RUNBOOKS, check_access=_check_access)
+_RUNBOOKS = Served("runbooks", RUNBOOK, collection.RUNBOOKS, check_access=_check_access)
 #: Field -> the policy that its changes need besides that of runbooks.
 _FIELDS = {"public": policies.UPDATE_PUBLIC, "owner": policies.UPDATE_OWNER}
 _LIST = filters.Listing.of(RUNBOOK, checked=False)
@@ -117,7 +117,7 @@ class RunbooksController(Resource):
         else:
             values["owner"] = owner
         _check(request, values)
-        return _RUNBOOKS.show_new(request, request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
+        return _RUNBOOKS.show_new(request, request.db.write(lambda conn: collection.RUNBOOKS.create(conn, values)))
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, runbook: str, body: list[JSONObject]) -> JSONObject:
@@ -150,7 +150,7 @@ class RunbooksController(Resource):
         :raises RunbookNotFound: 404
         """
         ident = _ident(runbook)
-        request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
+        request.db.write(lambda conn: collection.RUNBOOKS.destroy(
             conn, _RUNBOOKS.find(request, conn, ident, for_update=True).id))
 
 
@@ -175,11 +175,11 @@ def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSO
         raise Invalid(problems=problems)
     with request.db.reader() as conn:
         try:
-            runbook: Runbook = runbooks.RUNBOOKS.get(conn, given["runbook"])
+            runbook: Runbook = collection.RUNBOOKS.get(conn, given["runbook"])
         except RunbookNotFound as error:
             raise Invalid(problems=[Problem("/runbook", str(error))]) from error
         _check_use(request, runbook, given["runbook"])
-        if not runbook_fits(runbook, traits.list_for(conn, [node.id])[node.id]):
+        if not runbook_fits(runbook, node_sets.list_traits(conn, [node.id])[node.id]):
             raise Invalid(problems=[Problem("/runbook", (
                 f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
                 f"{runbook.name} nor another trait of the runbook"))])
@@ -240,6 +240,6 @@ def _write_traits(request: Request, runbook: str, change: Callable[[set[str]], s
         if len(new) > MAX_PER_NODE:
             raise InvalidParameterValue(f"A runbook has at most {MAX_PER_NODE} traits.")
         if new != row.traits:
-            runbooks.RUNBOOKS.update(conn, row.id, {"traits": new})
+            collection.RUNBOOKS.update(conn, row.id, {"traits": new})
 
     request.db.write(write)

@@ -13,7 +13,7 @@ from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.schemas import volumes as schemas
-from ironic_rules.db import volumes
+from ironic_rules.db import collection
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -120,12 +120,12 @@ class VolumeRows:
 # Unlike older lists, these have had ``detail`` since there are volumes.
 CONNECTORS = VolumeRows(
     "volume connector",
-    Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME,
+    Served("volume/connectors", VOLUME_CONNECTOR, collection.CONNECTORS, detail_since=versions.VOLUME,
            check_access=lambda request, conn, row, ident: node_access.check_access(
                request, conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
     schemas.PATCHED_CONNECTOR)
 TARGETS = VolumeRows(
-    "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME,
+    "volume target", Served("volume/targets", VOLUME_TARGET, collection.TARGETS, detail_since=versions.VOLUME,
                              check_access=lambda request, conn, row, ident: node_access.check_access(
                                  request, conn, row.node_id, VolumeTargetNotFound(target=ident))),
     schemas.PATCHED_TARGET)

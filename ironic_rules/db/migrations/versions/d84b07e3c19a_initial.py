@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import SchemaItem
 
-from ironic_rules.db.collation import of_server
-from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
+from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime, collation_of_server
 
 revision = "d84b07e3c19a"
 down_revision = None
@@ -41,7 +40,7 @@ def upgrade() -> None:
 
 def _create(name: str, *parts: SchemaItem) -> None:
     op.create_table(name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4",
-                    mysql_collate=of_server(op.get_bind()))
+                    mysql_collate=collation_of_server(op.get_bind()))
 
 
 def _create_conductors() -> None:

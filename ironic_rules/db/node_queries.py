@@ -1,16 +1,57 @@
-"""The filters of a list of nodes: the conditions for names and values."""
+"""Failed nodes, grouped by why they failed.
+
+The filters of a list of nodes: the conditions for names and values.
+
+The nodes whose hardware is polled: those that wait in a procedure for a step that it carries out by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import node_failures
+from ironic_rules.db.identity import contains_without_case
+from ironic_rules.db.projection import Row
+from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_traits, nodes
-from ironic_rules.db.texts import contains_without_case
-from ironic_rules.models.nodes import NODE
+from ironic_rules.models import nodes as nodes_models
+from ironic_rules.models import states
+from ironic_rules.models.nodes import NODE, Failure
+
+#: The part of an error that a reason is made of. Most errors have nothing of their machine but the node's UUID: without
+#: it, the database finds them equal.
+_ERROR = sa.func.coalesce(sa.func.substr(
+    sa.func.replace(nodes.c.last_error, nodes.c.uuid, nodes_models.OWN_PART), 1, nodes_models.MAX_REASON), "")
+_ROWS = 1000
+
+
+def failure_groups(conn: sa.Connection) -> list[Failure]:
+    """Return the failed nodes without a parent by state and reason, the largest group first.
+
+    All of them are counted: the database counts equal errors, and only different ones are read.
+    """
+    error = _ERROR.label("error")
+    query = sa.select(nodes.c.provision_state, error, sa.func.count().label("number")).where(
+        nodes.c.provision_state.in_(sorted(nodes_models.FAILED_STATES)), nodes.c.parent_node.is_(None)).group_by(
+        nodes.c.provision_state, error)
+    found: Counter[tuple[str, str]] = Counter()
+    with conn.execution_options(yield_per=_ROWS).execute(query) as rows:
+        for state, text, number in rows:
+            found[state, nodes_models.failure_reason(text)] += number
+    return sorted((Failure(*key, number) for key, number in found.items()),
+                  key=lambda group: (-group.number, group.provision_state, group.reason))
+
+
+def failure_condition(group: Failure | None) -> sa.ColumnElement[bool]:
+    """Return the condition for the nodes of a group; None: it has none any more."""
+    if group is None:
+        return sa.false()
+    pattern = group.reason.replace("!", "!!").replace("%", "!%").replace("_", "!_").replace(nodes_models.OWN_PART, "%")
+    return sa.and_(nodes.c.provision_state == group.provision_state, _ERROR.like(pattern, escape="!"))
+
 
 Condition = sa.ColumnElement[bool]
 
@@ -80,7 +121,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
     "trait": has_trait,
-    "failure": node_failures.condition,
+    "failure": failure_condition,
     # Case-insensitive on every database.
     "description_contains": lambda text: contains_without_case(nodes.c.description, text),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
@@ -103,3 +144,38 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
         raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
     found = (_CONDITIONS[name](value) for name, value in filters.items())
     return [condition for condition in found if condition is not None]
+
+
+_STATES = (states.DEPLOYWAIT, states.CLEANWAIT, states.SERVICEWAIT)
+#: What an interface may read of a node while it polls.
+_COLUMNS = ("id", "uuid", "name", "driver", "driver_info", "driver_internal_info", "provision_state",
+            "target_provision_state", "power_state", "disable_power_off", "conductor_group")
+_INTERFACES = tuple(column for column in nodes.c if column.name.endswith("_interface"))
+#: A node in maintenance is left alone, as with other time-outs.
+_FREE = sa.and_(nodes.c.provision_state.in_(_STATES), nodes.c.reservation.is_(None), nodes.c.maintenance.is_(False))
+_FOUND = sa.select(*(nodes.c[name] for name in _COLUMNS), *_INTERFACES).where(_FREE)
+_BY_ID = _FOUND.where(nodes.c.id == sa.bindparam("node_id"))
+_PAGE = 200
+
+
+def polled_pages(db: Database, conductor_group: str, key: str) -> Iterator[list[Row]]:
+    """Yield the nodes of a group that have ``key`` in ``driver_internal_info``, a page at a time: what polls need.
+
+    Not those that are locked or in maintenance.
+    """
+    internal = sa.type_coerce(nodes.c.driver_internal_info, sa.Text)
+    query = _FOUND.where(nodes.c.conductor_group == conductor_group, internal.contains(f'"{key}"', autoescape=True))
+    last = 0
+    while True:
+        with db.reader() as conn:
+            page = list(conn.execute(query.where(nodes.c.id > last).order_by(nodes.c.id).limit(_PAGE)).all())
+        if not page:
+            return
+        yield page
+        last = page[-1].id
+
+
+def polled_node(db: Database, node_id: int) -> Row | None:
+    """Return a node as :func:`pages` does, if it waits; else None."""
+    with db.reader() as conn:
+        return conn.execute(_BY_ID, {"node_id": node_id}).one_or_none()
