@@ -36,9 +36,9 @@ from ironic_rules.text import printable
 if TYPE_CHECKING:
     import socket
 
-    from ironic_rules.api.server import ApiServer
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
+    from ironic_rules.httpd.server import ApiServer
     from ironic_rules.inspection.pipeline import Pipeline
     from ironic_rules.inspection.rule_cache import RuleCaches
     from ironic_rules.pxe_filter.service import FilterService
@@ -335,7 +335,7 @@ def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTranspo
 
     :param shared: from ``api.server.listen``, for one of several processes
     """
-    from ironic_rules.api.server import ApiServer
+    from ironic_rules.httpd.server import ApiServer
 
     numbers = numbers or Numbers()
     app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip)

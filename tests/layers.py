@@ -13,6 +13,7 @@ LAYERS = (
     ("cmd",),
     ("service",),
     ("api", "conductor", "pxe_filter", "simulator"),
+    ("httpd",),
     ("inspection",),
     ("hardware",),
     ("steps",),

@@ -11,7 +11,7 @@ from oslo_config import cfg
 from pecan import core, decorators
 from webob.multidict import MultiDict
 
-from ironic_rules.api import auth, faults, hooks
+from ironic_rules.api import auth, hooks
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.expose import Sent
 from ironic_rules.api.middleware.body_limit import BodyLimit
@@ -30,6 +30,7 @@ from ironic_rules.api.own_names import OwnNames
 from ironic_rules.api.request import Request
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
+from ironic_rules.httpd import faults
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCaches
 from ironic_rules.metrics.numbers import Numbers

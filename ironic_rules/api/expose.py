@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from ironic_rules.api import confinement, etags, faults, json_body, versions
+from ironic_rules.api import confinement, etags, json_body, versions
 from ironic_rules.api.confinement import Confinement
 from ironic_rules.api.filters import Query
 from ironic_rules.api.request import Request
@@ -31,6 +31,7 @@ from ironic_rules.exceptions import (
     NotFound,
     VersionTooLow,
 )
+from ironic_rules.httpd import faults
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import forget_locals
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ironic_rules.api.confinement import Confinement
     from ironic_rules.api.database_check import DatabaseCheck
     from ironic_rules.api.dry_runs import DryRuns
-    from ironic_rules.api.faults import Headers
     from ironic_rules.api.lock_patience import LockPatience
     from ironic_rules.api.marks import ReportDigests
     from ironic_rules.api.node_failures import NodeFailures
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from ironic_rules.api.rule_problems import RuleProblems
     from ironic_rules.context import RequestContext
     from ironic_rules.db.session import Database
+    from ironic_rules.httpd.faults import Headers
     from ironic_rules.inspection.early import EarlyRules
     from ironic_rules.inspection.journal import Journal
     from ironic_rules.inspection.refusals import RefusedMachines

@@ -8,8 +8,9 @@ from cotyledon.types import WorkerId
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.api import auth, server
+from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle, workers
+from ironic_rules.httpd import server
 from ironic_rules.rpc import transport as rpc_transport
 
 #: Seconds that a process needs at most to end.

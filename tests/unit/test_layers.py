@@ -29,7 +29,7 @@ HTTP_MODULES = {
     "hardware.resolver": "resolves names, and connects to nothing",
     "hardware.redfish.bmc_session": "BMCs", "hardware.redfish.client": "BMCs", "hardware.redfish.quick_read": "BMCs",
     "api.middleware.session": "Keystone, at the URL in the configuration",
-    "api.server": "this process itself", "simulator.client": "the API that an operator names on the command line",
+    "httpd.server": "this process itself", "simulator.client": "the API that an operator names on the command line",
 }
 
 

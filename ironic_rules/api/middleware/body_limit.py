@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, RequestTooLarge
+from ironic_rules.httpd import faults
 from ironic_rules.metrics.numbers import Numbers
 
 LOG = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
 
-from ironic_rules.api import compute_versions, faults
+from ironic_rules.api import compute_versions
+from ironic_rules.httpd import faults
 
 _NAMES = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "itemNotFound", 405: "badMethod",
           409: "conflictingRequest", 413: "overLimit", 429: "overLimit", 503: "serviceUnavailable"}

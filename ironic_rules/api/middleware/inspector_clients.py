@@ -13,8 +13,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
 
-from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, NotAcceptable
+from ironic_rules.httpd import faults
 
 HEADER = "X-OpenStack-Ironic-Inspector-API-Version"
 #: Minor versions of Inspector's API 1: those that it had in the end.

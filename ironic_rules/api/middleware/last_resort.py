@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import faults
+from ironic_rules.httpd import faults
 
 
 class LastResort:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import compute_versions, faults, versions
+from ironic_rules.api import compute_versions, versions
 from ironic_rules.exceptions import NotAcceptable
+from ironic_rules.httpd import faults
 
 _BOUNDS = ((versions.HEADER_MIN, versions.MIN_STRING), (versions.HEADER_MAX, versions.MAX_STRING))
 

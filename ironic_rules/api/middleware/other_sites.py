@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import faults, versions
+from ironic_rules.api import versions
 from ironic_rules.api.own_names import OwnNames
 from ironic_rules.exceptions import ForeignHost, ForeignSite, IronicRulesError, MediaTypeUnsupported
+from ironic_rules.httpd import faults
 from ironic_rules.text import printable
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})

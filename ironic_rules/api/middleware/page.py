@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import faults
+from ironic_rules.httpd import faults
 
 PREFIX = "/ui"
 #: Suffix -> media type; a file with another suffix is not served.

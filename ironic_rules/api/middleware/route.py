@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import compute_versions, faults, resource, versions
+from ironic_rules.api import compute_versions, resource, versions
+from ironic_rules.httpd import faults
 
 #: The node is last: tempest requests the state of a console so. Without the version of the API: links "bookmark".
 _OF_STATES = re.compile(r"/nodes/states/([^/]+)/([^/]+)\Z")

@@ -15,7 +15,7 @@ import orjson
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules.api import faults, json_body
+from ironic_rules.api import json_body
 from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
 from ironic_rules.exceptions import (
     ConfigurationError,
@@ -28,6 +28,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.httpd import faults
 from ironic_rules.models.documents import JSON, JSONObject
 
 LOG = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from ironic_rules import conf as service_conf
 from ironic_rules import policy, rules
 from ironic_rules.api import broker_check, database_check, versions
 from ironic_rules.api.app import make_app
-from ironic_rules.api.server import ApiServer
 from ironic_rules.db import (
     allocations,
     collection,
@@ -37,6 +36,7 @@ from ironic_rules.db import (
 )
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import operations as operations_table
+from ironic_rules.httpd.server import ApiServer
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from tests.fakes import FakeConductorAPI

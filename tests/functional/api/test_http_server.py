@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from ironic_rules.api import front
 from ironic_rules.api.app import make_app
-from ironic_rules.api.server import ApiServer
 from ironic_rules.db import nodes
+from ironic_rules.httpd import connections
+from ironic_rules.httpd.server import ApiServer
 from tests.functional.processes import wait_for
 
 MIB = 2**20
@@ -152,7 +152,7 @@ CONVERSATION = (
 @pytest.mark.parametrize("patience", [0, 1, 1000])
 def test_requests_of_any_form_on_one_connection_are_the_same_to_a_worker_that_waits_for_them(
         server, monkeypatch, patience):
-    monkeypatch.setattr(front, "_NEXT_MS", patience)
+    monkeypatch.setattr(connections, "_NEXT_MS", patience)
     served = []
     handle = server._server.process_conn
     monkeypatch.setattr(server._server, "process_conn", lambda connection: served.append(handle(connection)))
@@ -185,7 +185,7 @@ def _status(connection: socket.socket) -> int:
 
 
 def test_a_head_that_is_too_long_is_refused_also_by_a_worker_that_waits_for_it(server, monkeypatch):
-    monkeypatch.setattr(front, "_NEXT_MS", 1000)
+    monkeypatch.setattr(connections, "_NEXT_MS", 1000)
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(GET)
@@ -196,7 +196,7 @@ def test_a_head_that_is_too_long_is_refused_also_by_a_worker_that_waits_for_it(s
 
 @pytest.mark.parametrize("request_", [GET, PROBE], ids=["worker", "probe"])
 def test_busy_connections_leave_the_threads_to_others(server, conf, monkeypatch, request_):
-    monkeypatch.setattr(front, "_NEXT_MS", 200)
+    monkeypatch.setattr(connections, "_NEXT_MS", 200)
     host, port = server.url.removeprefix("http://").split(":")
     ended, failed = threading.Event(), []
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ironic_rules.api.server import ApiServer
+from ironic_rules.httpd.server import ApiServer
 from tests.functional.processes import answers, free_port, wait_for
 
 CASES = yaml.safe_load((Path(__file__).parents[2] / "vectors" / "http" / "requests.yaml").read_text(encoding="utf-8"))

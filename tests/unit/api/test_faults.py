@@ -7,7 +7,7 @@ import json
 from oslo_db import exception as db_exc
 
 from ironic_rules import exceptions
-from ironic_rules.api import faults
+from ironic_rules.httpd import faults
 
 
 def detail(fault: faults.Fault) -> dict[str, object]:

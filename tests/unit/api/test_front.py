@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.api import front, request_body, request_head
-from ironic_rules.api.front import Front, Limits, Phase
-from ironic_rules.api.probes import is_probe
-from ironic_rules.api.server import _Server
+from ironic_rules.httpd import connections, request
+from ironic_rules.httpd.connections import Front, Limits, Phase
+from ironic_rules.httpd.probes import is_probe
+from ironic_rules.httpd.server import _Server
 from tests.functional.processes import wait_for
 
 MIB = 2**20
@@ -149,9 +149,9 @@ def test_probes_are_answered_while_all_workers_wait(servers, line):
 @pytest.mark.parametrize("head", [b"GET /v1/nodes HTTP/1.1", b"POST / HTTP/1.1", b"GET /healthcheckx HTTP/1.1",
                                   b"GET //evil/ HTTP/1.1", b"GET /v1/healthcheck HTTP/1.1"])
 def test_what_is_no_probe_has_no_thread_of_its_own(head):
-    assert is_probe(request_head.read(b"HEAD /healthcheck HTTP/1.0\r\n\r\n"))
-    assert not is_probe(request_head.read(head + b"\r\nHost: a\r\n\r\n"))
-    assert not is_probe(request_head.read(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"))
+    assert is_probe(request.read(b"HEAD /healthcheck HTTP/1.0\r\n\r\n"))
+    assert not is_probe(request.read(head + b"\r\nHost: a\r\n\r\n"))
+    assert not is_probe(request.read(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"))
 
 
 def test_a_client_that_reads_no_replies_holds_no_worker(servers):
@@ -290,7 +290,7 @@ def test_an_address_with_many_requests_on_each_connection_makes_room_for_its_own
 
 
 def test_what_clients_send_before_a_reply_is_bounded_in_sum(servers, monkeypatch):
-    monkeypatch.setattr(front, "_MOST_IN_MEMORY", 100_000)
+    monkeypatch.setattr(connections, "_MOST_IN_MEMORY", 100_000)
     servers.start()
     more = b"GET /x HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 40_000 + b"\r\n\r\n"
     greedy = [servers.connect(WAIT + more) for _ in range(5)]
@@ -355,10 +355,10 @@ def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
                          ids=["whole", "in pieces", "no memory", "short"])
 def test_a_body_that_the_disk_has_no_room_for_is_refused_and_not_counted(servers, monkeypatch, caplog, in_memory, size,
                                                                          pieces):
-    monkeypatch.setattr(front, "_MOST_IN_MEMORY", in_memory)
+    monkeypatch.setattr(connections, "_MOST_IN_MEMORY", in_memory)
     servers.start()
     with monkeypatch.context() as full:
-        full.setattr(request_body, "tempfile", types.SimpleNamespace(
+        full.setattr(request, "tempfile", types.SimpleNamespace(
             TemporaryFile=lambda **_: open("/dev/full", "w+b")))  # noqa: SIM115  (closed with the body)
         for start in (b"", b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n", b""):
             connection = servers.connect(start)
@@ -446,7 +446,7 @@ def test_a_server_that_stops_finishes_replies(servers):
 
 
 def test_a_server_that_stops_sends_all_replies_in_the_same_moment(servers, monkeypatch):
-    monkeypatch.setattr(front, "_LAST_S", 60.0)
+    monkeypatch.setattr(connections, "_LAST_S", 60.0)
     servers.start()
     clients = [servers.connect(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(3)]
     wait_for("the replies", lambda: servers.front.phases()[Phase.REPLY.value,] == 3)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ironic_rules.api import request_head
 from ironic_rules.exceptions import Invalid
+from ironic_rules.httpd import request
 from tests import strategies
 
 TOKEN = set(string.ascii_letters.encode() + string.digits.encode() + b"!#$%&'*+-.^_`|~")
@@ -24,7 +24,7 @@ def is_header(line: bytes) -> bool:
 
 def is_read(head: bytes) -> bool:
     try:
-        request_head.read(head)
+        request.read(head)
     except Invalid:
         return False
     return True
@@ -50,4 +50,4 @@ def test_headers_are_those_that_a_plain_reading_takes(lines):
 ])
 def test_the_number_of_steps_is_linear_in_the_length(last, reason):
     with pytest.raises(Invalid, match=reason):
-        request_head.read(START + b"a:b\r\n" * 20_000 + last + b"\r\n\r\n")
+        request.read(START + b"a:b\r\n" * 20_000 + last + b"\r\n\r\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironic_rules.api.turns import Turns
+from ironic_rules.httpd.probes import Turns
 
 
 @dataclass(eq=False)

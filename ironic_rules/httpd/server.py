@@ -14,9 +14,9 @@ from cheroot import wsgi
 from cheroot.server import HTTPRequest
 from oslo_config import cfg
 
-from ironic_rules.api.front import Connection, Front, Limits
-from ironic_rules.api.turns import Turns
 from ironic_rules.exceptions import ConfigurationError, cannot_listen
+from ironic_rules.httpd.connections import Connection, Front, Limits
+from ironic_rules.httpd.probes import Turns
 from ironic_rules.inspection.refusals import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
@@ -88,7 +88,7 @@ class _Request(HTTPRequest):  # type: ignore[misc]
 
 
 class _Server(wsgi.Server):  # type: ignore[misc]
-    """cheroot with a :class:`~ironic_rules.api.front.Front` in place of its own connections."""
+    """cheroot with a :class:`~ironic_rules.httpd.connections.Front` in place of its own connections."""
 
     limits: Limits
     numbers: Numbers | None = None

@@ -3,7 +3,7 @@
 A worker gets a connection when the request's head and body are there, and gives its reply away without waiting for the
 client. So a slow client, or one that sends nothing, takes a few kilobytes of memory, and no worker. Deadlines end such
 connections; beyond the maximum number of connections, those that have waited longest for their client make room.
-Requests that wait for a worker take turns (:mod:`~ironic_rules.api.turns`), also those that a client sends at once.
+Requests that wait for a worker take turns (:mod:`~ironic_rules.httpd.probes`), also those that a client sends at once.
 
 :class:`Front` has the interface of cheroot's ``ConnectionManager``.
 """
@@ -30,11 +30,10 @@ from typing import Any
 
 from cheroot.server import HTTPConnection
 
-from ironic_rules.api import faults, request_head
-from ironic_rules.api.probes import Probes, is_probe
-from ironic_rules.api.request_body import IN_MEMORY, Body, Room
-from ironic_rules.api.turns import Turns
 from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
+from ironic_rules.httpd import faults, request
+from ironic_rules.httpd.probes import Probes, Turns, is_probe
+from ironic_rules.httpd.request import IN_MEMORY, Body, Room
 from ironic_rules.metrics.numbers import Numbers
 
 LOG = logging.getLogger(__name__)
@@ -120,7 +119,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.is_kept = False    # whether a request was served before
         self.received = b""     # what was read and belongs to no body yet
         self.counted = 0        # bytes of it that the front has counted
-        self.head: request_head.Head | None = None
+        self.head: request.Head | None = None
         self.body: Body | None = None
         self.unsent: collections.deque[memoryview] = collections.deque()
         self.held = 0           # bytes of the pieces in it: one takes its memory until all of it is sent
@@ -318,11 +317,11 @@ class Front:
         connection.received = received
         return False
 
-    def _small_request(self, received: bytes) -> tuple[request_head.Head, Body] | None:
+    def _small_request(self, received: bytes) -> tuple[request.Head, Body] | None:
         """Return a request that has arrived as a whole, and nothing else; None if that is not so."""
         end = received.find(b"\r\n\r\n") + 4
         try:
-            head = request_head.read(received[:end])
+            head = request.read(received[:end])
         except Invalid:
             return None
         if head.length is None or len(received) - end != head.length:
@@ -446,7 +445,7 @@ class Front:
         self._keep(connection, b"")
         if end > _MAX_HEAD:
             raise Invalid(f"The first line and the headers are longer than {_MAX_HEAD} bytes.")
-        head = request_head.read(received[:end + 4])
+        head = request.read(received[:end + 4])
         connection.head = head
         connection.body = Body(head.length, self._limits.body, self._room)
         rest = received[end + 4:]
