@@ -15,10 +15,9 @@ from typing import Any
 import json_schema_text
 
 from ironic_rules import policies
-from ironic_rules.api import filters, schema
+from ironic_rules.api import filters, schema, schemas
 from ironic_rules.api.controllers.root import RootController
-from ironic_rules.api.resource import Walked, walk_routes
-from ironic_rules.api.schemas import inspection_rules
+from ironic_rules.api.routes import Walked, walk_routes
 
 CHECKS = {policy.name: policy.check for policy in policies.policies()}
 WHO = {"rule:admin_api": "administrators", "rule:service_api": "services", "rule:member_api": "members",
@@ -30,7 +29,7 @@ TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection
 SEVERAL = 12
 #: Kinds of query parameters by the name of their function; others are described by their docstring.
 KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
-RULE_SCHEMA = inspection_rules.CREATE.json_schema()
+RULE_SCHEMA = schemas.RULE_CREATE.json_schema()
 #: Fields of a rule that other pages describe further.
 RULE_FIELDS = {
     "conditions[].op": "one of the :ref:`operators <operators>`; ``!`` before it inverts it",
@@ -92,7 +91,7 @@ def _route(walked: Walked) -> Iterator[str]:
     yield from _field("Body", _body(route.body) + _patched(walked))
     yield from _field("Errors", "; ".join(raised))
     yield ""
-    if isinstance(route.body, inspection_rules.Rule):
+    if isinstance(route.body, schemas.Rule):
         yield RULE_NOTE.format(table=json_schema_text.table(RULE_SCHEMA, RULE_FIELDS))
 
 
@@ -166,7 +165,7 @@ def _body(body: schema.Schema | None) -> str:
         case schema.Object():
             fields = sorted(body.fields.items(), key=lambda item: item[0] not in body.required)
             return ", ".join(f"``{name}`` ({_shape(shape, name in body.required)})" for name, shape in fields)
-        case inspection_rules.Rule():
+        case schemas.Rule():
             return "a rule; its fields are below"
         case schema.Map():
             return "an object"
@@ -177,7 +176,7 @@ def _patched(walked: Walked) -> str:
     """Return which fields the PATCH of a rule may write, and nothing for other routes."""
     if walked.method != "PATCH" or _group(walked) != "inspection_rules":
         return ""
-    fixed = [f"``{name}``" for name in RULE_SCHEMA["properties"] if name not in inspection_rules.PATCHABLE]
+    fixed = [f"``{name}``" for name in RULE_SCHEMA["properties"] if name not in schemas.RULE_PATCHABLE]
     return f", on :ref:`the fields of a rule <rule-fields>` but {' and '.join(fixed)}"
 
 

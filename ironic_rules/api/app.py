@@ -1,40 +1,113 @@
-"""The WSGI application: pecan, and the order of the middleware."""
+"""Makes the request that methods get: what the process has for all requests, and what this one has.
+
+Turns every exception that nothing else handled into a 500 in the usual error format.
+
+``expose`` handles only errors of methods. Other sources are pecan, keystonemiddleware, the password file, and the
+server's own errors while a body is read; web servers reply to those with their own page, without version headers, so
+that clients do not recognise the service.
+
+The WSGI application: pecan, and the order of the middleware.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
 from oslo_config import cfg
-from pecan import core, decorators
+from pecan import core, decorators, hooks
 from webob.multidict import MultiDict
 
-from ironic_rules.api import auth, hooks
+from ironic_rules.api import authorization
+from ironic_rules.api.access_log import RequestId, RequestLog, RequestMetrics
+from ironic_rules.api.body import BodyLimit
 from ironic_rules.api.controllers.root import RootController
-from ironic_rules.api.expose import Sent
-from ironic_rules.api.middleware.body_limit import BodyLimit
-from ironic_rules.api.middleware.compute_faults import ComputeFaults
-from ironic_rules.api.middleware.inspector_clients import InspectorClients
-from ironic_rules.api.middleware.last_resort import LastResort
-from ironic_rules.api.middleware.microversion import Microversion
-from ironic_rules.api.middleware.other_sites import OtherSites
-from ironic_rules.api.middleware.page import WebPage
-from ironic_rules.api.middleware.request_id import RequestId
-from ironic_rules.api.middleware.request_log import RequestLog
-from ironic_rules.api.middleware.request_metrics import RequestMetrics
-from ironic_rules.api.middleware.route import Routing
-from ironic_rules.api.middleware.session import Session
-from ironic_rules.api.own_names import OwnNames
+from ironic_rules.api.dry_runs import DryRuns
+from ironic_rules.api.expose import LockPatience, Sent
+from ironic_rules.api.foreign_clients import ComputeFaults, InspectorClients
+from ironic_rules.api.health import BrokerCheck, DatabaseCheck, DatabaseCounts
+from ironic_rules.api.marks import ReportDigests
+from ironic_rules.api.node_failures import NodeFailures
+from ironic_rules.api.offered_steps import OfferedSteps
+from ironic_rules.api.other_sites import OtherSites, OwnNames
+from ironic_rules.api.page import Session, WebPage
+from ironic_rules.api.ramdisk import ConductorCheck
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Found
+from ironic_rules.api.routes import FoundRoute, Routing
+from ironic_rules.api.rule_problems import RuleProblems
+from ironic_rules.api.versions import Microversion
+from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.httpd import faults
+from ironic_rules.inspection.early import EarlyRules
+from ironic_rules.inspection.journal import Journal
 from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection.rule_statistics import RuleStatistics
+from ironic_rules.metrics import exposition
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+
+
+class DependenciesHook(hooks.PecanHook):
+    """Makes a :class:`~ironic_rules.api.request.Request` of each of pecan's requests, as ``typed``."""
+
+    priority = 10
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches,
+                 pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
+        self._conf = conf
+        self._db = db
+        self._rule_cache, self._legacy_rule_cache = rules.inspection, rules.legacy
+        # Rules are compiled, and those that cannot be are logged, when the process starts.
+        self._rule_cache.current()
+        self._legacy_rule_cache.current()
+        group = conf.inspection_journal
+        self._make = functools.partial(
+            Request, conf=conf, db=db, rpc=rpc, pxe_filter=pxe_filter, rules=rules.settings,
+            rule_cache=self._rule_cache, legacy_rule_cache=self._legacy_rule_cache,
+            early_rules=EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
+                db, conf.inspection_rules.statistics_interval, numbers, rules.settings.built_in)),
+            rule_problems=RuleProblems(rules.settings),
+            dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
+            journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),
+            refused_callbacks=RefusedMachines(), refused_lookups=RefusedMachines(),
+            refused_heartbeats=RefusedMachines(), node_failures=NodeFailures(),
+            offered_steps=OfferedSteps(conf.conductor.heartbeat_timeout),
+            report_digests=ReportDigests(db), conductor_check=ConductorCheck(conf.conductor.heartbeat_timeout),
+            broker=BrokerCheck(rpc.ping_broker), database=DatabaseCheck(self._read_health), numbers=numbers,
+            lock_patience=LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4)),
+            metrics_page=exposition.page_of(exposition.NumbersCollector(numbers), "[api]serve_metrics")
+            if conf.api.serve_metrics else None)
+
+    def on_route(self, state: Any) -> None:
+        environ = state.request.environ
+        state.request.typed = self._make(environ=environ, version=environ["ironic_rules.version"],
+                                         context=authorization.context(environ, self._conf.auth_strategy))
+
+    def _read_health(self) -> DatabaseCounts:
+        with self._db.reader() as conn:
+            alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
+            revision, of_legacy = inspection_rules.revision(conn), legacy_rules.revision(conn)
+        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.broken(of_legacy))
+        return DatabaseCounts(alive, invalid)
+
+
+class LastResort:
+    """Catches errors outside controllers. In the API, only this class and ``expose`` catch unexpected exceptions."""
+
+    def __init__(self, app: WSGIApplication) -> None:
+        self._app = app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            return self._app(environ, start_response)
+        except Exception as error:  # noqa: BLE001  (the outermost handler)
+            return faults.send(faults.from_error(error), environ, start_response)
 
 
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | None = None,
@@ -52,14 +125,14 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | N
     """
     root = RootController()
     numbers = numbers or Numbers()
-    dependencies = hooks.DependenciesHook(
+    dependencies = DependenciesHook(
         conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
     app: WSGIApplication = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
-    app = auth.middleware(app, conf)
+    app = authorization.middleware(app, conf)
     app = Routing(app, root)
     app = LastResort(app)
     app = Microversion(app)
@@ -113,7 +186,7 @@ class PecanResponse(webob.Response):
 
 
 class Application(core.ExplicitPecan):  # type: ignore[misc]
-    """pecan with the routes of :mod:`ironic_rules.api.resource`, and without requests that threads know."""
+    """pecan with the routes of :mod:`ironic_rules.api.routes`, and without requests that threads know."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
@@ -140,7 +213,7 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
 
 
 def _reply(request: Request) -> Sent:
-    found: Found = request.environ["ironic_rules.found"]
+    found: FoundRoute = request.environ["ironic_rules.found"]
     if found.controller is not None:
         sent: Sent = found.controller(request, *found.arguments)
         return sent

@@ -3,20 +3,27 @@
 In this order, and nowhere else: version, policy, preconditions, query parameters, body, the method, errors, JSON. The
 policy is checked before any input is read, so that unauthorised clients learn nothing. Callers in a project are an
 exception, if the policy depends on whose a node is: ``confinement``.
+
+Requests wait a moment for a node that is locked, as in Ironic: most locks are held for less than a second.
+
+Clients see the new power state of a node, for example, and send the next request while the lock is being released. A
+request that ended with the error :class:`~ironic_rules.exceptions.NodeLocked` has done nothing, so it is begun again.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
-from ironic_rules.api import confinement, etags, json_body, versions
-from ironic_rules.api.confinement import Confinement
+from ironic_rules.api import authorization, body, etags, versions
+from ironic_rules.api.authorization import Confinement
 from ironic_rules.api.filters import Query
 from ironic_rules.api.request import Request
 from ironic_rules.api.schema import Schema
@@ -26,6 +33,7 @@ from ironic_rules.exceptions import (
     Forbidden,
     Invalid,
     MethodNotAllowed,
+    NodeLocked,
     NodeNotFound,
     NotAcceptable,
     NotFound,
@@ -72,7 +80,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
            query: Query | None = None, status: int = 200, public: bool = False,
            allow_nul: bool = False, hidden: bool = False, unacceptable: bool = False,
            policy_first: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
+    """Expose a method of a :class:`~ironic_rules.api.routes.Resource`.
 
     The method's parameters are the request, the idents of the path in order, then those of ``body``, ``query`` and
     ``conditions`` (preconditions) that it takes. It returns an object to be encoded as JSON; bytes are JSON already,
@@ -157,7 +165,7 @@ def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | No
 
 def _check(route: Route, request: Request) -> None:
     if route.policy_first and route.policy is not None:
-        request.confinement = confinement.of_request(request.conf, route.policy, request.context)
+        request.confinement = authorization.of_request(request.conf, route.policy, request.context)
     if request.version < route.since:
         text = versions.required(route.since)
         if route.unacceptable:
@@ -165,7 +173,7 @@ def _check(route: Route, request: Request) -> None:
         is_absent = route.hidden or request.method in _READING
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None and not route.policy_first:
-        request.confinement = confinement.of_request(request.conf, route.policy, request.context)
+        request.confinement = authorization.of_request(request.conf, route.policy, request.context)
     if request.method not in _READING and not route.conditional:
         etags.refuse(request.environ)
 
@@ -182,9 +190,9 @@ def _check_node(request: Request, confined: Confinement, ident: str) -> None:
 def _load_body(route: Route, request: Request) -> Any:
     raw: bytes = request.environ.get("ironic_rules.body", b"")
     limits = request.conf.api
-    most = json_body.most_values(limits.max_anonymous_body_size) if route.public else json_body.MAX_VALUES
+    most = body.most_values(limits.max_anonymous_body_size) if route.public else body.MAX_VALUES
     try:
-        value = json_body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
+        value = body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
     except Invalid as error:
         request.numbers.count("api_bodies_refused", "not acceptable as JSON")
         if "HTTP_CONTENT_ENCODING" in request.environ:  # the header of a body that can be read does no harm
@@ -213,3 +221,51 @@ def _sent(request: Request, status: int, result: Any) -> Sent:
             return 304, headers, b""
     kind = _JSON if head.media_type is None else [("Content-Type", head.media_type)]
     return status, kind + headers, body
+
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S = 0.05
+_GROWTH = 1.5
+_LONGEST_PAUSE_S = 0.5
+
+
+class LockPatience:
+    """Repeats requests until the node is free, for at most ``patience_s`` seconds; 0: they fail at once.
+
+    At most ``at_once`` of them wait at the same time: a node whose BMC does not answer stays locked, and must not take
+    the threads of other requests. Those beyond it fail at once.
+    """
+
+    def __init__(self, patience_s: float, at_once: int, sleep: Callable[[float], None] = time.sleep,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience_s = patience_s
+        self._room = threading.Semaphore(at_once)
+        self._sleep = sleep
+        self._clock = clock
+
+    def call(self, method: Callable[[], T]) -> T:
+        """Return what ``method`` returns, which is called again while it raises ``NodeLocked``.
+
+        :raises NodeLocked: the node is still locked
+        """
+        try:
+            return method()
+        except NodeLocked:
+            if not self._patience_s or not self._room.acquire(blocking=False):
+                raise
+        try:
+            return self._repeat(method)
+        finally:
+            self._room.release()
+
+    def _repeat(self, method: Callable[[], T]) -> T:
+        until, pause_s = self._clock() + self._patience_s, _FIRST_PAUSE_S
+        while True:
+            self._sleep(pause_s)
+            try:
+                return method()
+            except NodeLocked:
+                if self._clock() >= until:
+                    raise
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)

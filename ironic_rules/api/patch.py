@@ -2,6 +2,8 @@
 
 In addition to the RFC: ``replace`` works on a field that is null; ``add`` below an object field that is null creates
 the object; ``remove`` of a whole field sets its default. The result is a new document; the original is unchanged.
+
+Refusal of ``******`` in place of a secret: a client that sends a reply back would overwrite what the reply hides.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.api import json_body, schema
-from ironic_rules.exceptions import InvalidPatch, Problem
-from ironic_rules.models import documents
+from ironic_rules.api import body, schema
+from ironic_rules.exceptions import Invalid, InvalidPatch, Problem
+from ironic_rules.models import documents, secrets
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.text import printable
 
@@ -149,7 +151,7 @@ class _Patching:
         return copy.deepcopy(value)
 
     def _write(self, op: str, path: tuple[str, ...], value: JSON) -> None:
-        if len(path) + json_body.depth(value, MAX_DEPTH) > MAX_DEPTH:
+        if len(path) + body.depth(value, MAX_DEPTH) > MAX_DEPTH:
             raise documents.PointerError(documents.format_pointer(path), f"is nested deeper than {MAX_DEPTH} levels")
         if len(path) == 1:
             if value is None and path[0] in self.required:
@@ -182,3 +184,18 @@ def differs(old: JSON, new: JSON) -> bool:
     if isinstance(old, (dict, list)) and isinstance(new, (dict, list)):
         return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
     return bool(old != new)
+
+
+HIDDEN = "is a secret that a reply has hidden; send the secret itself"
+
+
+def refuse_masks(new: Mapping[str, JSON], old: Mapping[str, JSON] | None = None) -> None:
+    """Check what a request would store.
+
+    :param new: field -> value
+    :param old: the same fields as they are stored: what earlier versions have stored is not this request's fault
+    :raises Invalid: 400, with the JSON pointer of every mask
+    """
+    found = secrets.new_masks(new, old)
+    if found:
+        raise Invalid(problems=[Problem(printable(where, 256), HIDDEN) for where in found])

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     # Only names of types: this module is imported by all that takes a request, also by some of these.
     from oslo_config import cfg
 
-    from ironic_rules.api.broker_check import BrokerCheck
-    from ironic_rules.api.confinement import Confinement
-    from ironic_rules.api.database_check import DatabaseCheck
+    from ironic_rules.api.authorization import Confinement
     from ironic_rules.api.dry_runs import DryRuns
-    from ironic_rules.api.lock_patience import LockPatience
+    from ironic_rules.api.expose import LockPatience
+    from ironic_rules.api.health import BrokerCheck, DatabaseCheck
     from ironic_rules.api.marks import ReportDigests
     from ironic_rules.api.node_failures import NodeFailures
     from ironic_rules.api.offered_steps import OfferedSteps

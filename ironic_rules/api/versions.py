@@ -1,18 +1,61 @@
-"""API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients can negotiate as usual.
+"""Versions that clients write: ``MAJOR.MINOR``, of which a service supports the minor ones in a range.
+
+API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients can negotiate as usual.
 
 A constant is the first minor version that supports something; those of fields and filters are in the tables of
 ``models``. What a version does not support is omitted from its replies, and naming it (body, patch, ``fields``,
 filter, sort key) is 406. Clients select a version with one of two headers; without one they get the oldest version.
+
+Versions ``2.N`` of what is served below ``/compute/v2.1``: the numbers are those of Nova's compute API.
+
+Clients select one with ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; without one
+they get the oldest. Extra specs are validated from ``VALIDATION`` on, so that older clients can write what they did.
+
+Negotiates the API version: sets ``ironic_rules.version`` for the application, and headers of the reply.
+
+Below ``/compute`` it is a version of the compute API, which has headers of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ironic_rules.api import version_text
 from ironic_rules.exceptions import NotAcceptable
+from ironic_rules.httpd import faults
 from ironic_rules.models import states
 from ironic_rules.models.fields import Fields
+
+_FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,9})")
+
+
+def minor_of(text: str, major: int, oldest: int, newest: int) -> int:
+    """Return the minor version of ``MAJOR.MINOR`` or ``latest``.
+
+    :raises NotAcceptable: 406, malformed, of another major version, or not in the range
+    """
+    text = text.strip()
+    if text.lower() == "latest":
+        return newest
+    match = _FORM.fullmatch(text)
+    supported = f"Supported: {major}.{oldest} to {major}.{newest}."
+    if match is None:
+        raise NotAcceptable(f"The API version is malformed. {supported}")
+    if int(match[1]) != major or not oldest <= int(match[2]) <= newest:
+        raise NotAcceptable(f"Version {match[0]} is not supported. {supported}")
+    return int(match[2])
+
+
+def version_of_service(header: str, names: Collection[str]) -> str | None:
+    """Return the version in ``OpenStack-API-Version`` that is for a service, which has one of these names."""
+    for entry in header.split(","):
+        service, _, version = entry.strip().partition(" ")
+        if service.lower() in names:
+            return version
+    return None
+
 
 MIN = 1
 MAX = 96
@@ -78,10 +121,10 @@ def parse(own: str | None, standard: str | None) -> int:
     :param standard: value of ``OpenStack-API-Version``: ``baremetal 1.N``, in a comma-separated list; has precedence
     :raises NotAcceptable: 406, malformed or not between MIN and MAX
     """
-    text = (version_text.of_service(standard, SERVICE_TYPES) if standard else None) or own
+    text = (version_of_service(standard, SERVICE_TYPES) if standard else None) or own
     if text is None:
         return MIN
-    return version_text.minor_of(text, 1, MIN, MAX)
+    return minor_of(text, 1, MIN, MAX)
 
 
 def too_new(name: str, since: int) -> NotAcceptable:
@@ -125,3 +168,69 @@ def visible_state(state: str | None, minor: int) -> str | None:
 def initial_state(minor: int) -> str:
     """Return the provision state of a node that is created with version ``minor``."""
     return states.ENROLL if minor >= ENROLL else states.AVAILABLE
+
+
+COMPUTE_MIN = 1
+COMPUTE_MAX = 86
+
+COMPUTE_DESCRIPTION = 55  # description, and PUT of a flavor
+COMPUTE_VALIDATION = 86
+
+COMPUTE_MIN_STRING = f"2.{COMPUTE_MIN}"
+COMPUTE_MAX_STRING = f"2.{COMPUTE_MAX}"
+COMPUTE_HEADER = "OpenStack-API-Version"
+COMPUTE_OLD_HEADER = "X-OpenStack-Nova-API-Version"
+#: The first segment of the paths that these versions apply to.
+COMPUTE_SEGMENT = "compute"
+COMPUTE_SERVICE_TYPE = "compute"
+
+
+def is_compute_request(environ: Mapping[str, Any]) -> bool:
+    """Return whether a WSGI request is one for the compute API."""
+    return str(environ.get("PATH_INFO", "")).lstrip("/").partition("/")[0] == COMPUTE_SEGMENT
+
+
+def negotiate_compute(environ: Mapping[str, Any]) -> int:
+    """Return the minor version that a WSGI request selects.
+
+    :raises NotAcceptable: 406, malformed or not between MIN and MAX
+    """
+    text = version_of_service(environ.get("HTTP_OPENSTACK_API_VERSION") or "", (COMPUTE_SERVICE_TYPE,))
+    text = text or environ.get("HTTP_X_OPENSTACK_NOVA_API_VERSION")
+    if text is None:
+        return COMPUTE_MIN
+    return minor_of(text, 2, COMPUTE_MIN, COMPUTE_MAX)
+
+
+def compute_headers(minor: int) -> list[tuple[str, str]]:
+    """Return the headers of a reply of version ``2.minor``."""
+    return [(COMPUTE_HEADER, f"{COMPUTE_SERVICE_TYPE} 2.{minor}"), (COMPUTE_OLD_HEADER, f"2.{minor}"),
+            ("Vary", f"{COMPUTE_HEADER}, {COMPUTE_OLD_HEADER}")]
+
+
+_BOUNDS = ((HEADER_MIN, MIN_STRING), (HEADER_MAX, MAX_STRING))
+
+
+class Microversion:
+    """Every reply states the supported versions and the one that was used; a 406 states only the former."""
+
+    def __init__(self, app: WSGIApplication) -> None:
+        self._app = app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        is_compute = is_compute_request(environ)
+        try:
+            minor = negotiate_compute(environ) if is_compute else parse(
+                environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION"), environ.get("HTTP_OPENSTACK_API_VERSION"))
+        except NotAcceptable as error:
+            fault = faults.from_status(error.code, str(error))
+            bounds = () if is_compute else _BOUNDS
+            return faults.send(fault._replace(headers=[*fault.headers, *bounds]), environ, start_response)
+        environ["ironic_rules.version"] = minor
+        added = compute_headers(minor) if is_compute else [*_BOUNDS, (HEADER, f"1.{minor}")]
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            headers += added
+            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+
+        return self._app(environ, start)

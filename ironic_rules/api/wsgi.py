@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 import ironic_rules.cmd  # noqa: F401  (selects the threading backend, before oslo.messaging is imported)
 from ironic_rules import service
-from ironic_rules.api import auth
+from ironic_rules.api import authorization
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -56,7 +56,7 @@ def make_application() -> Application:
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
     conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None, api=True)
     service.setup_logging(conf)
-    auth.warn_if_open_to_pages(conf)
+    authorization.warn_if_open_to_pages(conf)
     return Application(conf)
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ironic_rules import service
-from ironic_rules.api import auth
+from ironic_rules.api import authorization
 from ironic_rules.cmd import api_workers, lifecycle, systemd
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
@@ -31,7 +31,7 @@ def _run(argv: Sequence[str]) -> int:
     numbers = Numbers()
     api = service.make_api(conf, db, transport, numbers=numbers)
     service.serve_metrics(numbers, conf, "api")
-    auth.warn_if_open(conf)
+    authorization.warn_if_open(conf)
     api.start()
     print(f"ironic-rules-api listens on {api.url}", flush=True)
     lifecycle.settle()

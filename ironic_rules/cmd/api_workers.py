@@ -8,7 +8,7 @@ from cotyledon.types import WorkerId
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.api import auth
+from ironic_rules.api import authorization
 from ironic_rules.cmd import lifecycle, workers
 from ironic_rules.httpd import server
 from ironic_rules.rpc import transport as rpc_transport
@@ -55,7 +55,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     lifecycle.reach_broker(conf)
     transport.cleanup()
     db.dispose()  # connections are not shared with the processes
-    auth.warn_if_open(conf)
+    authorization.warn_if_open(conf)
     shared = server.listen(conf)
     manager = workers.make_manager(APIProcess, conf.api.workers, _GRACE_S, conf, shared)
     # Else clients could still connect, without ever getting a reply, until this process has ended too.

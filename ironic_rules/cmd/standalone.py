@@ -12,7 +12,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import service
-from ironic_rules.api import auth
+from ironic_rules.api import authorization
 from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.metrics.numbers import Numbers
@@ -85,7 +85,7 @@ def _run(argv: Sequence[str]) -> int:
     service.serve_metrics(numbers, conf, "api")
     try:
         conductor.start()
-        for warning in filter(None, (auth.warn_if_open(conf), *_without_effect(conf))):
+        for warning in filter(None, (authorization.warn_if_open(conf), *_without_effect(conf))):
             print(f"WARNING: {warning}", file=sys.stderr, flush=True)  # the log is a file
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"

@@ -20,7 +20,7 @@ import webtest
 from oslo_config import cfg
 
 from ironic_rules import samples, service
-from ironic_rules.api import database_check
+from ironic_rules.api import health
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.db import nodes
@@ -267,9 +267,9 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
-        patch.setattr(database_check, "FRESH_S", 0)
-        patch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-        patch.setattr(database_check, "PATIENCE_S", 20)  # as it is now, however slow the machine is
+        patch.setattr(health, "FRESH_S", 0)
+        patch.setattr(health, "SHORT_PATIENCE_S", 20)
+        patch.setattr(health, "PATIENCE_S", 20)  # as it is now, however slow the machine is
         conf = configuration(folder, text)
         if not (file := folder / "whole.sqlite").exists():
             write_sqlite(file)

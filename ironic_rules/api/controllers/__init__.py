@@ -1,1 +1,1 @@
-"""One module per resource; each is a :class:`~ironic_rules.api.resource.Resource` with exposed methods."""
+"""One module per resource; each is a :class:`~ironic_rules.api.routes.Resource` with exposed methods."""

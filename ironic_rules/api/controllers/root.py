@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ironic_rules.api import versions
-from ironic_rules.api.controllers.compute import ComputeController
-from ironic_rules.api.controllers.healthcheck import HealthcheckController
-from ironic_rules.api.controllers.metrics import MetricsController
+from ironic_rules.api.compute import ComputeController
 from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
+from ironic_rules.api.health import HealthcheckController, MetricsController
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.models.documents import JSONObject
 
 

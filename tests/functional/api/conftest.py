@@ -17,7 +17,7 @@ from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
 from ironic_rules import policy, rules
-from ironic_rules.api import broker_check, database_check, versions
+from ironic_rules.api import health, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.db import (
     allocations,
@@ -208,15 +208,15 @@ def rpc() -> FakeConductorAPI:
 @pytest.fixture
 def patient_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let health checks say what the database is now, however slow the machine is."""
-    monkeypatch.setattr(database_check, "FRESH_S", 0)
-    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(health, "FRESH_S", 0)
+    monkeypatch.setattr(health, "SHORT_PATIENCE_S", 20)
+    monkeypatch.setattr(health, "PATIENCE_S", 20)
 
 
 @pytest.fixture
 def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch,
         patient_check: None) -> Client:
-    monkeypatch.setattr(broker_check, "FIRST_S", 20)
+    monkeypatch.setattr(health, "FIRST_S", 20)
     return Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
 
 

@@ -19,10 +19,10 @@ import pytest
 from oslo_context import context
 from oslo_policy import policy as oslo_policy
 
-from ironic_rules.api import auth
+from ironic_rules.api import authorization
 from ironic_rules.api.app import make_app
 from ironic_rules.api.controllers.root import RootController
-from ironic_rules.api.resource import walk_routes
+from ironic_rules.api.routes import walk_routes
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.rules import LEGACY_RULE, SUMMARY
 from ironic_rules.policies import by_name, nodes, policies, runbooks
@@ -444,7 +444,7 @@ def test_who_listens_without_authentication_is_warned(conf, caplog, strategy, ho
     conf.set_override("auth_strategy", strategy)
     conf.set_override("host_ip", host, "api")
 
-    assert bool(auth.warn_if_open(conf)) is warns
+    assert bool(authorization.warn_if_open(conf)) is warns
     assert (f"noauth and the API listens on {host}:" in caplog.text) is warns
 
 
@@ -453,14 +453,14 @@ def test_who_accepts_every_name_without_authentication_is_warned(conf, caplog, a
     conf.set_override("host_ip", "0.0.0.0", "api")
     conf.set_override("allowed_hosts", allowed, "api")
 
-    assert ("[api]allowed_hosts" in auth.warn_if_open(conf)) is warns
+    assert ("[api]allowed_hosts" in authorization.warn_if_open(conf)) is warns
     caplog.clear()
-    auth.warn_if_open_to_pages(conf)
+    authorization.warn_if_open_to_pages(conf)
     assert ("[api]allowed_hosts" in caplog.text) is warns
 
     conf.set_override("auth_strategy", "http_basic")
     caplog.clear()
-    auth.warn_if_open_to_pages(conf)
+    authorization.warn_if_open_to_pages(conf)
     assert caplog.text == ""
 
 

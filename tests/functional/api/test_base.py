@@ -10,10 +10,9 @@ import time
 import pytest
 from pecan import core
 
-from ironic_rules.api import broker_check, versions
+from ironic_rules.api import access_log, health, versions
 from ironic_rules.api.app import make_app
-from ironic_rules.api.middleware import request_log
-from ironic_rules.api.middleware.body_limit import BodyLimit
+from ironic_rules.api.body import BodyLimit
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import Unavailable
 from tests.functional.api.conftest import Client, at
@@ -152,7 +151,7 @@ def test_a_clients_request_id_is_taken_over_only_in_the_usual_form(app):
 
 
 def test_the_request_log_has_one_line_without_control_characters(app, caplog):
-    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+    caplog.set_level("INFO", logger="ironic_rules.api.access_log")
 
     app.get("/v1/nodes?name=%0Ax", extra_environ={"QUERY_STRING": "a\n2026 forged"}, expect_errors=True)
 
@@ -163,25 +162,25 @@ def test_the_request_log_has_one_line_without_control_characters(app, caplog):
 
 
 def test_refused_requests_of_ramdisks_are_counted_when_there_are_many(app, caplog, monkeypatch):
-    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+    caplog.set_level("INFO", logger="ironic_rules.api.access_log")
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
-    for _ in range(request_log.REFUSED_AT_ONCE + 20):
+    for _ in range(access_log.REFUSED_AT_ONCE + 20):
         app.post("/v1/continue_inspection", "x", content_type="application/json", status=400)
     # Other requests are logged.
     app.get("/v1/nodes/nobody", status=404)
-    now += 1 / request_log.REFUSED_PER_SECOND
+    now += 1 / access_log.REFUSED_PER_SECOND
     app.post("/v1/continue_inspection", "x", content_type="application/json", status=400)
 
     lines = [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
-    assert len(lines) == request_log.REFUSED_AT_ONCE + 2
+    assert len(lines) == access_log.REFUSED_AT_ONCE + 2
     assert "/v1/nodes/nobody" in lines[-2]
     assert lines[-1].endswith("(20 refused ones were not logged since the last such line)")
 
 
 def test_the_request_log_names_who_asked_and_not_who_is_said_to_have_asked(app, caplog):
-    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+    caplog.set_level("INFO", logger="ironic_rules.api.access_log")
 
     app.get("/v1/nodes", headers={"X-Forwarded-For": "198.51.100.7", "Forwarded": "for=198.51.100.7"})
 
@@ -252,7 +251,7 @@ def test_an_unexpected_error_is_500_without_its_text(app, monkeypatch, caplog):
 
 
 def test_an_error_outside_of_controllers_is_500_in_the_same_form(app, monkeypatch):
-    monkeypatch.setattr("ironic_rules.api.auth.context", lambda *args: 1 / 0)
+    monkeypatch.setattr("ironic_rules.api.authorization.context", lambda *args: 1 / 0)
 
     response = app.get("/v1", expect_errors=True)
 
@@ -293,7 +292,7 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     rpc.fail_with("ping_broker", Unavailable())
     if hangs:
         monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(600))
-        monkeypatch.setattr(broker_check, "STALE_S", 0.01)
+        monkeypatch.setattr(health, "STALE_S", 0.01)
     app = Client(make_app(conf, db, rpc))
 
     with in_time():

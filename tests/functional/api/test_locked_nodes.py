@@ -6,9 +6,9 @@ import functools
 
 import sqlalchemy as sa
 
-from ironic_rules.api import hooks
+from ironic_rules.api import app as app_api
 from ironic_rules.api.app import make_app
-from ironic_rules.api.lock_patience import LockPatience
+from ironic_rules.api.expose import LockPatience
 from ironic_rules.db.tables import nodes
 from tests.functional.api.conftest import Client
 
@@ -24,7 +24,7 @@ def test_a_request_that_has_waited_is_done_as_it_was_sent(conf, db, rpc, make_no
             with db.writer() as conn:
                 conn.execute(sa.update(nodes).values(reservation=None))
 
-    monkeypatch.setattr(hooks, "LockPatience", functools.partial(LockPatience, sleep=release))
+    monkeypatch.setattr(app_api, "LockPatience", functools.partial(LockPatience, sleep=release))
     conf.set_override("lock_patience", 30.0, group="api")
     app = Client(make_app(conf, db, rpc))
     node = make_node(reservation="conductor-1", **FIELDS)

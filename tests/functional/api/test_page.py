@@ -11,8 +11,8 @@ import pytest
 import webob
 
 import ironic_rules
+from ironic_rules.api import page
 from ironic_rules.api.app import make_app
-from ironic_rules.api.middleware import page
 from tests.functional.api.conftest import Client
 
 FOLDER = Path(ironic_rules.__file__).parent / "ui"

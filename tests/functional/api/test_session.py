@@ -13,7 +13,7 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.api.middleware.session import Session
+from ironic_rules.api.page import Session
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional.rows import identity
 

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.api.controllers.root import RootController
-from ironic_rules.api.resource import walk_routes
+from ironic_rules.api.routes import walk_routes
 from ironic_rules.db import migration
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.models import states

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ironic_rules.api.access_log import RequestMetrics
 from ironic_rules.api.controllers.root import RootController
-from ironic_rules.api.middleware.request_metrics import RequestMetrics
-from ironic_rules.api.resource import find
+from ironic_rules.api.routes import find
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.catalog import FAMILIES, HISTOGRAM
 from ironic_rules.metrics.numbers import Numbers

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api import app, resource
+from ironic_rules.api import app, routes
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.expose import expose
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 
 
 class Items(Resource):
@@ -42,7 +42,7 @@ class Root(Resource):
     ("GET", "/parents/detail/x", "get_all", ("x",)),
 ])
 def test_a_path_leads_to_its_method(method, path, name, arguments):
-    found = resource.find(Root(), method, path)
+    found = routes.find(Root(), method, path)
 
     assert found.controller.__name__ == name
     assert found.arguments == arguments
@@ -55,13 +55,13 @@ def test_a_path_leads_to_its_method(method, path, name, arguments):
     ("get", "/parents", ("GET",)), ("GET", "/parents/1/helper", ()), ("GET", "/below", ()), ("GET", "/__class__", ()),
 ])
 def test_no_other_path_leads_anywhere(method, path, allow):
-    assert resource.find(Root(), method, path) == resource.Found(None, (), allow)
+    assert routes.find(Root(), method, path) == routes.FoundRoute(None, (), allow)
 
 
 def test_every_route_can_be_found_by_its_own_path():
     root = RootController()
-    found = [(route, resource.find(root, route.method, route.path.replace("{", "").replace("}", "")).controller)
-             for route in resource.walk_routes(root)]
+    found = [(route, routes.find(root, route.method, route.path.replace("{", "").replace("}", "")).controller)
+             for route in routes.walk_routes(root)]
 
     assert found
     assert [f"{route.method} {route.path} leads to {controller}" for route, controller in found

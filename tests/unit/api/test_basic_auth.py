@@ -12,7 +12,7 @@ from typing import Any
 import bcrypt
 import pytest
 
-from ironic_rules.api.middleware.basic_auth import BasicAuth
+from ironic_rules.api.basic_auth import BasicAuth
 
 HASH = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api.lock_patience import LockPatience
+from ironic_rules.api.expose import LockPatience
 from ironic_rules.exceptions import NodeLocked
 
 

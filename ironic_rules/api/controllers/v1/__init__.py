@@ -30,7 +30,7 @@ from ironic_rules.api.controllers.v1.state_counts import StateCountsController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.models.documents import JSONObject
 
 #: Resource -> first minor version that advertises it.

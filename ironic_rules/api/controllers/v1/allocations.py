@@ -7,14 +7,13 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.api import filters, pagination, patch, versions
+from ironic_rules.api import filters, pagination, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import allocations as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import allocations, errors
 from ironic_rules.exceptions import Conflict, Invalid, Problem
 from ironic_rules.models.documents import JSONObject
@@ -76,7 +75,7 @@ class AllocationsController(Resource):
         """
         return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.ALLOCATION_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create an allocation. It is in state ``allocating``, and soon afterwards in ``active`` or ``error``.
 
@@ -118,7 +117,7 @@ class AllocationsController(Resource):
         def change(conn: sa.Connection) -> Allocation:
             row = allocations.ALLOCATIONS.get(conn, ident, for_update=True)
             changed: Allocation = _ALLOCATIONS.update(
-                conn, row, _ALLOCATIONS.changes(row, operations, schemas.PATCHED))
+                conn, row, _ALLOCATIONS.changes(row, operations, schemas.ALLOCATION_PATCHED))
             return changed
 
         return _ALLOCATIONS.show(request, request.db.write(change))

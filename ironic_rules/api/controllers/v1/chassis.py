@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, patch
+from ironic_rules.api import filters, patch, schemas
 from ironic_rules.api.controllers.v1 import nodes
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import chassis as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import collection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
@@ -80,7 +79,7 @@ class ChassisController(Resource):
         """
         return _CHASSIS.get_one(request, chassis, query)
 
-    @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(policy=policies.CREATE, body=schemas.CHASSIS_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a chassis; no field is required.
 
@@ -99,7 +98,7 @@ class ChassisController(Resource):
 
         def change(conn: sa.Connection) -> Chassis:
             row = collection.CHASSIS.get(conn, chassis, for_update=True)
-            changed: Chassis = _CHASSIS.update(conn, row, _CHASSIS.changes(row, operations, schemas.PATCHED))
+            changed: Chassis = _CHASSIS.update(conn, row, _CHASSIS.changes(row, operations, schemas.CHASSIS_PATCHED))
             return changed
 
         return _CHASSIS.show(request, request.db.write(change))

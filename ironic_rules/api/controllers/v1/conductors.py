@@ -8,7 +8,7 @@ from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import conductors as views
 from ironic_rules.db import conductors
 from ironic_rules.models.documents import JSONObject

@@ -6,12 +6,11 @@ import time
 
 from oslo_log import log
 
-from ironic_rules.api import filters, ramdisk, versions
+from ironic_rules.api import filters, ramdisk, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import ramdisk as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests, clock, ports

@@ -7,7 +7,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import deploy_steps as views
 from ironic_rules.db import deploy_templates, node_sets, nodes
 from ironic_rules.exceptions import NoValidHost

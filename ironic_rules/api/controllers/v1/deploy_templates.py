@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from ironic_rules.api import etags, filters, links, pagination, patch, versions
+from ironic_rules.api import etags, filters, links, pagination, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import deploy_steps, node_access, step_checks
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import deploy_templates as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
@@ -84,7 +83,7 @@ class DeployTemplatesController(Resource):
             return views.template(request.base, found, self._collection, fields)
         return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.TEMPLATE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
@@ -197,7 +196,7 @@ def _patched(old: DeployTemplate, operations: list[patch.PatchOperation]) -> JSO
     defaults = DEPLOY_TEMPLATE.defaults()
     result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY,
                          required=DEPLOY_TEMPLATE.required)
-    values: JSONObject = schemas.PATCHED.load({name: result[name] for name in schemas.FIELDS})
+    values: JSONObject = schemas.TEMPLATE_PATCHED.load({name: result[name] for name in schemas.TEMPLATE_FIELDS})
     return {name: defaults.get(name) if value is None else value for name, value in values.items()}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ironic_rules.api import filters, pagination, versions
+from ironic_rules.api import filters, pagination, schemas, versions
 from ironic_rules.api.controllers.v1.node_vendor import method_of
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import drivers as views
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable

@@ -8,12 +8,11 @@ from typing import ClassVar, NamedTuple
 
 import orjson
 
-from ironic_rules.api import etags, extra_specs, filters, pagination
+from ironic_rules.api import etags, extra_specs, filters, pagination, schemas
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import flavors as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.exceptions import ExtraSpecUnknown
 from ironic_rules.extra_specs import check, installed, views
 from ironic_rules.extra_specs.registry import SpecRegistry

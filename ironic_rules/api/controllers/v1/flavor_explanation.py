@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironic_rules.api import flavor_explanation
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import flavor_explanation as views
 from ironic_rules.db import flavors
 from ironic_rules.models.documents import JSONObject

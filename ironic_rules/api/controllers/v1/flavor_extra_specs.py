@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.api import extra_specs, filters
+from ironic_rules.api import extra_specs, filters, schemas
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import flavors as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import flavor_explanation as explanation_views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import ExtraSpecNotFound

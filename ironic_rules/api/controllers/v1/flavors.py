@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ironic_rules.api import filters, links, pagination
+from ironic_rules.api import filters, links, pagination, schemas
 from ironic_rules.api.controllers.v1 import flavor_explanation, flavor_extra_specs
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import flavors as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import flavors as views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import FlavorNotFound
@@ -59,7 +58,7 @@ class FlavorsController(Resource):
         return {"flavor": views.flavor(found, links.url(request.base, "flavors"),
                                        fields=query.get("fields") or views.ALL)}
 
-    @expose(policy=policies.CREATE, body=schemas.CREATE)
+    @expose(policy=policies.CREATE, body=schemas.FLAVOR_CREATE)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
@@ -71,7 +70,7 @@ class FlavorsController(Resource):
         request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
         return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
 
-    @expose(policy=policies.UPDATE, body=schemas.UPDATE)
+    @expose(policy=policies.UPDATE, body=schemas.FLAVOR_UPDATE)
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor, which is all of it that can change, and return it.
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from oslo_log import log
 
-from ironic_rules.api import ramdisk, versions
+from ironic_rules.api import ramdisk, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import ramdisk as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, LookupFailed, NodeNotFound, NotFound, Problem
 from ironic_rules.models.documents import JSONObject

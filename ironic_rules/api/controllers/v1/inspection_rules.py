@@ -18,6 +18,7 @@ from ironic_rules.api import (
     rule_details,
     rule_list,
     rule_set,
+    schemas,
     versions,
 )
 from ironic_rules.api.controllers.v1.rule_conflicts import RuleConflictsController
@@ -28,8 +29,7 @@ from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesControlle
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.api.views import rule_set as set_views
 from ironic_rules.db import inspection_rules, inventory
@@ -119,7 +119,7 @@ class InspectionRulesController(Resource):
             return None
         return views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
@@ -136,7 +136,7 @@ class InspectionRulesController(Resource):
             ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
         return views.warned(request.base, stored, checked.warnings)
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_SET)
     def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
@@ -262,7 +262,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
         _refuse_looks_at_secrets(operations)
     settings = request.rules
     result = rule_set.patched(old, operations, settings.default_scope)
-    new = rules.from_wire({name: result[name] for name in schemas.PATCHABLE})
+    new = rules.from_wire({name: result[name] for name in schemas.RULE_PATCHABLE})
     # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])

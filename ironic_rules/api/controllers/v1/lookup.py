@@ -9,7 +9,7 @@ from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound

@@ -12,7 +12,7 @@ from oslo_utils import uuidutils
 
 from ironic_rules import policy
 from ironic_rules.api import pagination, versions
-from ironic_rules.api.confinement import target
+from ironic_rules.api.authorization import target
 from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.request import Request
 from ironic_rules.db import collection, nodes

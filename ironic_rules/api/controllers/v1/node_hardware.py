@@ -10,7 +10,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BIOSSettingNotFound, InvalidParameterValue
 from ironic_rules.models import secrets

@@ -7,7 +7,7 @@ from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import node_records as node_records_db
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import HistoryEntry

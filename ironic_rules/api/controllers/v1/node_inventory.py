@@ -14,7 +14,7 @@ from ironic_rules.api.controllers.v1.node_reapply import ReapplyController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import inventory
 from ironic_rules.exceptions import InvalidParameterValue, InventoryNotFound
 from ironic_rules.models import inventories, secrets

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironic_rules.api import schemas
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import nodes
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies

@@ -7,13 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, versions
+from ironic_rules.api import filters, schemas, versions
 from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import inventory, nodes, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import InventoryNotFound

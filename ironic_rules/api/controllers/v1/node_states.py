@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ironic_rules.api import links, marks, masks, versions
+from ironic_rules.api import links, marks, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access, node_replies, runbooks
 from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
 from ironic_rules.api.controllers.v1.node_console import ConsoleController
 from ironic_rules.api.controllers.v1.node_raid import RAIDController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import states, transitions
 from ironic_rules.models.documents import JSONObject
@@ -140,7 +139,7 @@ def _check_arguments(request: Request, verb: str, given: JSONObject) -> None:
         problems.append(Problem(f"/{needed}", f"is required with target {verb}"))
     if problems:
         raise InvalidParameterValue(problems=problems)
-    masks.refuse(given)
+    patch.refuse_masks(given)
     if "configdrive" in given:
         if verb == "rebuild":
             _require(request, "configdrive", versions.REBUILD_CONFIGDRIVE)

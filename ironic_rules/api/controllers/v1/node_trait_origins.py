@@ -6,7 +6,7 @@ from ironic_rules.api import versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import node_records, node_sets
 from ironic_rules.db.paging import Page
 from ironic_rules.models import inspections as inspections_models

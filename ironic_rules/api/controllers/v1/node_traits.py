@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ironic_rules.api import links, versions
+from ironic_rules.api import links, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import node_sets
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
 from ironic_rules.models.documents import JSON, JSONObject

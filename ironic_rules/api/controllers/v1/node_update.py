@@ -8,11 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules import policy
-from ironic_rules.api import masks, patch, schema, versions
-from ironic_rules.api.confinement import target
+from ironic_rules.api import patch, schema, schemas, versions
+from ironic_rules.api.authorization import target
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
-from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
 from ironic_rules.hardware import selection
@@ -35,7 +34,7 @@ SWITCHABLE = tuple(state for state in UNUSED if state != states.INSPECTWAIT)
 
 #: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
 _SECRET = frozenset({"driver_info", "instance_info"})
-_PATCHED = schema.Object(schemas.FIELDS)
+_PATCHED = schema.Object(schemas.NODE_FIELDS)
 #: The flags whose policy depends on the new value: that of true (and null, if it is not false), and that of false.
 _BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANCE),
              "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
@@ -49,7 +48,7 @@ def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> dict[st
     """
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), request.version)
-    masks.refuse(values)
+    patch.refuse_masks(values)
     if request.version < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
     _resolve(request, conn, values, values.get("owner"))
@@ -113,7 +112,7 @@ class NodeUpdate:
     def _patched(self, row: Node) -> dict[str, Any]:
         document = {name: getattr(row, name) for name in NODE.patchable}
         result = patch.apply(document, self._operations, defaults=NODE.defaults(), required=NODE.required)
-        masks.refuse(result, document)
+        patch.refuse_masks(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         defaults = NODE.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}

@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import orjson
 
-from ironic_rules.api import filters
+from ironic_rules.api import filters, schemas
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies

@@ -9,12 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import versions
+from ironic_rules.api import schemas, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.db.node_sets import VIF_KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict

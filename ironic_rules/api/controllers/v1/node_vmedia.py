@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ironic_rules.api import filters, versions
+from ironic_rules.api import filters, schemas, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.base import DEVICE_TYPES
 from ironic_rules.models.documents import JSONObject

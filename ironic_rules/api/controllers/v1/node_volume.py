@@ -10,7 +10,7 @@ from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import volume as policies
 

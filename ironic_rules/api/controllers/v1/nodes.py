@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ironic_rules import policy
-from ironic_rules.api import filters, links, pagination, patch, versions
+from ironic_rules.api import filters, links, pagination, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access, node_replies, node_update
 from ironic_rules.api.controllers.v1.allocations import NodeAllocationController
 from ironic_rules.api.controllers.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
@@ -30,8 +30,7 @@ from ironic_rules.api.controllers.v1.ports import NodePortsController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
@@ -147,7 +146,7 @@ class NodesController(Resource):
         with request.db.reader() as conn:
             return node_replies.show_node(request, conn, node_access.find(request, conn, node), fields)
 
-    @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(policy=policies.CREATE, body=schemas.NODE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 

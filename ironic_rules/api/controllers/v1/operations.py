@@ -10,7 +10,7 @@ from ironic_rules.api import filters, pagination, rule_details
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
 from ironic_rules.db.paging import Page

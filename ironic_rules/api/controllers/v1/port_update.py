@@ -9,11 +9,10 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
-from ironic_rules.api import masks, patch, port_addresses, schema, versions
+from ironic_rules.api import patch, port_addresses, schema, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.request import Request
-from ironic_rules.api.schemas import ports as schemas
-from ironic_rules.api.schemas.nodes import check_host_name
+from ironic_rules.api.schemas import check_host_name
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import (
     Conflict,
@@ -39,7 +38,7 @@ _CONNECTIVITY = {
 }
 _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
 
-_PATCHED = schema.Object(schemas.FIELDS)
+_PATCHED = schema.Object(schemas.PORT_FIELDS)
 
 
 def find(request: Request, conn: sa.Connection, ident: str) -> Port:
@@ -76,7 +75,7 @@ def new_port(request: Request, conn: sa.Connection, body: JSONObject) -> dict[st
     """
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(PORT, values, request.version)
-    masks.refuse(values)
+    patch.refuse_masks(values)
     port_addresses.check(request, values)
     if ("node_uuid" in values) == ("node_ident" in values):
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
@@ -113,9 +112,9 @@ class PortUpdate:
 
         :raises Invalid: 400;  Conflict, NodeLocked: 409
         """
-        document = {name: getattr(row, name) for name in schemas.FIELDS}
+        document = {name: getattr(row, name) for name in schemas.PORT_FIELDS}
         result = patch.apply(document, self._operations, defaults=PORT.defaults(), required=PORT.required)
-        masks.refuse(result, document)
+        patch.refuse_masks(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         port_addresses.check(self._request, values)
         defaults = PORT.defaults()

@@ -6,14 +6,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import links, masks, pagination, patch, port_addresses, schema, versions
+from ironic_rules.api import links, pagination, patch, port_addresses, schema, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import portgroups as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import portgroups as views
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
@@ -23,7 +22,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
 from ironic_rules.policies import portgroups as policies
 
-_PATCHED = schema.Object(schemas.FIELDS)
+_PATCHED = schema.Object(schemas.PORTGROUP_FIELDS)
 _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
 
 
@@ -80,7 +79,7 @@ class PortgroupsController(Resource):
         with request.db.reader() as conn:
             return _show(request, _find(request, conn, portgroup), fields)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
+    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.PORTGROUP_CREATE, status=201, hidden=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port group of the node ``node_uuid``.
 
@@ -89,7 +88,7 @@ class PortgroupsController(Resource):
         """
         values = {name: value for name, value in body.items() if value is not None}
         versions.refuse_fields(PORT_GROUP, values, request.version)
-        masks.refuse(values)
+        patch.refuse_masks(values)
         port_addresses.check(request, values)
         node_uuid = values.pop("node_uuid")
 
@@ -163,9 +162,9 @@ def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tu
 
 def _changes(request: Request, conn: sa.Connection, row: PortGroup,
              operations: list[patch.PatchOperation]) -> dict[str, Any]:
-    document = {name: getattr(row, name) for name in schemas.FIELDS}
+    document = {name: getattr(row, name) for name in schemas.PORTGROUP_FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
-    masks.refuse(result, document)
+    patch.refuse_masks(result, document)
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
     port_addresses.check(request, values)
     defaults = PORT_GROUP.defaults()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ironic_rules.api import links, pagination, patch, versions
+from ironic_rules.api import links, pagination, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import ports as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import ports as views
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import Conflict
@@ -91,7 +90,7 @@ class PortsController(Resource):
         with request.db.reader() as conn:
             return _show(request, port_update.find(request, conn, port), fields)
 
-    @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(policy=policies.CREATE, body=schemas.PORT_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 

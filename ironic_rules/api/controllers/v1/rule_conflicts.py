@@ -11,7 +11,7 @@ from ironic_rules.api import filters, links, pagination, rule_list, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import MarkerNotFound

@@ -9,14 +9,13 @@ from urllib.parse import urlencode
 import sqlalchemy as sa
 
 from ironic_rules import policy
-from ironic_rules.api import dry_run_rules, versions
+from ironic_rules.api import dry_run_rules, schemas, versions
 from ironic_rules.api.controllers.v1 import begun, node_access, node_reapply
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.dry_run_rules import Checked
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db import inventory, ports
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
@@ -36,7 +35,7 @@ _IN_BAND = "agent"
 class RuleDryRunController(Resource):
     """Since API 1.96. Nothing is written, and no request is sent to another service."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.DRY_RUN, allow_nul=True)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.RULE_DRY_RUN, allow_nul=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
 

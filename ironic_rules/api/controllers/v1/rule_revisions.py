@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ironic_rules import policy
-from ironic_rules.api import etags, filters, pagination, rule_details, rule_set, versions
+from ironic_rules.api import etags, filters, pagination, rule_details, rule_set, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import rule_set as views
 from ironic_rules.db import rule_revisions
 from ironic_rules.exceptions import Invalid

@@ -8,7 +8,7 @@ from ironic_rules.api import built_in_rules, filters, pagination, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import rule_statistics as views
 from ironic_rules.db import rule_records
 from ironic_rules.exceptions import InspectionRuleNotFound, Invalid

@@ -6,7 +6,7 @@ from ironic_rules import samples
 from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import inventory
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import inspection_rules as policies

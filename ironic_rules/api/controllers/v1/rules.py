@@ -5,14 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
-from ironic_rules.api import etags, filters, links, masks, pagination, rule_details
+from ironic_rules.api import etags, filters, foreign_clients, links, pagination, patch, rule_details, schemas
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
-from ironic_rules.api.middleware import inspector_clients
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import rules as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
@@ -78,7 +76,7 @@ class RulesController(Resource):
             return None
         return views.rule(request.base, found, fields, masked=_is_masked(request))
 
-    @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
+    @expose(policy=policies.CREATE, query=_CREATE, body=schemas.LEGACY_RULE, status=201)
     def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
@@ -97,11 +95,11 @@ class RulesController(Resource):
         values = _checked(request, body)
         stored = request.db.write(lambda conn: legacy_rules.create(conn, values))
         minor = request.environ.get("ironic_rules.inspector_version")
-        if minor is not None and minor < inspector_clients.CREATED:
+        if minor is not None and minor < foreign_clients.CREATED:
             request.reply.status = 200
         return _written(request, stored)
 
-    @expose(policy=policies.UPDATE, body=schemas.RULE)
+    @expose(policy=policies.UPDATE, body=schemas.LEGACY_RULE)
     def put(self, request: Request, uuid: str, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
@@ -202,7 +200,7 @@ def _checked(request: Request, body: JSONObject) -> JSONObject:
     settings = request.rules
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(rules.masks_in_actions(actions)))):
-        raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
+        raise InvalidRule(problems=[Problem(printable(where, 256), patch.HIDDEN) for where in found])
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
 
 

@@ -8,15 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules import policy
-from ironic_rules.api import filters, links, patch, versions
+from ironic_rules.api import filters, links, patch, schemas, versions
 from ironic_rules.api.controllers.v1 import node_access, step_checks
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import nodes as node_schemas
-from ironic_rules.api.schemas import runbooks as schemas
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import collection, node_sets
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
 from ironic_rules.models.documents import JSON, JSONObject
@@ -60,7 +58,7 @@ class RunbookTraitsController(Resource):
         :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50;  RunbookNotFound: 404
         """
         if trait is None:
-            names = set(node_schemas.TRAITS.load(body)["traits"])
+            names = set(schemas.TRAITS.load(body)["traits"])
             _write_traits(request, runbook, lambda old: names)
             return
         if body:
@@ -100,7 +98,7 @@ class RunbooksController(Resource):
         """
         return _RUNBOOKS.get_one(request, _ident(runbook), query)
 
-    @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.RUNBOOK_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
@@ -134,7 +132,7 @@ class RunbooksController(Resource):
                 if any(operation.op != "test" and field in (operation.path[0], *operation.source[:1])
                        for operation in operations):
                     _authorize(request, name)
-            changes = _RUNBOOKS.changes(row, operations, schemas.PATCHED)
+            changes = _RUNBOOKS.changes(row, operations, schemas.RUNBOOK_PATCHED)
             if changes.get("public") and "owner" not in changes:
                 changes["owner"] = None
             _check(request, {"public": row.public, "owner": row.owner, **changes})

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import links, masks, pagination, patch, schema, versions
+from ironic_rules.api import links, pagination, patch, schema, versions
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.views.collection import Views
@@ -92,7 +92,7 @@ class Served:
         """
         values = {name: value for name, value in body.items() if value is not None}
         versions.refuse_fields(self.table, values, request.version)
-        masks.refuse(values)
+        patch.refuse_masks(values)
         return values
 
     def operations(self, request: Request, body: list[JSONObject]) -> list[patch.PatchOperation]:
@@ -120,7 +120,7 @@ class Served:
         document = {name: getattr(row, name) for name in patched.fields}
         defaults = self.table.defaults()
         result = patch.apply(document, operations, defaults=defaults, required=self.table.required)
-        masks.refuse(result, document)
+        patch.refuse_masks(result, document)
         values = patched.load({name: result[name] for name in patch.touched(operations)})
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
         return {name: value for name, value in values.items() if patch.differs(getattr(row, name), value)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironic_rules.api import versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
-from ironic_rules.api.resource import Resource
+from ironic_rules.api.routes import Resource
 from ironic_rules.db import nodes
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies

@@ -10,12 +10,19 @@ DELETE   ``delete_all``, ``delete``                  also by the number of argum
 =======  ==========================================  =================================================
 
 Nothing else is reachable: no attribute of a Python object is looked up by a name from the URL.
+
+Finds the controller before anything else processes the request: authentication depends on whether it is public.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from ironic_rules.api import versions
+from ironic_rules.httpd import faults
 
 METHODS: dict[str, tuple[str, ...]] = {
     "GET": ("get_all", "get_one", "get"),
@@ -42,7 +49,7 @@ class Resource:
         cls.methods = _methods_of(cls)
 
 
-class Found(NamedTuple):
+class FoundRoute(NamedTuple):
     """The result for a path. Without ``controller`` the reply is 404, or 405 if there are other methods (``allow``)."""
 
     controller: Callable[..., Any] | None
@@ -60,7 +67,7 @@ class Walked(NamedTuple):
     controller: Callable[..., Any]
 
 
-def find(root: Resource, method: str, path: str) -> Found:
+def find(root: Resource, method: str, path: str) -> FoundRoute:
     """Return the controller for a request. Trailing slashes are allowed; HEAD is served as GET."""
     resource, arguments, rest = _walk(root, path)
     arguments += rest
@@ -68,14 +75,14 @@ def find(root: Resource, method: str, path: str) -> Found:
     count = len(arguments)
     for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
         if fewest <= count <= most:
-            return Found(getattr(resource, name), tuple(arguments))
+            return FoundRoute(getattr(resource, name), tuple(arguments))
     others = {verb: getattr(resource, name).route for verb, entries in table.items()
               for fewest, most, name in entries if fewest <= count <= most}
     if rest and method in resource.not_allowed_below:
-        return Found(None, allow=tuple(table))
+        return FoundRoute(None, allow=tuple(table))
     writing = [route for verb, route in others.items() if verb != "GET"]
     hidden = bool(writing) and all(route.hidden for route in writing)
-    return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
+    return FoundRoute(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
 
 
 def ends_with_name(root: Resource, path: str) -> bool:
@@ -126,3 +133,53 @@ def _methods_of(cls: type[Resource]) -> dict[str, list[tuple[int, int, str]]]:
             if route is not None:
                 table.setdefault(method, []).append((route.fewest_arguments, len(route.path_arguments), name))
     return table
+
+
+#: The node is last: tempest requests the state of a console so. Without the version of the API: links "bookmark".
+_OF_STATES = re.compile(r"/nodes/states/([^/]+)/([^/]+)\Z")
+
+
+class Routing:
+    """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.routes.FoundRoute`); a path that is not UTF-8 is 400."""
+
+    def __init__(self, app: WSGIApplication, root: Resource) -> None:
+        self._app = app
+        self._root = root
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            path = environ.get("PATH_INFO", "").encode("latin-1").decode()
+        except UnicodeDecodeError:
+            return faults.send(faults.from_status(400, "The path is not valid UTF-8."), environ, start_response)
+        if not path.isprintable():
+            fault = faults.from_status(400, "The path contains control characters.")
+            return faults.send(fault, environ, start_response)
+        plain = path.rstrip("/").removesuffix(versions.SUFFIX)
+        if plain != path.rstrip("/") and self._may_have_suffix(environ, plain):
+            path, environ["PATH_INFO"] = plain, plain.encode().decode("latin-1")
+        environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
+        return self._app(environ, start_response)
+
+    def _may_have_suffix(self, environ: WSGIEnvironment, plain: str) -> bool:
+        """Return whether ``plain``, a path without its ``.json``, is that of the resource that is meant.
+
+        At the end of an ident, the suffix may belong to a name: :mod:`ironic_rules.api.expose` decides.
+        """
+        if plain.endswith("/") or versions.is_compute_request(environ):
+            return False
+        is_old = environ["ironic_rules.version"] < versions.NO_SUFFIX
+        return is_old and ends_with_name(*_normal(self._root, plain))
+
+
+def _normal(root: Resource, path: str) -> tuple[Resource, str]:
+    """Return where to look for a path, and the path: also of the two other forms that Ironic's clients use."""
+    path = _OF_STATES.sub(r"/nodes/\2/states/\1", path)
+    first = path.lstrip("/").partition("/")[0]
+    if first and first not in root.below:
+        return root.below["v1"], path
+    return root, path
+
+
+def _find(root: Resource, method: str, path: str) -> FoundRoute:
+    start, path = _normal(root, path)
+    return find(start, method, path)

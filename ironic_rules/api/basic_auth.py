@@ -16,7 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import bcrypt
 from oslo_log import log as logging
 
-from ironic_rules.api.middleware.attempts import PasswordChecks, Sources
+from ironic_rules.api.page import PasswordChecks, Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 from ironic_rules.httpd import faults
 

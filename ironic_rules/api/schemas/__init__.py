@@ -1,1 +1,0 @@
-"""Schemas of request bodies, one module per resource, built at import."""
