@@ -16,8 +16,8 @@ import json_schema_text
 
 from ironic_rules import policies
 from ironic_rules.api import filters, schema, schemas
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import Walked, walk_routes
+from ironic_rules.api.v1 import RootController
 
 CHECKS = {policy.name: policy.check for policy in policies.policies()}
 WHO = {"rule:admin_api": "administrators", "rule:service_api": "services", "rule:member_api": "members",

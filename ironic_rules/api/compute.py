@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ironic_rules.api import extra_specs, filters, pagination, schemas, versions
-from ironic_rules.api.controllers.v1.flavor_extra_specs import one
-from ironic_rules.api.controllers.v1.flavors import columns, destroy
+from ironic_rules.api import filters, pagination, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import flavors as flavors_v1
+from ironic_rules.api.v1.flavors import columns, destroy, one
 from ironic_rules.api.views import flavors as views
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound, NotFound
@@ -55,8 +55,9 @@ class ComputeExtraSpecsController(Resource):
         :raises FlavorNotFound: 404
         :raises Invalid: 400, with every problem
         """
-        extra_specs.write(request, flavor, _as_texts(body["extra_specs"]), _mode(request, query), "/extra_specs",
-                          or_name=False)
+        flavors_v1.write_extra_specs(request, flavor, _as_texts(body["extra_specs"]), _mode(request, query),
+                                     "/extra_specs",
+                                     or_name=False)
         return body
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
@@ -67,8 +68,8 @@ class ComputeExtraSpecsController(Resource):
         :raises FlavorNotFound: 404
         :raises Invalid: 400, also for a body with another key
         """
-        extra_specs.check_only(body, key)
-        extra_specs.write(request, flavor, _as_texts(body), _mode(request, query), "", or_name=False)
+        flavors_v1.check_only(body, key)
+        flavors_v1.write_extra_specs(request, flavor, _as_texts(body), _mode(request, query), "", or_name=False)
         return body
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
@@ -77,7 +78,7 @@ class ComputeExtraSpecsController(Resource):
 
         :raises FlavorNotFound, ExtraSpecNotFound: 404
         """
-        extra_specs.remove(request, flavor, key, or_name=False)
+        flavors_v1.remove_extra_spec(request, flavor, key, or_name=False)
 
 
 def _mode(request: Request, query: QueryValues) -> str:

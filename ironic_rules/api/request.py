@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ironic_rules.api.expose import LockPatience
     from ironic_rules.api.health import BrokerCheck, DatabaseCheck
     from ironic_rules.api.marks import ReportDigests
-    from ironic_rules.api.node_failures import NodeFailures
-    from ironic_rules.api.offered_steps import OfferedSteps
     from ironic_rules.api.ramdisk import ConductorCheck
     from ironic_rules.api.rule_problems import RuleProblems
+    from ironic_rules.api.v1.deploy_steps import OfferedSteps
+    from ironic_rules.api.v1.fleet import NodeFailures
     from ironic_rules.context import RequestContext
     from ironic_rules.db.session import Database
     from ironic_rules.httpd.faults import Headers

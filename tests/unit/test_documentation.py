@@ -12,8 +12,8 @@ from typing import Any
 
 import ironic_rules.cmd  # noqa: F401  (the references import the API, and with it oslo.messaging)
 from ironic_rules import rules, samples
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import walk_routes
+from ironic_rules.api.v1 import RootController
 from ironic_rules.conf import opts
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook

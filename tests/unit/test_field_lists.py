@@ -26,8 +26,8 @@ MANY = 3
 
 #: module and resource of each additional list: its reason.
 REASONS = {
-    ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
-    ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
+    ("api/v1/node_states.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
+    ("api/v1/ports.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/controllers/v1/rule_conflicts.py", "rule"): "by what a rule is recognised, and what tells what it writes",
     ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
     ("db/tables.py", "node"): "the columns that have an index of this kind",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ironic_rules import policies
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import Resource, find
+from ironic_rules.api.v1 import RootController
 from tests.unit.doc_extensions import extension
 
 ROOT = RootController()

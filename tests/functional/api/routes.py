@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import walk_routes
+from ironic_rules.api.v1 import RootController
 
 NODE = "44444444-4444-4444-8444-444444444444"
 PORT = "55555555-5555-4555-8555-555555555555"

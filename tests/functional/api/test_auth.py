@@ -21,8 +21,8 @@ from oslo_policy import policy as oslo_policy
 
 from ironic_rules.api import authorization
 from ironic_rules.api.app import make_app
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import walk_routes
+from ironic_rules.api.v1 import RootController
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.rules import LEGACY_RULE, SUMMARY
 from ironic_rules.policies import by_name, nodes, policies, runbooks

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import find
+from ironic_rules.api.v1 import RootController
 from ironic_rules.db import portgroups, ports
 from ironic_rules.db.tables import nodes as table
 from ironic_rules.policies import by_name

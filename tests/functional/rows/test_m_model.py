@@ -13,8 +13,8 @@ from sqlalchemy.dialects import mysql
 
 from ironic_rules import policies, samples
 from ironic_rules import service as composition
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import walk_routes
+from ironic_rules.api.v1 import RootController
 from ironic_rules.conf import opts
 from ironic_rules.db.tables import node_inventory, nodes
 from ironic_rules.inspection.hooks import loader

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import walk_routes
+from ironic_rules.api.v1 import RootController
 from ironic_rules.db import migration
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.models import states

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.api.access_log import RequestMetrics
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.routes import find
+from ironic_rules.api.v1 import RootController
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.catalog import FAMILIES, HISTOGRAM
 from ironic_rules.metrics.numbers import Numbers

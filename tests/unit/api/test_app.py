@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.api import app, routes
-from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import RootController
 
 
 class Items(Resource):

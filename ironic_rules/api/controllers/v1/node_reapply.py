@@ -8,11 +8,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, schemas, versions
-from ironic_rules.api.controllers.v1 import begun, node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1 import operations as operations_v1
 from ironic_rules.db import inventory, nodes, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import InventoryNotFound
@@ -50,7 +51,7 @@ class ReapplyController(Resource):
                 raise InventoryNotFound(node=row.uuid)
             return create_operation(request, conn, {"id_in": [row.id]}, _said({"uuid": row.uuid}, asked))
 
-        return begun.answer(request, request.db.write(write))
+        return operations_v1.begun(request, request.db.write(write))
 
 
 class NodesReapplyController(Resource):
@@ -65,7 +66,7 @@ class NodesReapplyController(Resource):
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
         wanted, said = node_access.filters(request, query), _said(query, body or {})
-        return begun.answer(request, request.db.write(
+        return operations_v1.begun(request, request.db.write(
             functools.partial(create_operation, request, wanted=wanted, said=said)))
 
 

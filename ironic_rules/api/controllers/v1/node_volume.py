@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ironic_rules.api import links, versions
-from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import volume as policies
 

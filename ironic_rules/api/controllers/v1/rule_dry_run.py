@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import dry_run_rules, schemas, versions
-from ironic_rules.api.controllers.v1 import begun, node_access, node_reapply
+from ironic_rules.api.controllers.v1 import node_reapply
 from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.dry_run_rules import Checked
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access, operations
 from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db import inventory, ports
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
@@ -102,7 +103,7 @@ def _of_many(request: Request, body: JSONObject) -> JSONObject:
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
     said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
     created = request.db.write(functools.partial(node_reapply.create_operation, request, wanted=wanted, said=said))
-    return begun.answer(request, created) | _about(found)
+    return operations.begun(request, created) | _about(found)
 
 
 def _about(found: Checked) -> JSONObject:

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import filters, links, patch, schemas, versions
-from ironic_rules.api.controllers.v1 import node_access, step_checks
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import deploy_steps, node_access
 from ironic_rules.db import collection, node_sets
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
 from ironic_rules.models.documents import JSON, JSONObject
@@ -225,8 +225,9 @@ def _check(request: Request, values: dict[str, Any]) -> None:
     if values.get("public") and values.get("owner") is not None:
         raise Invalid(problems=[Problem("/owner", "must be null: a public runbook has no owner")])
     # Whether an interface accepts the arguments depends on the node, and on whether it is cleaned or serviced.
-    step_checks.check(request,
-                      [Step(step["interface"], step["step"], step["args"], 1) for step in values.get("steps", ())])
+    deploy_steps.check_steps(request,
+                             [Step(step["interface"], step["step"], step["args"], 1)
+                              for step in values.get("steps", ())])
 
 
 def _write_traits(request: Request, runbook: str, change: Callable[[set[str]], set[str]]) -> None:

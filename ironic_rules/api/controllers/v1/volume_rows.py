@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules.api import filters, pagination, schema, schemas, versions
-from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
+from ironic_rules.api.v1 import node_access
 from ironic_rules.db import collection
 from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
 from ironic_rules.models import states

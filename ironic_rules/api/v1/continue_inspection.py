@@ -1,0 +1,215 @@
+"""``/v1/continue_inspection``: where a ramdisk sends its inspection data (document 001)."""
+
+from __future__ import annotations
+
+import time
+
+from oslo_log import log
+
+from ironic_rules.api import filters, ramdisk, schemas, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.views import ramdisk as views
+from ironic_rules.context import Mark
+from ironic_rules.db import accepted_requests, clock, ports
+from ironic_rules.db import discovery as discovery_db
+from ironic_rules.exceptions import (
+    Invalid,
+    InvalidInventory,
+    LookupFailed,
+    MachineUnknown,
+    NodeLocked,
+    NotFound,
+    Unavailable,
+)
+from ironic_rules.inspection import discovery, lookup, payload
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.nodes import NodeFound
+from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
+from ironic_rules.policies import ramdisk as policies
+from ironic_rules.text import printable
+
+LOG = log.getLogger(__name__)
+
+_MAX_SOURCE = 64
+
+
+class ContinueInspectionController(Resource):
+    """In the base version as in Inspector; since API 1.84 it also replaces a lookup."""
+
+    @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
+            body=schemas.CONTINUE_INSPECTION, allow_nul=True)
+    def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
+        """Store the data and continue the node's inspection; 200 means that they are stored.
+
+        A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
+        first answer again, without the token.
+
+        If no node is found for the machine and ``[auto_discovery]enabled`` is true, a node is created.
+
+        :returns: ``{"uuid"}``; since 1.84 the same as ``/v1/lookup``
+        :raises Invalid: 400, the data are malformed, or have nothing by which a node can be found
+        :raises LookupFailed: 404, always with the same text: no node, several, not waiting for data, or refused by an
+            early rule
+        :raises Unavailable: 503, safe to retry
+        """
+        ramdisk.require_endpoints(request.conf)
+        minor = request.version
+        if versions.MIN < minor < versions.CONTINUE_INSPECTION:
+            raise NotFound(versions.required(versions.CONTINUE_INSPECTION))
+        digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
+        # Behind a proxy, some servers pass what a client says of itself.
+        request.context.source = printable(request.environ.get("REMOTE_ADDR") or "", _MAX_SOURCE) or None
+        try:
+            sent = payload.split(body, infiniband=request.conf.infiniband_addresses)
+        except InvalidInventory as error:
+            _note(request, MALFORMED, str(error))
+            raise
+        refused: LookupFailed | None = None
+        began = time.monotonic()
+        try:
+            node, is_new, refusal = _find(request, query.get("node_uuid"), sent)
+            request.context.lookup_s = time.monotonic() - began
+            # What a repetition gets has no token: a second one would not be valid.
+            request.context.mark = Mark(digest, "",
+                                        views.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
+            # That of a discovered node is accepted nowhere: no operator has approved it yet.
+            claims = not is_new and minor >= versions.CONTINUE_INSPECTION
+            token = ramdisk.new_token()
+            claimed = _hand_over(request, node, sent, is_new, refusal, token if claims else None)
+            if is_new:
+                request.numbers.count("discovered_nodes")
+        except LookupFailed as error:
+            refused = error
+        except Invalid as error:
+            _note(request, MALFORMED, str(error), query.get("node_uuid"), sent)
+            raise
+        if refused is not None:
+            request.numbers.count("api_callbacks_refused", refused.kind)
+            try:
+                if (first := _first_answer(request, digest)) is not None:
+                    return first if minor >= versions.CONTINUE_INSPECTION else {"uuid": first["node"]["uuid"]}
+                # Not while it is handled: oslo.log would add its text to the line.
+                _log_refusal(request, refused, query.get("node_uuid"), sent)
+                _note(request, refused.kind, refused.reason, query.get("node_uuid"), sent)
+                raise refused
+            finally:
+                del refused  # as in _find
+        if minor < versions.CONTINUE_INSPECTION:
+            return {"uuid": node.uuid}
+        if claimed is False:
+            token = ramdisk.HIDDEN_TOKEN
+        elif claims and not claimed:
+            token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
+        return views.lookup(request.base, node, token, request.conf)
+
+
+def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:
+    """Return the node of the machine, whether discovery has created it, and why its inspection has to fail, or None.
+
+    :raises LookupFailed: 404
+    :raises NoValidHost: 503, no conductor is alive that could accept the data
+    """
+    node: NodeFound | None = None
+    unknown: Exception | None = None
+    with request.db.reader() as conn:
+        request.conductor_check.require(conn)
+        owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
+        try:
+            node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners,
+                                    request.conf.inspector.foreign_bmc)
+        except (Invalid, LookupFailed) as error:
+            unknown = error
+    try:
+        # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
+        refusal = request.early_rules.run(request.rule_cache.early(revision), sent,
+                                          None if node is None else node.uuid)
+        if node is not None:
+            return node, False, refusal
+        if refusal is not None:
+            raise LookupFailed.because(
+                f"no lookup finds it, and an early rule is broken: {refusal}", EARLY_RULE) from unknown
+        return *_discovered(request, node_uuid, sent, unknown), None
+    finally:
+        del unknown  # it knows this frame, and they would keep the data in memory until cycles are collected
+
+
+def _discovered(request: Request, node_uuid: str | None, sent: payload.Payload,
+                refusal: Exception | None) -> tuple[NodeFound, bool]:
+    """Return the node of a machine that the lookup does not find, and whether discovery has created it.
+
+    :raises LookupFailed: 404
+    """
+    try:
+        if not request.conf.auto_discovery.enabled and isinstance(refusal, MachineUnknown):
+            refusal.kind = DISCOVERY_OFF
+            refusal.reason += ", and [auto_discovery]enabled is false"
+        if not request.conf.auto_discovery.enabled or node_uuid or not isinstance(refusal, LookupFailed):
+            raise refusal or LookupFailed()
+        if isinstance(refusal, MachineUnknown):
+            return discovery.find_or_create(request.db, request.conf, sent), True
+        node = discovery.find_unaccepted(request.db, sent)
+        if node is None:
+            raise refusal
+        return node, True
+    finally:
+        del refusal  # as in _find
+
+
+def _first_answer(request: Request, digest: str) -> JSONObject | None:
+    """Return what an equal report was answered with, if one was accepted in the last minutes."""
+    with request.db.reader() as conn:
+        mark = accepted_requests.find(conn, digest)
+    return None if mark is None else mark.answer
+
+
+def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
+    """Log why a callback is refused. The same work for all reasons, which its duration must not tell."""
+    earlier = request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
+    if earlier is None:
+        return
+    with request.db.reader() as conn:
+        matches = discovery_db.find_matches(conn, node_uuid, sent.macs, sent.bmc_addresses)
+    request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
+
+
+def _note(request: Request, reason: str, detail: str, node_uuid: str | None = None,
+          sent: payload.Payload | None = None) -> None:
+    """Note a refused callback for the journal, which is written later: nothing is waited for."""
+    macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
+    report, size = None, 0
+    if sent is not None:
+        report, size = {"inventory": sent.inventory, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
+    request.journal.note(RefusedCallback(
+        reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
+
+
+def _hand_over(request: Request, node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None,
+               token: str | None) -> bool | None:
+    """Pass the data to a conductor; when this returns, they are stored.
+
+    :param is_new: discovery has created the node for these data; it is deleted if no conductor accepts them
+    :param refusal: why the inspection has to fail, or None
+    :param token: what the ramdisk gets, unless it has one
+    :returns: whether it is now the token of the ramdisk; None: that remains to be done
+    :raises LookupFailed: 404, the node is not, or no longer, waiting for data
+    :raises Unavailable: 503
+    """
+    request.context.token_hash = None if token is None else ramdisk.hashed_token(token)
+    try:
+        claimed: bool | None = request.rpc.continue_inspection(
+            request.context, node.id, sent.inventory, sent.plugin_data, refusal, group=node.conductor_group)
+        return claimed
+    except NotFound as error:
+        raise LookupFailed.because("the node no longer waits for data", WRONG_STATE) from error
+    except NodeLocked as error:
+        # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
+        # machine.
+        raise (LookupFailed.because("an earlier callback of the machine is processed", WRONG_STATE) if is_new
+               else Unavailable()) from error
+    except Exception:  # only to delete the node; the error is raised again
+        if is_new:
+            discovery.withdraw(request.db, node.id)
+        raise

@@ -1,0 +1,248 @@
+"""What keeps instances of a flavor from nodes, as few and small queries can tell when its extra specs are written.
+
+What a flavor does here: which nodes it selects, by what, and what a deployment on one of them runs.
+
+The number of queries does not depend on the number of nodes, templates or extra specs.
+
+The explanation of a flavor -> JSON.
+
+``/v1/flavors/{flavor}/explanation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.api import links
+from ironic_rules.api.expose import expose
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1.deploy_steps import OfferedSteps
+from ironic_rules.api.views import deploy_steps
+from ironic_rules.db import deploy_templates, flavors, node_sets
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import DriverNotFound, Problem
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.flavors import Flavor, resource_class_in_placement
+from ironic_rules.models.steps import DeployTemplate
+from ironic_rules.policies import flavors as policies
+from ironic_rules.steps import flavors as flavors_steps
+from ironic_rules.steps import preview, scheduler
+from ironic_rules.steps.flavors import Lack, Requirements
+from ironic_rules.steps.offers import NODE_COLUMNS
+
+
+def flavor_warnings(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str]) -> list[Problem]:
+    """Return the warnings about a flavor that has these extra specs."""
+    required = Requirements.of(flavor, specs)
+    classes = classes_of(conn, required)
+    told = flavors.facts_of_nodes(conn, classes, scheduler.distinguishing(required.capabilities))
+    verdicts = [(scheduler.compared(required.capabilities, scheduler.host(**each)), 1) for each in told]
+    holders = flavors.trait_holders(conn, required.required)
+    return required.warnings() + flavors_steps.about_nodes(
+        required, has_class=bool(classes), known_traits={trait for trait, count in holders.items() if count},
+        templates=deploy_templates.for_traits(conn, required.required),
+        capable=scheduler.capable(required.capabilities, verdicts))
+
+
+def classes_of(conn: sa.Connection, required: Requirements) -> list[str]:
+    """Return the resource classes of nodes that Placement knows by the name that a flavor requests."""
+    name = required.resource_class
+    if name is None:
+        return []
+    return sorted(found for found in flavors.resource_classes(conn)
+                  if resource_class_in_placement(found) == name)
+
+
+#: Number of nodes of each kind that are shown by name.
+MOST_SHOWN = 20
+_COLUMNS = ("uuid", "name", "conductor_group", *NODE_COLUMNS)
+
+
+@dataclass
+class Selection:
+    """Some of the nodes of a kind, and the number of all."""
+
+    count: int = 0
+    ids: list[int] = field(default_factory=list)
+
+    def add(self, nodes: flavors.Alike) -> None:
+        """Add nodes that are alike."""
+        self.count += nodes.count
+        self.ids = sorted([*self.ids, *nodes.ids])[:MOST_SHOWN]
+
+
+@dataclass
+class Nodes:
+    """The nodes of the resource class: those that fit, and those that would if they did not lack one thing.
+
+    :ivar capable: by extra spec that the scheduler compares, the number of nodes that are as it requires
+    """
+
+    total: int = 0
+    fitting: Selection = field(default_factory=Selection)
+    nearly: dict[Lack, Selection] = field(default_factory=dict)
+    capable: dict[str, int] = field(default_factory=dict)
+
+    def shown(self) -> list[int]:
+        """Return the ids of the nodes that are shown."""
+        return [node for found in (self.fitting, *self.nearly.values()) for node in found.ids]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of the reply.
+
+    :ivar holders: by trait, required or forbidden, the number of nodes that have it
+    :ivar templates: those named after required traits, by name
+    :ivar sample: the node on which the deployment is previewed; None without a fitting one
+    :ivar steps: what it would run; None if that cannot be told, for ``reason``
+    """
+
+    requirements: Requirements
+    classes: Sequence[str]
+    nodes: Nodes
+    rows: Mapping[int, Row]
+    holders: Mapping[str, int]
+    templates: Mapping[str, DeployTemplate]
+    sample: Row | None
+    steps: preview.Preview | None
+    reason: str | None
+    warnings: Sequence[Problem]
+
+
+def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinned: bool,
+            disallowed: Sequence[str]) -> Explanation:
+    """Return what a flavor does.
+
+    :param pinned: whether conductors ignore deploy templates, because an upgrade is not completed
+    :param disallowed: names of steps that must not run
+    """
+    required = Requirements.of(flavor, flavor.extra_specs)
+    classes = classes_of(conn, required)
+    named = (*required.required, *required.forbidden)
+    holders = flavors.trait_holders(conn, named)
+    found = _sorted(required, flavors.alike(
+        conn, classes, named, MOST_SHOWN, scheduler.distinguishing(required.capabilities)))
+    rows = flavors.nodes_by_id(conn, found.shown(), _COLUMNS)
+    sample = _sample(found, rows)
+    own = node_sets.list_traits(conn, [sample.id])[sample.id] if sample is not None else []
+    enabled = deploy_templates.for_traits(conn, {*required.required, *own})
+    templates = {template.name: template for template in enabled if template.name in required.required}
+    steps, reason = None, "no node fits" if sample is None else None
+    if sample is not None:
+        try:
+            steps = _preview(conn, sample, [] if pinned else enabled, required, own, offered, disallowed)
+            reason = None if steps is not None else "no conductor of the node's group is alive"
+        except DriverNotFound as error:
+            reason = str(error)
+    warnings = required.warnings() + flavors_steps.about_nodes(
+        required, has_class=bool(classes), known_traits={name for name, count in holders.items() if count},
+        templates=templates.values(), capable=found.capable)
+    return Explanation(required, classes, found, rows, holders, templates, sample, steps, reason, warnings)
+
+
+def _sorted(required: Requirements, groups: Iterable[flavors.Alike]) -> Nodes:
+    found = Nodes()
+    verdicts = []
+    for nodes in groups:
+        compared = scheduler.compared(required.capabilities, scheduler.host(**nodes.told)) if nodes.told else {}
+        verdicts.append((compared, nodes.count))
+        lacks = flavors_steps.lacks(required, nodes.traits, compared, nodes.state)
+        found.total += nodes.count
+        if not lacks:
+            found.fitting.add(nodes)
+        elif len(lacks) == 1:
+            found.nearly.setdefault(lacks[0], Selection()).add(nodes)
+    found.capable = scheduler.capable(required.capabilities, verdicts)
+    return found
+
+
+def _sample(found: Nodes, rows: Mapping[int, Row]) -> Row | None:
+    """Return a node that fits, or one that only its state keeps from fitting."""
+    by_state = (nodes for lack, nodes in found.nearly.items() if lack.kind == flavors_steps.STATE)
+    # A node may have been deleted since.
+    return next((rows[node] for nodes in (found.fitting, *by_state) for node in nodes.ids if node in rows), None)
+
+
+def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], required: Requirements,
+             own: Sequence[str], offered: OfferedSteps, disallowed: Sequence[str]) -> preview.Preview | None:
+    registered = offered.current(conn).get(node.conductor_group)
+    if registered is None:
+        return None
+    # What Nova's driver writes before it deploys.
+    return preview.of_deployment(
+        registered.of_node(node), enabled, {"traits": list(required.required)}, own, disallowed)
+
+
+_NO_STEPS: JSONObject = {"deploy_steps": [], "deploy_templates": [], "problems": [], "complete": False}
+
+
+def explanation(base: str, flavor: Flavor, told: Explanation) -> JSONObject:
+    """Return the explanation of a flavor."""
+    required, nodes = told.requirements, told.nodes
+    return {
+        "flavor": {"id": flavor.flavorid, "name": flavor.name, "links": [
+            {"rel": "self", "href": links.url(base, "flavors", flavor.flavorid)}]},
+        "resource_class": {"name": required.resource_class, "resource_classes": list(told.classes),
+                           "nodes": nodes.total},
+        "required_traits": [{"trait": trait, "nodes": told.holders[trait],
+                             "deploy_template": _template(told, trait)} for trait in required.required],
+        "forbidden_traits": [{"trait": trait, "nodes": told.holders[trait]} for trait in required.forbidden],
+        "capabilities": [{"name": scheduler.name_of(key), "value": required.capabilities[key], "nodes": count}
+                         for key, count in nodes.capable.items()],
+        "schedulable": not required.warnings(),
+        "fitting": _nodes(nodes.fitting, told.rows),
+        "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(found, told.rows)}
+                           for lack, found in sorted(nodes.nearly.items())],
+        "deployment": {
+            "node": None if told.sample is None else _node(told.sample),
+            **(_NO_STEPS if told.steps is None else deploy_steps.preview(told.steps)), "reason": told.reason},
+        "warnings": warnings(told.warnings),
+    }
+
+
+def warnings(found: Sequence[Problem]) -> list[JSONObject]:
+    """Return warnings about a flavor."""
+    return [{"pointer": warning.where, "text": warning.text} for warning in found]
+
+
+def _template(told: Explanation, trait: str) -> JSONObject | None:
+    found = told.templates.get(trait)
+    return None if found is None else {"uuid": found.uuid, "name": found.name}
+
+
+def _nodes(found: Selection, rows: Mapping[int, Row]) -> JSONObject:
+    return {"count": found.count, "nodes": [_node(rows[node]) for node in found.ids if node in rows]}
+
+
+def _node(row: Any) -> JSONObject:
+    return {"uuid": row.uuid, "name": row.name}
+
+
+class FlavorExplanationController(Resource):
+    """What a flavor does here; nothing in it is stored."""
+
+    @expose(policy=policies.EXPLAIN)
+    def get_all(self, request: Request, flavor: str) -> JSONObject:
+        """Show what a flavor requires of nodes, which nodes fit, and what a deployment on one of them would run.
+
+        ``fitting`` are nodes on which an instance could be created now; ``nearly_fitting`` those that lack a single
+        trait, capability or state, by what they lack. Both show up to 20 nodes, and the number of all.
+        ``deployment`` is what ``/v1/nodes/{node}/deploy_steps`` shows, of a fitting node or one that only its
+        state keeps from fitting; ``reason`` says why there are no steps. ``schedulable`` is false if no node could
+        ever fit, for the amounts of resources; ``warnings`` says that and whatever else keeps instances from nodes.
+
+        :raises FlavorNotFound: 404
+        """
+        conf = request.conf
+        with request.db.reader() as conn:
+            found = flavors.get(conn, flavor, or_name=True)
+            told = explain(
+                conn, found, request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
+                disallowed=conf.api.disallow_deploy_steps)
+        return explanation(request.base, found, told)

@@ -1,0 +1,287 @@
+"""Writing extra specs of flavors: what is refused, stored, logged and warned about.
+
+``/v1/flavors/{flavor}/os-extra_specs`` (document 004).
+
+``/v1/flavors``: Nova's flavors, without their access lists.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from ironic_rules.api import filters, links, pagination, schemas
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import flavor_explanation
+from ironic_rules.api.views import flavors as views
+from ironic_rules.db import flavors
+from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound, Invalid, Problem
+from ironic_rules.extra_specs import check
+from ironic_rules.extra_specs import problems as problems_
+from ironic_rules.extra_specs.check import MODES, STRICT
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.flavors import FIELDS, SORT_KEYS, Flavor, wrong_key, wrong_value
+from ironic_rules.policies import flavors as policies
+from ironic_rules.text import pointer_token, printable
+
+LOG = logging.getLogger(__name__)
+_SHOWN = 64
+
+
+def write_extra_specs(request: Request, flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *,
+                      or_name: bool) -> list[Problem]:
+    """Store extra specs of a flavor beside those that it has; return the warnings about them.
+
+    :param mode: one of ``check.MODES``
+    :param pointer: JSON pointer to ``specs`` in the body
+    :param or_name: ``flavor`` may be a name, too
+    :raises FlavorNotFound: 404
+    :raises Invalid: 400, with every problem; nothing is stored
+    """
+    conf = request.conf
+    most = conf.api.max_flavor_extra_specs
+    refuse_too_many(specs, most, pointer)
+    refused = problems_of_extra_specs(specs, mode, pointer)
+    if refused:
+        raise Invalid(problems=[Problem(problem.pointer, problem.text) for problem in refused])
+
+    def store(conn: Any) -> tuple[Flavor, dict[str, str]]:
+        found = flavors.lock(conn, flavor, or_name=or_name)
+        return found, flavors.write_specs(conn, found, specs, most)
+
+    written, together = request.db.write(store)
+    told = check.warnings(specs, mode, pointer=pointer)
+    if mode == check.PERMISSIVE:
+        for warning in told:
+            if warning.kind == problems_.UNKNOWN:
+                LOG.warning("Flavor %s has got the extra spec %s, which is not known (request %s).",
+                            written.flavorid, printable(warning.key, _SHOWN), request.context.request_id)
+    found = [Problem(warning.pointer, warning.text) for warning in told]
+    if mode == check.STRICT:
+        with request.db.reader() as conn:
+            found += flavor_explanation.flavor_warnings(conn, written, together)
+    return found
+
+
+def remove_extra_spec(request: Request, flavor: str, key: str, *, or_name: bool) -> None:
+    """Remove an extra spec.
+
+    :raises FlavorNotFound, ExtraSpecNotFound: 404
+    """
+    request.db.write(lambda conn: flavors.remove_spec(conn, flavors.lock(conn, flavor, or_name=or_name), key))
+
+
+def check_only(body: Mapping[str, Any], key: str) -> None:
+    """Check that the body of a request has the key of its URL, and no other.
+
+    :raises Invalid: 400
+    """
+    if key not in body:
+        raise Invalid(problems=[Problem("", "must have the key that is in the URL")])
+    if len(body) > 1:
+        raise Invalid(problems=[Problem(f"/{pointer_token(other)}", "is not the key that is in the URL")
+                                for other in list(body)[:2] if other != key])
+
+
+def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
+    """Check that a flavor may have as many extra specs as these, before they are looked at.
+
+    :raises Invalid: 400
+    """
+    if len(specs) > most:
+        raise Invalid(problems=[Problem(pointer, f"has {len(specs)} extra specs; at most {most} are allowed "
+                                                 "([api]max_flavor_extra_specs)")])
+
+
+def problems_of_extra_specs(specs: Mapping[str, Any], mode: str, pointer: str) -> list[problems_.SpecProblem]:
+    """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
+    found = check.check(specs, mode, pointer=pointer)
+    named = {problem.pointer for problem in found}
+    return found + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
+
+
+def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[problems_.SpecProblem]:
+    """Yield what no mode lets pass: keys and values that cannot be stored, or that Nova's clients cannot address."""
+    for key, value in specs.items():
+        text = wrong_key(key) or wrong_value(value)
+        if text is not None:
+            yield problems_.problem_of(key, pointer, problems_.PATTERN, text)
+
+
+_WRITE = filters.Query(validation=filters.one_of(*MODES))
+
+
+class FlavorExtraSpecsController(Resource):
+    """``validation`` is ``strict`` (the default), ``permissive`` or ``off``.
+
+    Values must be valid unless it is ``off``, and keys must be known if it is ``strict``. What is written without is
+    logged if it is ``permissive``.
+    """
+
+    @expose(policy=policies.LIST_EXTRA_SPECS)
+    def get_all(self, request: Request, flavor: str) -> JSONObject:
+        """Return the extra specs of a flavor.
+
+        :raises FlavorNotFound: 404
+        """
+        with request.db.reader() as conn:
+            return {"extra_specs": flavors.get(conn, flavor, or_name=True).extra_specs}
+
+    @expose(policy=policies.GET_EXTRA_SPEC)
+    def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
+        """Return one extra spec of a flavor, by its key.
+
+        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        """
+        with request.db.reader() as conn:
+            return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
+
+    @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
+    def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
+        """Add extra specs to those of a flavor, or change them, and return them; all of them or none.
+
+        ``warnings`` of the reply says what is deprecated and, if it is ``strict``, what keeps instances of the flavor
+        from nodes.
+
+        :raises FlavorNotFound: 404
+        :raises Invalid: 400, with every problem
+        """
+        specs, mode = body["extra_specs"], query.get("validation", STRICT)
+        warnings = write_extra_specs(request, flavor, specs, mode, "/extra_specs", or_name=True)
+        return {"extra_specs": specs, **({"warnings": flavor_explanation.warnings(warnings)} if warnings else {})}
+
+    @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
+    def put(self, request: Request, flavor: str, key: str, body: JSONObject,
+            query: QueryValues) -> JSONObject:
+        """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
+
+        :raises FlavorNotFound: 404
+        :raises Invalid: 400, also for a body with another key
+        """
+        check_only(body, key)
+        warnings = write_extra_specs(request, flavor, body, query.get("validation", STRICT), "", or_name=True)
+        return {**({"warnings": flavor_explanation.warnings(warnings)} if warnings else {}), **body}
+
+    @expose(policy=policies.DELETE_EXTRA_SPEC)
+    def delete(self, request: Request, flavor: str, key: str) -> None:
+        """Remove one extra spec from a flavor; the status is 200, as of Nova.
+
+        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        """
+        remove_extra_spec(request, flavor, key, or_name=True)
+
+
+def one(specs: Any, flavor: str, key: str) -> JSONObject:
+    """Return an extra spec as an object with just its key.
+
+    :raises ExtraSpecNotFound: 404
+    """
+    if key not in specs:
+        raise ExtraSpecNotFound(flavor=printable(flavor, 255), key=printable(key, 255))
+    return {key: specs[key]}
+
+
+_LIST = filters.Listing(sort_keys=SORT_KEYS, fields=views.ALL, marker=filters.text, is_public=filters.boolean,
+                        minRam=filters.positive, minDisk=filters.positive)
+
+
+class FlavorDetailController(Resource):
+    """``/v1/flavors/detail``."""
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List flavors with all fields, and with their extra specs, in the order of their IDs."""
+        return _listed(request, {"detail": True, **query})
+
+
+class FlavorsController(Resource):
+    """A flavor is identified by its ID or, where no flavor has that as its ID, by its name."""
+
+    below: ClassVar = {"detail": FlavorDetailController()}
+    below_item: ClassVar = {"os-extra_specs": FlavorExtraSpecsController(),
+                            "explanation": flavor_explanation.FlavorExplanationController()}
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
+
+        ``minRam`` (MiB), ``minDisk`` (GiB) and ``is_public`` select some of them; the marker is an ID.
+        """
+        return _listed(request, query)
+
+    @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
+    def get_one(self, request: Request, flavor: str, query: QueryValues) -> JSONObject:
+        """Show a flavor with its extra specs.
+
+        :raises FlavorNotFound: 404
+        """
+        filters.check_fields(query.get("fields", ()), views.ALL)
+        with request.db.reader() as conn:
+            found = flavors.get(conn, flavor, or_name=True)
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"),
+                                       fields=query.get("fields") or views.ALL)}
+
+    @expose(policy=policies.CREATE, body=schemas.FLAVOR_CREATE)
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
+        """Create a flavor without extra specs and return it, with the status 200, as Nova does.
+
+        :raises Invalid: 400, with every problem
+        :raises FlavorAlreadyExists, DuplicateFlavorName: 409
+        """
+        values = columns(body)
+        found = request.db.write(lambda conn: flavors.create(conn, values))
+        request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
+
+    @expose(policy=policies.UPDATE, body=schemas.FLAVOR_UPDATE)
+    def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
+        """Change the description of a flavor, which is all of it that can change, and return it.
+
+        :raises FlavorNotFound: 404
+        """
+        description = body["flavor"]["description"]
+        found = request.db.write(lambda conn: flavors.describe(
+            conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
+        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
+
+    @expose(policy=policies.DELETE, status=202)
+    def delete(self, request: Request, flavor: str) -> None:
+        """Delete a flavor with its extra specs. Instances that were created with it are not affected.
+
+        :raises FlavorNotFound: 404
+        """
+        destroy(request, flavor, or_name=True)
+
+
+def columns(body: JSONObject) -> dict[str, Any]:
+    """Return the columns of a new flavor from a body that passed the schema; null means the default."""
+    return {FIELDS[name]: value for name, value in body["flavor"].items() if value is not None}
+
+
+def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
+    """Delete a flavor.
+
+    :raises FlavorNotFound: 404
+    """
+    if not request.db.write(
+            lambda conn: flavors.destroy(conn, flavors.get_id(conn, flavor, or_name=or_name))):
+        raise FlavorNotFound(flavor=printable(flavor, 255))
+
+
+def _listed(request: Request, query: QueryValues) -> JSONObject:
+    asked = pagination.page(request, {"sort_key": "flavorid", **query})
+    fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
+    with request.db.reader() as conn:
+        rows = flavors.list_flavors(
+            conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
+            min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)
+    url = links.url(request.base, "flavors")
+    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: views.flavors(
+        shown, url, views.NEWEST, fields), marker="flavorid")
+    if "next" in reply:
+        reply["flavors_links"] = views.next_links(reply["next"])
+    return reply

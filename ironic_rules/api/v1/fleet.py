@@ -1,0 +1,145 @@
+"""``/v1/shards``: the shards that nodes belong to.
+
+``/v1/node_states``: how many nodes are in each provision state.
+
+``/v1/node_failures``: why nodes failed, and how many for each reason.
+
+Why nodes failed, for a page that asks every few seconds in many windows.
+
+``/v1/conductors``: the registered conductors, and whether each is alive.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, pagination, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.views import conductors as views
+from ironic_rules.db import conductors, node_queries, nodes
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.nodes import Failure
+from ironic_rules.policies import conductors as policies
+from ironic_rules.policies import nodes as nodes_policies
+from ironic_rules.policies import shards
+
+
+class ShardsController(Resource):
+    """Since API 1.82."""
+
+    @expose(since=versions.SHARDS, policy=shards.GET)
+    def get_all(self, request: Request) -> JSONObject:
+        """Return each shard with the number of its nodes, the largest first; nodes without one are under null."""
+        with request.db.reader() as conn:
+            return {"shards": [{"name": name, "count": count} for name, count in nodes.shards(conn)]}
+
+
+class StateCountsController(Resource):
+    """Since API 1.96."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=nodes_policies.LIST_ALL)
+    def get_all(self, request: Request) -> JSONObject:
+        """Return each provision state that nodes have with the number of its nodes, the largest first.
+
+        As in the list of nodes, those that have a parent are not counted.
+        """
+        with request.db.reader() as conn:
+            found = nodes.state_counts(conn)
+        return {"node_states": [{"provision_state": name, "count": count} for name, count in found]}
+
+
+_LIST = filters.Query(limit=filters.positive)
+
+
+class NodeFailuresController(Resource):
+    """Since API 1.96."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=nodes_policies.LIST_ALL, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """Group the nodes that have failed by ``provision_state`` and ``reason``, the largest group first.
+
+        The reason is the beginning of their ``last_error``, in which ``…`` stands for what each machine has of its own:
+        UUIDs, MAC addresses, numbers. ``failure`` identifies the group: as a filter of a list of nodes, and of
+        ``POST /v1/nodes/reapply``, it selects its nodes. ``groups`` is their number, of which the first ``limit`` are
+        shown. As in the list of nodes, those that have a parent are not counted. In a large fleet the numbers may
+        be some seconds old.
+        """
+        asked = request
+        with asked.db.reader() as conn:
+            found = asked.node_failures.groups(conn)
+        most = min(query.get("limit", asked.conf.api.max_limit), asked.conf.api.max_limit)
+        return {"groups": len(found), "node_failures": [
+            {"failure": group.ident, "provision_state": group.provision_state, "reason": group.reason,
+             "count": group.number} for group in found[:most]]}
+
+
+#: What took less seconds is not remembered.
+_CHEAP_S = 0.05
+#: A result is used for this many times as long as it took, so that a process spends a tenth of its time at most.
+_SHARE = 9
+
+
+class NodeFailures:
+    """The groups of failed nodes; those of a large fleet are remembered for a while. One per process; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: list[Failure] = []
+        self._good_until = 0.0
+
+    def groups(self, conn: sa.Connection) -> list[Failure]:
+        """Return the groups, the largest first."""
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._good_until:
+                self._found = node_queries.failure_groups(conn)
+                took = time.monotonic() - began
+                self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
+            return self._found
+
+    def find(self, conn: sa.Connection, ident: str) -> Failure | None:
+        """Return a group; None: there is none, or it has no node any more."""
+        return next((group for group in self.groups(conn) if group.ident == ident), None)
+
+
+_SORT_KEYS = ("hostname", "conductor_group", "created_at", "updated_at")
+_LINKS = (*views.FIELDS, "links")
+
+
+class ConductorsController(Resource):
+    """Since API 1.49. The marker is the host name."""
+
+    @expose(since=versions.CONDUCTORS, policy=policies.GET,
+            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
+        asked = pagination.page(request, {"sort_key": "hostname", **query})
+        with request.db.reader() as conn:
+            rows = conductors.list_conductors(conn)
+            alive = _alive(request, conn)
+        fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
+        return pagination.collection(
+            request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
+            lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
+
+    @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
+    def get_one(self, request: Request, hostname: str, query: QueryValues) -> JSONObject:
+        """Show one conductor.
+
+        :raises ConductorNotFound: 404
+        """
+        filters.check_fields(query.get("fields", ()), _LINKS)
+        with request.db.reader() as conn:
+            return views.conductor(request.base, conductors.get(conn, hostname), _alive(request, conn),
+                                   query.get("fields") or views.FIELDS)
+
+
+def _alive(request: Request, conn: Any) -> set[str]:
+    return {row.hostname for row in conductors.alive(conn, request.conf.conductor.heartbeat_timeout)}

@@ -1,0 +1,139 @@
+"""``/v1/inspection_journal``: callbacks of ramdisks that were refused. Ramdisks only learn that they were."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import sqlalchemy as sa
+from oslo_log import log
+
+from ironic_rules.api import filters, links, pagination, schemas, versions
+from ironic_rules.api.controllers.v1 import node_replies
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access, node_update
+from ironic_rules.db import inspection_journal
+from ironic_rules.exceptions import Invalid
+from ironic_rules.inspection import enrolment
+from ironic_rules.models import addresses, secrets
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.refused_callbacks import REASONS, JournalEntry
+from ironic_rules.policies import inspection_journal as policies
+from ironic_rules.text import is_uuid
+
+LOG = log.getLogger(__name__)
+
+#: The inspect interface that waits for the report of a ramdisk.
+_IN_BAND = "agent"
+_FIELDS = ("uuid", "created_at", "seen_at", "times", "reason", "detail", "source", "node_uuid", "macs", "bmc_addresses",
+           "nodes")
+_SORT_KEYS = ("id", "created_at", "seen_at", "times", "reason", "source")
+
+
+def _address(value: str) -> str:
+    """An IP address, normalised."""
+    found = addresses.normalize(value)
+    if found is None:
+        raise ValueError("must be an IP address")
+    return found
+
+
+_LIST = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), mac=filters.mac, address=_address,
+                        node=filters.uuid, reason=filters.one_of(*REASONS))
+_OF_NODE = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), reason=filters.one_of(*REASONS))
+
+
+class EnrollController(Resource):
+    """``/v1/inspection_journal/{entry}/enroll``."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.ENROLL, body=schemas.ENROLL, status=201)
+    def post(self, request: Request, entry: str, body: JSONObject) -> JSONObject:
+        """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
+
+        The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next callback
+        is accepted. After the inspection the node is in ``enroll``, as a discovered one.
+
+        :returns: the node
+        :raises JournalEntryNotFound: 404
+        :raises Invalid: 400, the machine cannot be recognised, or is another one than the body says
+        :raises MachineEnrolled: 409, nodes have addresses of the machine
+        :raises DriverNotFound, InterfaceNotFound: 400
+        :raises NodeAlreadyExists, DuplicateNodeName: 409;  NoValidHost: 503, no conductor is alive
+        """
+        ident = _uuid(entry)
+
+        with request.db.reader() as conn:
+            found = inspection_journal.get(conn, ident)
+            values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
+
+        def create(conn: sa.Connection) -> JSONObject:
+            return node_replies.show_node(request, conn, enrolment.enroll(conn, found, values))
+
+        created = request.db.write(create)
+        LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)
+        request.pxe_filter.update_pxe_filters(request.context)
+        request.reply.headers.append(("Location", links.url(request.base, "nodes", created["uuid"])))
+        return created
+
+
+class InspectionJournalController(Resource):
+    """Since API 1.96. One entry for each machine and reason."""
+
+    below_item: ClassVar = {"enroll": EnrollController()}
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
+
+        ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
+        times since ``created_at``, the last time at ``seen_at``.
+        """
+        return _listed(request, query, {})
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
+    def get_one(self, request: Request, entry: str) -> JSONObject:
+        """Return one entry; with its ``report``, without secrets, if ``[inspection_journal]keep_reports`` is true.
+
+        :raises JournalEntryNotFound: 404
+        """
+        with request.db.reader() as conn:
+            found = inspection_journal.get(conn, _uuid(entry))
+        return _view(request, found, _FIELDS) | {"report": secrets.mask(found.report)}
+
+
+class NodeJournalController(Resource):
+    """The entries of the journal for which a node came near."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_OF_NODE)
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
+        """List the refused callbacks that have something of the node.
+
+        :raises NodeNotFound: 404
+        """
+        with request.db.reader() as conn:
+            row = node_access.find(request, conn, node)
+        return _listed(request, query, {"node": row.uuid})
+
+
+def _uuid(entry: str) -> str:
+    if not is_uuid(entry):
+        raise Invalid("An entry is identified by its UUID.")
+    return entry.lower()
+
+
+def _listed(request: Request, query: QueryValues, more: dict[str, str]) -> JSONObject:
+    page = pagination.page(request, query)
+    fields = query.get("fields") or _FIELDS
+    asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
+    with request.db.reader() as conn:
+        entries = inspection_journal.list_entries(conn, asked, page)
+    return pagination.collection(request, "inspection_journal", entries, page,
+                                 lambda shown: [_view(request, entry, fields) for entry in shown])
+
+
+def _view(request: Request, entry: JournalEntry, fields: tuple[str, ...]) -> JSONObject:
+    shown = {name: getattr(entry, name) for name in _FIELDS if name in fields}
+    shown["links"] = links.resource(request.base, "inspection_journal", entry.uuid)
+    return shown

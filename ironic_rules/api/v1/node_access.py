@@ -1,0 +1,146 @@
+"""Which nodes a request may use: found by the ident of a URL or by filters, and locked."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules import policy
+from ironic_rules.api import pagination, versions
+from ironic_rules.api.authorization import target
+from ironic_rules.api.controllers.v1 import node_replies
+from ironic_rules.api.request import Request
+from ironic_rules.db import collection, nodes
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
+from ironic_rules.models.nodes import NODE, Node
+
+_NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
+
+
+def check_ident(ident: str, kind: str = "node") -> str:
+    """Return ``ident`` if it can be a UUID or a name.
+
+    :raises InvalidParameterValue: 400
+    """
+    if not uuidutils.is_uuid_like(ident) and not _NAME.fullmatch(ident):
+        raise InvalidParameterValue(f"Expected the UUID or the name of a {kind}.")
+    return ident
+
+
+def _node_ident(request: Request, ident: str) -> str:
+    check_ident(ident)
+    if request.version < versions.NAME and not uuidutils.is_uuid_like(ident):
+        # Nodes have no names in these versions, so none has this name.
+        raise NodeNotFound(node=ident)
+    return ident
+
+
+def find(request: Request, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
+    """Return the node that a URL names.
+
+    :param for_update: lock its row until the transaction ends, whatever a conductor does with the node
+    :raises NodeNotFound: 404;  InvalidParameterValue: 400
+    """
+    return _accessible(request, nodes.get(conn, _node_ident(request, ident), for_update=for_update), ident)
+
+
+def _accessible(request: Request, row: Node, ident: str | int, policies: tuple[str, ...] = ()) -> Node:
+    """Return ``row`` if the caller has access to it: the one place where access to a node is decided."""
+    confinement = request.confinement
+    if confinement is not None:
+        confinement.check_node(row, NodeNotFound(node=ident), policies)
+    else:
+        for name in policies:
+            policy.authorize(request.conf, name, request.context, target(row))
+    return row
+
+
+def check_access(request: Request, conn: sa.Connection, node_id: int, missing: NotFound) -> None:
+    """Check the access to what belongs to a node.
+
+    :raises NotFound: 404, ``missing``: the caller may not see the node;  Forbidden: 403
+    """
+    confinement = request.confinement
+    if confinement is not None:
+        confinement.check_node(nodes.get_by_id(conn, node_id), missing)
+
+
+def confine(request: Request, wanted: dict[str, Any]) -> None:
+    """Add the filter ``project`` to those of a list, if the caller is confined to one.
+
+    :raises Forbidden: 403, the request names another project
+    """
+    if request.confinement is not None:
+        request.confinement.confine(wanted)
+
+
+def filters(request: Request, query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
+
+    :raises NotAcceptable: 406, one that the version does not support
+    :raises Forbidden: 403, another project than that of the caller
+    """
+    wanted = pagination.filters(query)
+    versions.refuse_filters(NODE, wanted, request.version)
+    if "parent_node" not in wanted:
+        # As in Ironic: child nodes are listed only on request.
+        wanted.setdefault("include_children", False)
+    confine(request, wanted)
+    return wanted
+
+
+def resolve(request: Request, conn: sa.Connection, wanted: dict[str, Any]) -> None:
+    """Replace what filters name by what the database has.
+
+    :raises NodeNotFound, ChassisNotFound: 404;  InvalidParameterValue: 400
+    """
+    if "parent_node" in wanted:
+        wanted["parent_node"] = find(request, conn, wanted["parent_node"]).uuid
+    if "chassis_uuid" in wanted:
+        wanted["chassis_uuid"] = collection.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
+    if "conductor" in wanted:
+        wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
+    if "failure" in wanted:
+        wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
+
+
+def hold(request: Request, conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Node:
+    """Return the node that a URL names, and lock its row until the transaction ends.
+
+    The objects of a node (traits, ports, ...) change only while its row is locked, so that they never change while a
+    conductor has reserved the node. Must come first in the transaction: what is read before may be outdated.
+
+    :param policies: those that depend on what is to change; callers who are confined must pass them in the place of
+        that of the route
+    :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409;  Forbidden: 403
+    """
+    return _unlocked(_accessible(request, nodes.get(conn, _node_ident(request, ident), for_update=True), ident,
+                                 policies))
+
+
+def hold_by_id(request: Request, conn: sa.Connection, node_id: int) -> Node:
+    """Return the node with this database id; otherwise as :func:`hold`."""
+    return _unlocked(_accessible(request, nodes.get_by_id(conn, node_id, for_update=True), node_id))
+
+
+@contextlib.contextmanager
+def named_by(where: str) -> Iterator[None]:
+    """Turn NotFound into an error about the body, which names the missing resource at the pointer ``where``.
+
+    :raises Invalid: 400, in place of NotFound
+    """
+    try:
+        yield
+    except NotFound as error:
+        raise Invalid(problems=[Problem(where, str(error))]) from error
+
+
+def _unlocked(node: Node) -> Node:
+    if node.reservation is not None:
+        raise NodeLocked(node=node.uuid, host=node.reservation)
+    return node

@@ -1,0 +1,135 @@
+"""``/v1/operations``: work on many nodes that one request has begun, and that conductors do.
+
+The reply to a request that has begun an operation on many nodes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, links, pagination, rule_details
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.views import operations as views
+from ironic_rules.db import operations
+from ironic_rules.db.paging import Page
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Invalid
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import OPERATION
+from ironic_rules.policies import inspection_rules as rule_policies
+from ironic_rules.policies import operations as policies
+from ironic_rules.text import is_uuid
+
+_LISTED = OPERATION.shown - {"errors"}
+_LIST = filters.Listing(sort_keys=OPERATION.sort_keys, fields=_LISTED)
+
+_NODES = filters.Query(
+    limit=filters.positive, marker=filters.uuid, group=filters.text,
+    status=filters.one_of(operations.LEFT, operations.CHANGED, operations.UNCHANGED, operations.FAILED))
+
+
+class OperationNodesController(Resource):
+    """``/v1/operations/{operation}/nodes``."""
+
+    @expose(policy=policies.GET, query=_NODES)
+    def get_all(self, request: Request, operation: str, query: QueryValues) -> JSONObject:
+        """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
+
+        They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
+        ``would`` in a result is null for callers who may not see conditions and actions of rules.
+
+        :raises OperationNotFound, MarkerNotFound: 404
+        """
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
+        limit = pagination.page(request, query).limit
+        with request.db.reader() as conn:
+            row = operations.get(conn, _uuid(operation))
+            items = operations.list_items(
+                conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
+        return pagination.collection(request, "nodes", items, Page(limit), lambda shown: [
+            views.item(one, details=details) for one in shown], marker="node_uuid")
+
+
+class OperationGroupsController(Resource):
+    """``/v1/operations/{operation}/groups``."""
+
+    @expose(policy=policies.GET)
+    def get_all(self, request: Request, operation: str) -> JSONObject:
+        """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
+
+        ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown. ``would`` in a result
+        is null as in the list of nodes.
+
+        :raises OperationNotFound: 404
+        """
+        with request.db.reader() as conn:
+            row = operations.get(conn, _uuid(operation))
+            found = operations.groups(conn, row.id, request.conf.api.max_limit)
+        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
+        return {"groups": [views.group(one, details=details) for one in found]}
+
+
+class OperationsController(Resource):
+    """In every version of the API. Operations are identified by UUID."""
+
+    below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List operations in the order of their creation, those that have ended, too.
+
+        ``progress`` counts the nodes of an operation: all of them, those that are done, of these the ones that were
+        changed and the ones that failed, and those that are left.
+        """
+        fields = query.get("fields") or (
+            _LISTED if query.get("detail") else frozenset({*OPERATION.summary, "progress"}))
+        asked = pagination.page(request, query)
+        with request.db.reader() as conn:
+            rows = operations.list_operations(conn, asked)
+            counts = operations.counts(conn, rows) if "progress" in fields else {}
+        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: [
+            views.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
+
+    @expose(policy=policies.GET)
+    def get_one(self, request: Request, uuid: str) -> JSONObject:
+        """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
+
+        :raises OperationNotFound: 404
+        """
+        with request.db.reader() as conn:
+            row = operations.get(conn, _uuid(uuid))
+            counted = operations.counts(conn, [row])[row.id]
+            failed = operations.errors(conn, row.id, request.conf.api.max_limit)
+        return views.operation(request.base, row, counted, failed)
+
+    @expose(policy=policies.CANCEL, status=204)
+    def delete(self, request: Request, uuid: str) -> None:
+        """Cancel an operation: nodes that are left stay as they are, those that are done stay done.
+
+        :raises OperationNotFound: 404
+        """
+        ident = _uuid(uuid)
+
+        def write(conn: sa.Connection) -> None:
+            operations.cancel(conn, operations.get(conn, ident).id)
+
+        request.db.write(write)
+
+
+def _uuid(ident: str) -> str:
+    if not is_uuid(ident):
+        raise Invalid("An operation is identified by its UUID.")
+    return ident.lower()
+
+
+def begun(request: Request, operation: Row) -> JSONObject:
+    """Return the operation for a reply with the status 202, and add its address to the headers."""
+    request.reply.status = 202
+    request.reply.headers.append(("Location", links.url(request.base, views.COLLECTION, operation.uuid)))
+    with request.db.reader() as conn:
+        return views.operation(request.base, operation, operations.counts(conn, [operation])[operation.id], ())
