@@ -24,20 +24,19 @@ from webob.multidict import MultiDict
 from ironic_rules.api import authorization
 from ironic_rules.api.access_log import RequestId, RequestLog, RequestMetrics
 from ironic_rules.api.body import BodyLimit
-from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.api.expose import LockPatience, Sent
 from ironic_rules.api.foreign_clients import ComputeFaults, InspectorClients
 from ironic_rules.api.health import BrokerCheck, DatabaseCheck, DatabaseCounts
-from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.other_sites import OtherSites, OwnNames
 from ironic_rules.api.page import Session, WebPage
-from ironic_rules.api.ramdisk import ConductorCheck
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import FoundRoute, Routing
-from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.api.v1 import RootController
 from ironic_rules.api.v1.deploy_steps import OfferedSteps
 from ironic_rules.api.v1.fleet import NodeFailures
+from ironic_rules.api.v1.ramdisk import ConductorCheck, ReportDigests
+from ironic_rules.api.v1.rule_lists import RuleProblems
+from ironic_rules.api.v1.trials import DryRuns
 from ironic_rules.api.versions import Microversion
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database

@@ -16,7 +16,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import flavors as flavors_v1
 from ironic_rules.api.v1.flavors import columns, destroy, one
-from ironic_rules.api.views import flavors as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound, NotFound
 from ironic_rules.extra_specs.check import MODES, OFF, STRICT
@@ -116,7 +116,7 @@ class ComputeFlavorDetailController(Resource):
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors with all fields; from 2.61 also with their extra specs."""
-        return _listed(request, query, views.ALL)
+        return _listed(request, query, resources.FLAVOR_ALL)
 
 
 class ComputeFlavorsController(Resource):
@@ -128,7 +128,7 @@ class ComputeFlavorsController(Resource):
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
-        return _listed(request, query, views.SUMMARY)
+        return _listed(request, query, resources.FLAVOR_SUMMARY)
 
     @expose(policy=policies.GET)
     def get_one(self, request: Request, flavor: str) -> JSONObject:
@@ -176,7 +176,7 @@ def _url(request: Request) -> str:
 
 
 def _shown(request: Request, found: Flavor) -> JSONObject:
-    return {"flavor": views.flavor(found, _url(request), request.version)}
+    return {"flavor": resources.flavor(found, _url(request), request.version)}
 
 
 def _listed(request: Request, query: QueryValues, fields: tuple[str, ...]) -> JSONObject:
@@ -188,15 +188,15 @@ def _listed(request: Request, query: QueryValues, fields: tuple[str, ...]) -> JS
             rows = flavors.list_flavors(
                 conn, asked, is_public=query.get("is_public", True), min_ram=query.get("minRam", 0),
                 min_disk=query.get("minDisk", 0),
-                with_specs="extra_specs" in fields and minor >= views.EXTRA_SPECS)
+                with_specs="extra_specs" in fields and minor >= resources.EXTRA_SPECS)
     except MarkerNotFound as error:
         raise InvalidParameterValue(str(error)) from error
     reply = pagination.collection(request, "flavors", rows, asked,
-                                  lambda shown: views.flavors(shown, _url(request), minor, fields),
+                                  lambda shown: resources.flavors(shown, _url(request), minor, fields),
                                   marker="flavorid")
     following = reply.pop("next", None)
     if following is not None:
-        reply["flavors_links"] = views.next_links(following)
+        reply["flavors_links"] = resources.flavor_next_links(following)
     return reply
 
 

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from oslo_config import cfg
 
     from ironic_rules.api.authorization import Confinement
-    from ironic_rules.api.dry_runs import DryRuns
     from ironic_rules.api.expose import LockPatience
     from ironic_rules.api.health import BrokerCheck, DatabaseCheck
-    from ironic_rules.api.marks import ReportDigests
-    from ironic_rules.api.ramdisk import ConductorCheck
-    from ironic_rules.api.rule_problems import RuleProblems
     from ironic_rules.api.v1.deploy_steps import OfferedSteps
     from ironic_rules.api.v1.fleet import NodeFailures
+    from ironic_rules.api.v1.ramdisk import ConductorCheck, ReportDigests
+    from ironic_rules.api.v1.rule_lists import RuleProblems
+    from ironic_rules.api.v1.trials import DryRuns
     from ironic_rules.context import RequestContext
     from ironic_rules.db.session import Database
     from ironic_rules.httpd.faults import Headers

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.api import dry_runs
-from ironic_rules.api.dry_runs import DryRuns
+from ironic_rules.api.v1 import trials
+from ironic_rules.api.v1.trials import DryRuns
 from ironic_rules.db.tables import metadata
 from ironic_rules.exceptions import DryRunTooLong, TooManyDryRuns
 from ironic_rules.inspection.pipeline import Pipeline
@@ -226,7 +226,7 @@ def test_a_dry_run_that_takes_too_long_ends() -> None:
 
 def test_no_more_dry_runs_than_there_is_room_for() -> None:
     runs = DryRuns(0.4, lambda: Pipeline([]))
-    release, begun = threading.Event(), threading.Barrier(dry_runs.MOST + 1)
+    release, begun = threading.Event(), threading.Barrier(trials.MOST + 1)
 
     def work(tick: Callable[[], None]) -> str:
         begun.wait(60)
@@ -237,7 +237,7 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
         with contextlib.suppress(DryRunTooLong):
             runs.run(work)
 
-    threads = [threading.Thread(target=run) for _ in range(dry_runs.MOST)]
+    threads = [threading.Thread(target=run) for _ in range(trials.MOST)]
     for thread in threads:
         thread.start()
     begun.wait(60)

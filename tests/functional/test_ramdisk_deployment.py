@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api import ramdisk
+from ironic_rules.api.v1 import ramdisk
 from ironic_rules.exceptions import AgentChanged, BMCError
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower

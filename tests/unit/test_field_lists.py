@@ -28,8 +28,8 @@ MANY = 3
 REASONS = {
     ("api/v1/node_states.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/v1/ports.py", "port"): "what the network knows of a port, and only unused nodes may change",
-    ("api/controllers/v1/rule_conflicts.py", "rule"): "by what a rule is recognised, and what tells what it writes",
-    ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
+    ("api/v1/rule_facts.py", "rule"): "by what a rule is recognised, and what tells what it writes",
+    ("api/views/rules.py", "rule"): "the fields by which a rule is recognised among its numbers",
     ("db/tables.py", "node"): "the columns that have an index of this kind",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "

@@ -12,10 +12,6 @@ from typing import ClassVar
 
 from ironic_rules.api import versions
 from ironic_rules.api.compute import ComputeController
-from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
-from ironic_rules.api.controllers.v1.lookup import LookupController
-from ironic_rules.api.controllers.v1.runbooks import RunbooksController
-from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.health import HealthcheckController, MetricsController
 from ironic_rules.api.request import Request
@@ -40,6 +36,9 @@ from ironic_rules.api.v1.nodes import NodesController
 from ironic_rules.api.v1.operations import OperationsController
 from ironic_rules.api.v1.portgroups import PortgroupsController
 from ironic_rules.api.v1.ports import PortsController
+from ironic_rules.api.v1.ramdisk import HeartbeatController, LookupController
+from ironic_rules.api.v1.runbooks import RunbooksController
+from ironic_rules.api.v1.volume import VolumeController
 from ironic_rules.models.documents import JSONObject
 
 #: Resource -> first minor version that advertises it.

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.api import filters, pagination, patch, schemas, versions
-from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1.served import Served
 from ironic_rules.db import allocations, errors
 from ironic_rules.exceptions import Conflict, Invalid, Problem
 from ironic_rules.models.documents import JSONObject

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, patch, schemas
-from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import nodes
+from ironic_rules.api.v1.served import Served
 from ironic_rules.db import collection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE

@@ -6,12 +6,12 @@ import time
 
 from oslo_log import log
 
-from ironic_rules.api import filters, ramdisk, schemas, versions
+from ironic_rules.api import filters, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.views import ramdisk as views
+from ironic_rules.api.v1 import ramdisk
 from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests, clock, ports
 from ironic_rules.db import discovery as discovery_db
@@ -74,7 +74,7 @@ class ContinueInspectionController(Resource):
             request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
             request.context.mark = Mark(digest, "",
-                                        views.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
+                                        ramdisk.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
             # That of a discovered node is accepted nowhere: no operator has approved it yet.
             claims = not is_new and minor >= versions.CONTINUE_INSPECTION
             token = ramdisk.new_token()
@@ -103,7 +103,7 @@ class ContinueInspectionController(Resource):
             token = ramdisk.HIDDEN_TOKEN
         elif claims and not claimed:
             token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
-        return views.lookup(request.base, node, token, request.conf)
+        return ramdisk.lookup(request.base, node, token, request.conf)
 
 
 def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:

@@ -20,7 +20,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
-from ironic_rules.api.views import deploy_steps as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import conductors, deploy_templates, node_sets, nodes
 from ironic_rules.exceptions import Invalid, NoValidHost, Problem
 from ironic_rules.hardware import selection
@@ -63,7 +63,7 @@ class NodeDeployStepsController(Resource):
                 conn, {*templates.requested_traits(instance_info), *own})
         if registered is None:
             raise NoValidHost
-        return views.preview(preview.of_deployment(
+        return resources.deploy_preview(preview.of_deployment(
             registered.of_node(row), enabled, instance_info, own, request.conf.api.disallow_deploy_steps))
 
 
@@ -87,30 +87,30 @@ class NodeCleanStepsController(Resource):
         if registered is None:
             raise NoValidHost
         own = row.automated_clean
-        return views.clean_preview(preview.of_cleaning(registered.of_node(row, CLEANING)),
-                                   request.conf.conductor.automated_clean if own is None else own)
+        return resources.clean_preview(preview.of_cleaning(registered.of_node(row, CLEANING)),
+                                       request.conf.conductor.automated_clean if own is None else own)
 
 
 class TemplateNodesController(Resource):
     """``/v1/deploy-templates/{template}/nodes``."""
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
-            query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
+            query=filters.Listing(sort_keys=_SORT_KEYS, fields=resources.JUDGED_FIELDS))
     def get_all(self, request: Request, template: str, query: QueryValues) -> JSONObject:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
         :raises DeployTemplateNotFound: 404
         """
-        fields = query.get("fields", views.NODE_FIELDS)
+        fields = query.get("fields", resources.JUDGED_FIELDS)
         page = pagination.page(request, query)
-        columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, "conductor_group")))
+        columns = tuple(dict.fromkeys((*resources.JUDGED_COLUMNS, *NODE_COLUMNS, "conductor_group")))
         with request.db.reader() as conn:
             found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
             rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
             by_group = request.offered_steps.current(conn)
         support = preview.Support(found, by_group, request.conf.api.disallow_deploy_steps)
         return pagination.collection(request, "nodes", rows, page, lambda shown: [
-            views.node(request.base, row, support.judge(row), fields) for row in shown])
+            resources.judged_node(request.base, row, support.judge(row), fields) for row in shown])
 
 
 def check_steps(request: Request, steps: Iterable[Step], more: tuple[checks.StepCheck, ...] = ()) -> None:

@@ -13,7 +13,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import deploy_steps, node_access
-from ironic_rules.api.views import deploy_templates as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
 from ironic_rules.models import secrets
@@ -52,13 +52,13 @@ class DeployTemplatesController(Resource):
         fields = query.get("fields") or default
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
-            rows = deploy_templates.list_templates(conn, asked, views.columns(fields), raw_json=True)
+            rows = deploy_templates.list_templates(conn, asked, resources.template_columns(fields), raw_json=True)
             steps = None
             if "steps" in fields:
                 steps = deploy_templates.steps_of(conn, [row.id for row in rows[:asked.limit - 1]])
         return pagination.collection(
             request, self._collection, rows, asked,
-            lambda shown: views.templates(request.base, shown, steps, fields, self._collection))
+            lambda shown: resources.templates(request.base, shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, template: str, query: QueryValues,
@@ -80,8 +80,8 @@ class DeployTemplatesController(Resource):
             request.reply.status = 304
             return None
         if fields := query.get("fields"):
-            return views.template(request.base, found, self._collection, fields)
-        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
+            return resources.template(request.base, found, self._collection, fields)
+        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.TEMPLATE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -95,7 +95,7 @@ class DeployTemplatesController(Resource):
             lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"], _known(request, conn))))
         request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
                                   ("ETag", _tag(found))]
-        return views.warned(request.base, found, self._collection, _warnings(request, found.steps))
+        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[JSONObject],
@@ -129,8 +129,8 @@ class DeployTemplatesController(Resource):
         with conditions.guard(DeployTemplateChanged):
             found = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(found)))
-        return views.warned(request.base, found, self._collection,
-                            _warnings(request, found.steps) if writes_steps else ())
+        return resources.template_with_warnings(request.base, found, self._collection,
+                                                _warnings(request, found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:

@@ -10,7 +10,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1.node_hardware import method_of
-from ironic_rules.api.views import drivers as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
 from ironic_rules.models.documents import JSONObject
@@ -120,7 +120,7 @@ class DriversController(Resource):
         asked = pagination.page(request, {"sort_key": "name", **query})
         return pagination.collection(
             request, "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
-            lambda shown: [_selected(views.driver(request.base, entry, minor, detail=detail),
+            lambda shown: [_selected(resources.driver(request.base, entry, minor, detail=detail),
                                      query) for entry in shown],
             marker="name")
 
@@ -130,7 +130,7 @@ class DriversController(Resource):
 
         :raises DriverNameNotFound: 404
         """
-        return _selected(views.driver(request.base, _one(request, driver), request.version, detail=True), query)
+        return _selected(resources.driver(request.base, _one(request, driver), request.version, detail=True), query)
 
 
 def _refuse(request: Request, driver: str, method: str, query: QueryValues) -> None:
@@ -139,12 +139,12 @@ def _refuse(request: Request, driver: str, method: str, query: QueryValues) -> N
         f"method: driver {driver} has no vendor method {printable(method_of(method, query))}. Valid: none.")
 
 
-def _drivers(request: Request) -> dict[str, views.Driver]:
+def _drivers(request: Request) -> dict[str, resources.Driver]:
     with request.db.reader() as conn:
-        return views.collect(conductors.alive(conn, request.conf.conductor.heartbeat_timeout))
+        return resources.collect(conductors.alive(conn, request.conf.conductor.heartbeat_timeout))
 
 
-def _one(request: Request, name: str) -> views.Driver:
+def _one(request: Request, name: str) -> resources.Driver:
     try:
         return _drivers(request)[name]
     except KeyError:

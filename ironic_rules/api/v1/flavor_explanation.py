@@ -22,7 +22,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1.deploy_steps import OfferedSteps
-from ironic_rules.api.views import deploy_steps
+from ironic_rules.api.views import resources
 from ironic_rules.db import deploy_templates, flavors, node_sets
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import DriverNotFound, Problem
@@ -201,7 +201,7 @@ def explanation(base: str, flavor: Flavor, told: Explanation) -> JSONObject:
                            for lack, found in sorted(nodes.nearly.items())],
         "deployment": {
             "node": None if told.sample is None else _node(told.sample),
-            **(_NO_STEPS if told.steps is None else deploy_steps.preview(told.steps)), "reason": told.reason},
+            **(_NO_STEPS if told.steps is None else resources.deploy_preview(told.steps)), "reason": told.reason},
         "warnings": warnings(told.warnings),
     }
 

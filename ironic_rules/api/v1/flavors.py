@@ -17,7 +17,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import flavor_explanation
-from ironic_rules.api.views import flavors as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound, Invalid, Problem
 from ironic_rules.extra_specs import check
@@ -185,7 +185,8 @@ def one(specs: Any, flavor: str, key: str) -> JSONObject:
     return {key: specs[key]}
 
 
-_LIST = filters.Listing(sort_keys=SORT_KEYS, fields=views.ALL, marker=filters.text, is_public=filters.boolean,
+_LIST = filters.Listing(sort_keys=SORT_KEYS, fields=resources.FLAVOR_ALL, marker=filters.text,
+                        is_public=filters.boolean,
                         minRam=filters.positive, minDisk=filters.positive)
 
 
@@ -219,11 +220,11 @@ class FlavorsController(Resource):
 
         :raises FlavorNotFound: 404
         """
-        filters.check_fields(query.get("fields", ()), views.ALL)
+        filters.check_fields(query.get("fields", ()), resources.FLAVOR_ALL)
         with request.db.reader() as conn:
             found = flavors.get(conn, flavor, or_name=True)
-        return {"flavor": views.flavor(found, links.url(request.base, "flavors"),
-                                       fields=query.get("fields") or views.ALL)}
+        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"),
+                                           fields=query.get("fields") or resources.FLAVOR_ALL)}
 
     @expose(policy=policies.CREATE, body=schemas.FLAVOR_CREATE)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -235,7 +236,7 @@ class FlavorsController(Resource):
         values = columns(body)
         found = request.db.write(lambda conn: flavors.create(conn, values))
         request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
-        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
+        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.UPDATE, body=schemas.FLAVOR_UPDATE)
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
@@ -246,7 +247,7 @@ class FlavorsController(Resource):
         description = body["flavor"]["description"]
         found = request.db.write(lambda conn: flavors.describe(
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
-        return {"flavor": views.flavor(found, links.url(request.base, "flavors"))}
+        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
 
     @expose(policy=policies.DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
@@ -274,14 +275,14 @@ def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
 
 def _listed(request: Request, query: QueryValues) -> JSONObject:
     asked = pagination.page(request, {"sort_key": "flavorid", **query})
-    fields = query.get("fields") or (views.ALL if query.get("detail") else views.SUMMARY)
+    fields = query.get("fields") or (resources.FLAVOR_ALL if query.get("detail") else resources.FLAVOR_SUMMARY)
     with request.db.reader() as conn:
         rows = flavors.list_flavors(
             conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
             min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)
     url = links.url(request.base, "flavors")
-    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: views.flavors(
-        shown, url, views.NEWEST, fields), marker="flavorid")
+    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: resources.flavors(
+        shown, url, resources.FLAVOR_NEWEST, fields), marker="flavorid")
     if "next" in reply:
-        reply["flavors_links"] = views.next_links(reply["next"])
+        reply["flavors_links"] = resources.flavor_next_links(reply["next"])
     return reply

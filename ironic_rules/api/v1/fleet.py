@@ -22,7 +22,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.views import conductors as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import conductors, node_queries, nodes
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Failure
@@ -110,7 +110,7 @@ class NodeFailures:
 
 
 _SORT_KEYS = ("hostname", "conductor_group", "created_at", "updated_at")
-_LINKS = (*views.FIELDS, "links")
+_LINKS = (*resources.CONDUCTOR_FIELDS, "links")
 
 
 class ConductorsController(Resource):
@@ -124,10 +124,11 @@ class ConductorsController(Resource):
         with request.db.reader() as conn:
             rows = conductors.list_conductors(conn)
             alive = _alive(request, conn)
-        fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
+        fields = query.get("fields") or (resources.CONDUCTOR_FIELDS if query.get("detail")
+                                         else resources.CONDUCTOR_SUMMARY)
         return pagination.collection(
             request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
-            lambda shown: [views.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
+            lambda shown: [resources.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
     def get_one(self, request: Request, hostname: str, query: QueryValues) -> JSONObject:
@@ -137,8 +138,8 @@ class ConductorsController(Resource):
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
         with request.db.reader() as conn:
-            return views.conductor(request.base, conductors.get(conn, hostname), _alive(request, conn),
-                                   query.get("fields") or views.FIELDS)
+            return resources.conductor(request.base, conductors.get(conn, hostname), _alive(request, conn),
+                                       query.get("fields") or resources.CONDUCTOR_FIELDS)
 
 
 def _alive(request: Request, conn: Any) -> set[str]:

@@ -8,30 +8,22 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from ironic_rules import policy, rules
-from ironic_rules.api import (
-    built_in_rules,
-    etags,
-    filters,
-    links,
-    pagination,
-    patch,
-    rule_details,
-    rule_list,
-    rule_set,
-    schemas,
-    versions,
-)
-from ironic_rules.api.controllers.v1.rule_conflicts import RuleConflictsController
-from ironic_rules.api.controllers.v1.rule_dry_run import RuleDryRunController
-from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
-from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
-from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesController, RuleVocabularyController
+from ironic_rules.api import etags, filters, links, pagination, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.views import inspection_rules as views
-from ironic_rules.api.views import rule_set as set_views
+from ironic_rules.api.v1 import rule_lists, rule_sets
+from ironic_rules.api.v1.rule_facts import (
+    RuleConflictsController,
+    RuleSamplesController,
+    RulesStatisticsController,
+    RuleStatisticsController,
+    RuleVocabularyController,
+)
+from ironic_rules.api.v1.rule_sets import RuleRevisionsController
+from ironic_rules.api.v1.trials import RuleDryRunController
+from ironic_rules.api.views import rules as rules_views
 from ironic_rules.db import inspection_rules, inventory
 from ironic_rules.exceptions import (
     InspectionRuleAlreadyExists,
@@ -47,7 +39,7 @@ from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.rules import Checked
 from ironic_rules.text import is_uuid
 
-_LIST = filters.Listing.of(RULE, sort_keys=[rule_list.EXECUTION])
+_LIST = filters.Listing.of(RULE, sort_keys=[rule_lists.EXECUTION])
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
 #: The names by which the CLI's ``unset`` addresses single conditions and actions.
@@ -79,16 +71,17 @@ class InspectionRulesController(Resource):
 
         :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``
         """
-        fields = rule_details.fields(
+        fields = rule_lists.fields(
             request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
-            request.reply.headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
-            rows = rule_list.page(request, conn, asked, pagination.filters(query), fields)
-            problems = rule_list.problems(request, conn, rows, fields)
+            request.reply.headers.append(("ETag", rule_sets.tag(inspection_rules.revision(conn))))
+            rows = rule_lists.page_of_rules(request, conn, asked, pagination.filters(query), fields)
+            problems = rule_lists.problems(request, conn, rows, fields)
         return pagination.collection(
-            request, "inspection_rules", rows, asked, lambda shown: views.rules(request.base, shown, fields, problems))
+            request, "inspection_rules", rows, asked,
+            lambda shown: rules_views.rules(request.base, shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: QueryValues,
@@ -104,10 +97,10 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), RULE.shown)
-        fields = rule_details.fields(request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
-        if built_in := built_in_rules.find(request, _uuid(uuid)):
+        fields = rule_lists.fields(request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
+        if built_in := rule_lists.find_built_in(request, _uuid(uuid)):
             found = built_in
-            tag = built_in_rules.tag(built_in, details=rule_details.are_shown(request, policies.GET_DETAILS))
+            tag = rule_lists.tag_of_built_in(built_in, details=rule_lists.are_shown(request, policies.GET_DETAILS))
         else:
             with request.db.reader() as conn:
                 found = inspection_rules.get(conn, _uuid(uuid))
@@ -117,7 +110,7 @@ class InspectionRulesController(Resource):
         if conditions.has(tag) and found.max_nodes is None:
             request.reply.status = 304
             return None
-        return views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
+        return rules_views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -128,13 +121,13 @@ class InspectionRulesController(Resource):
         """
         rule = rules.from_wire(body, default_scope=request.rules.default_scope)
         checked = _check(request, rule)
-        if built_in_rules.find(request, rule.get("uuid")):
+        if rule_lists.find_built_in(request, rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
-        stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author(request)))
+        stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_sets.author(request)))
         request.rules.keep(stored.uuid, stored.revision, checked)
         request.reply.headers += [
             ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.warned(request.base, stored, checked.warnings)
+        return rules_views.warned(request.base, stored, checked.warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_SET)
     def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
@@ -156,9 +149,9 @@ class InspectionRulesController(Resource):
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
             policy.authorize(request.conf, name, request.context)
-        made = rule_set.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
-        request.reply.headers.append(("ETag", rule_set.tag(made.revision)))
-        return set_views.result(made, bundle, dry_run=dry_run)
+        made = rule_sets.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
+        request.reply.headers.append(("ETag", rule_sets.tag(made.revision)))
+        return rule_sets.result_view(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, request: Request, uuid: str, body: list[JSONObject],
@@ -177,14 +170,14 @@ class InspectionRulesController(Resource):
         """
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
-        built_in_rules.refuse(request, uuid)
+        rule_lists.refuse_built_in(request, uuid)
 
         def write(conn: sa.Connection) -> tuple[Rule, Checked]:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
             changes, checked = _patched(request, conn, old, operations)
             changed = inspection_rules.update(conn, uuid, changes, revision=old.revision,
-                                              author=rule_set.author(request))
+                                              author=rule_sets.author(request))
             return changed, checked
 
         with conditions.guard(RuleChanged):
@@ -193,7 +186,7 @@ class InspectionRulesController(Resource):
             request.rules.keep(changed.uuid, changed.revision, checked)
             request.rule_problems.passed([(changed.uuid, changed.revision)])
         request.reply.headers.append(("ETag", _tag(changed)))
-        return views.warned(request.base, changed, checked.warnings, _problems(request, changed))
+        return rules_views.warned(request.base, changed, checked.warnings, _problems(request, changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:
@@ -201,7 +194,7 @@ class InspectionRulesController(Resource):
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        rule_set.destroy(request, conditions)
+        rule_sets.destroy(request, conditions)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete(self, request: Request, uuid: str, conditions: etags.Preconditions) -> None:
@@ -214,16 +207,16 @@ class InspectionRulesController(Resource):
         :raises RuleChanged: 409, another request changed it meanwhile
         """
         if uuid == "all":
-            rule_set.destroy(request, conditions)
+            rule_sets.destroy(request, conditions)
             return
         ident = _uuid(uuid)
-        built_in_rules.refuse(request, ident)
+        rule_lists.refuse_built_in(request, ident)
 
         def write(conn: sa.Connection) -> None:
             old = inspection_rules.get(conn, ident)
             conditions.check(_tag(old))
             inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None,
-                                     author=rule_set.author(request))
+                                     author=rule_sets.author(request))
 
         with conditions.guard(RuleChanged):
             request.db.write(write)
@@ -249,7 +242,7 @@ def _problems(request: Request, found: Rule) -> Sequence[Problem]:
 def _check(request: Request, rule: JSONObject) -> Checked:
     """Return a new rule, compiled, with the warnings about it."""
     checked: Checked = rules.check(rule, limits=request.rules.limits,
-                                   known_paths=lambda: rule_set.known_paths(request))
+                                   known_paths=lambda: rule_sets.known_paths(request))
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
     return checked
@@ -261,7 +254,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
     settings = request.rules
-    result = rule_set.patched(old, operations, settings.default_scope)
+    result = rule_sets.patched(old, operations, settings.default_scope)
     new = rules.from_wire({name: result[name] for name in schemas.RULE_PATCHABLE})
     # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
@@ -274,7 +267,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):
         # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.
-        kept = rule_set.tolerated(request, old, new["enabled"])
+        kept = rule_sets.tolerated(request, old, new["enabled"])
         problems = [problem for problem in problems if problem not in kept]
     if old.sensitive:
         problems = _without_secrets(problems, touched)

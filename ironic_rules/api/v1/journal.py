@@ -8,12 +8,11 @@ import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.api import filters, links, pagination, schemas, versions
-from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import node_access, node_update
+from ironic_rules.api.v1 import node_access, node_replies, node_update
 from ironic_rules.db import inspection_journal
 from ironic_rules.exceptions import Invalid
 from ironic_rules.inspection import enrolment

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
-from ironic_rules.api import etags, filters, foreign_clients, links, pagination, patch, rule_details, schemas
+from ironic_rules.api import etags, filters, foreign_clients, links, pagination, patch, schemas
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import operations as operations_v1
+from ironic_rules.api.v1 import rule_lists
 from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
@@ -41,14 +42,14 @@ class RulesController(Resource):
 
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """
-        fields = rule_details.fields(request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
-                                     detail=query.get("detail", False))
+        fields = rule_lists.fields(request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
+                                   detail=query.get("detail", False))
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
-            rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
-        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: views.rules(
+            rows = legacy_rules.list_rules(conn, asked, views.legacy_columns(fields), raw_json=True)
+        return pagination.collection(request, views.LEGACY_COLLECTION, rows, asked, lambda shown: views.legacy_rules(
             request.base, shown, fields, masked=_is_masked(request)))
 
     @expose(policy=policies.GET, query=_ONE)
@@ -64,7 +65,7 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
-        fields = rule_details.fields(
+        fields = rule_lists.fields(
             request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
@@ -74,7 +75,7 @@ class RulesController(Resource):
         if conditions.has(tag):
             request.reply.status = 304
             return None
-        return views.rule(request.base, found, fields, masked=_is_masked(request))
+        return views.legacy_rule(request.base, found, fields, masked=_is_masked(request))
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.LEGACY_RULE, status=201)
     def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
@@ -205,9 +206,9 @@ def _checked(request: Request, body: JSONObject) -> JSONObject:
 
 
 def _written(request: Request, stored: LegacyRule) -> JSONObject:
-    request.reply.headers += [("Location", links.url(request.base, views.COLLECTION, stored.uuid)),
+    request.reply.headers += [("Location", links.url(request.base, views.LEGACY_COLLECTION, stored.uuid)),
                                      ("ETag", _tag(stored))]
-    return views.rule(request.base, stored)
+    return views.legacy_rule(request.base, stored)
 
 
 def _tag(rule: LegacyRule) -> str:

@@ -13,8 +13,8 @@ from oslo_utils import uuidutils
 from ironic_rules import policy
 from ironic_rules.api import pagination, versions
 from ironic_rules.api.authorization import target
-from ironic_rules.api.controllers.v1 import node_replies
 from ironic_rules.api.request import Request
+from ironic_rules.api.v1 import node_replies
 from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
 from ironic_rules.models.nodes import NODE, Node

@@ -20,12 +20,12 @@ import orjson
 import sqlalchemy as sa
 
 from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1.node_reapply import ReapplyController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1.trials import ReapplyController
 from ironic_rules.db import inventory, legacy_values, node_records, node_sets
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.api import links, marks, patch, schemas, versions
-from ironic_rules.api.controllers.v1 import node_replies, runbooks
+from ironic_rules.api import links, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import node_access, node_hardware
+from ironic_rules.api.v1 import node_access, node_hardware, node_replies, ramdisk, runbooks
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
     Conflict,
@@ -142,10 +141,10 @@ class ProvisionController(Resource):
         asked = given.pop("target")
         _require(request, asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
-        mark = marks.of_request(request, "provision", body)
+        mark = ramdisk.mark_of_request(request, "provision", body)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            if marks.was_accepted(conn, request, row.id, mark):
+            if ramdisk.was_accepted(conn, request, row.id, mark):
                 _locate_states(request, node)
                 return
         given = runbooks.arguments(request, row, verb, given)
@@ -174,10 +173,10 @@ class PowerController(Resource):
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
             _require(request, "timeout" if timeout is not None else target, versions.SOFT_POWER)
-        mark = marks.of_request(request, "power", body)
+        mark = ramdisk.mark_of_request(request, "power", body)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            if marks.was_accepted(conn, request, row.id, mark):
+            if ramdisk.was_accepted(conn, request, row.id, mark):
                 _locate_states(request, node)
                 return
         if row.reservation is not None:

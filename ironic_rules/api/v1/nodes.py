@@ -6,14 +6,11 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import filters, links, pagination, patch, schemas, versions
-from ironic_rules.api.controllers.v1 import node_replies
-from ironic_rules.api.controllers.v1.node_reapply import NodesReapplyController
-from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import node_access, node_update
+from ironic_rules.api.v1 import node_access, node_replies, node_update
 from ironic_rules.api.v1.allocations import NodeAllocationController
 from ironic_rules.api.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
 from ironic_rules.api.v1.journal import NodeJournalController
@@ -35,6 +32,8 @@ from ironic_rules.api.v1.node_records import (
 from ironic_rules.api.v1.node_states import MaintenanceController, StatesController
 from ironic_rules.api.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.v1.ports import NodePortsController
+from ironic_rules.api.v1.trials import NodesReapplyController
+from ironic_rules.api.v1.volume import NodeVolumeController
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (

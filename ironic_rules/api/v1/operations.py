@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, links, pagination, rule_details
+from ironic_rules.api import filters, links, pagination
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.views import operations as views
+from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.views import resources
 from ironic_rules.db import operations
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
@@ -45,14 +46,14 @@ class OperationNodesController(Resource):
 
         :raises OperationNotFound, MarkerNotFound: 404
         """
-        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
+        details = rule_lists.are_shown(request, rule_policies.GET_DETAILS)
         limit = pagination.page(request, query).limit
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             items = operations.list_items(
                 conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
         return pagination.collection(request, "nodes", items, Page(limit), lambda shown: [
-            views.item(one, details=details) for one in shown], marker="node_uuid")
+            resources.operation_item(one, details=details) for one in shown], marker="node_uuid")
 
 
 class OperationGroupsController(Resource):
@@ -70,8 +71,8 @@ class OperationGroupsController(Resource):
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             found = operations.groups(conn, row.id, request.conf.api.max_limit)
-        details = rule_details.are_shown(request, rule_policies.GET_DETAILS)
-        return {"groups": [views.group(one, details=details) for one in found]}
+        details = rule_lists.are_shown(request, rule_policies.GET_DETAILS)
+        return {"groups": [resources.operation_group(one, details=details) for one in found]}
 
 
 class OperationsController(Resource):
@@ -92,8 +93,8 @@ class OperationsController(Resource):
         with request.db.reader() as conn:
             rows = operations.list_operations(conn, asked)
             counts = operations.counts(conn, rows) if "progress" in fields else {}
-        return pagination.collection(request, views.COLLECTION, rows, asked, lambda shown: [
-            views.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
+        return pagination.collection(request, resources.OPERATIONS, rows, asked, lambda shown: [
+            resources.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
     @expose(policy=policies.GET)
     def get_one(self, request: Request, uuid: str) -> JSONObject:
@@ -105,7 +106,7 @@ class OperationsController(Resource):
             row = operations.get(conn, _uuid(uuid))
             counted = operations.counts(conn, [row])[row.id]
             failed = operations.errors(conn, row.id, request.conf.api.max_limit)
-        return views.operation(request.base, row, counted, failed)
+        return resources.operation(request.base, row, counted, failed)
 
     @expose(policy=policies.CANCEL, status=204)
     def delete(self, request: Request, uuid: str) -> None:
@@ -130,6 +131,6 @@ def _uuid(ident: str) -> str:
 def begun(request: Request, operation: Row) -> JSONObject:
     """Return the operation for a reply with the status 202, and add its address to the headers."""
     request.reply.status = 202
-    request.reply.headers.append(("Location", links.url(request.base, views.COLLECTION, operation.uuid)))
+    request.reply.headers.append(("Location", links.url(request.base, resources.OPERATIONS, operation.uuid)))
     with request.db.reader() as conn:
-        return views.operation(request.base, operation, operations.counts(conn, [operation])[operation.id], ())
+        return resources.operation(request.base, operation, operations.counts(conn, [operation])[operation.id], ())

@@ -14,7 +14,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1 import ports as ports_v1
 from ironic_rules.api.v1.ports import PortgroupPortsController
-from ironic_rules.api.views import portgroups as views
+from ironic_rules.api.views import resources
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
@@ -191,4 +191,4 @@ def _check_members(conn: sa.Connection, row: PortGroup) -> None:
 
 
 def _show(request: Request, row: PortGroup, fields: tuple[str, ...] | None = None) -> JSONObject:
-    return views.view(request.version, fields).render([row], request.base)[0]
+    return resources.portgroup_view(request.version, fields).render([row], request.base)[0]

@@ -23,8 +23,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.schemas import check_host_name
 from ironic_rules.api.v1 import node_access
-from ironic_rules.api.views import portgroups as portgroup_views
-from ironic_rules.api.views import ports as port_views
+from ironic_rules.api.views import resources
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import (
     Conflict,
@@ -66,7 +65,7 @@ def list_ports(request: Request, query: QueryValues, *, detail: bool | None = No
     page = pagination.page(request, query)
     wanted = pagination.filters(query)
     node_access.confine(request, wanted)
-    view = port_views.view(minor, fields)
+    view = resources.port_view(minor, fields)
     with request.db.reader() as conn:
         _of_node(request, conn, wanted, node)
         if portgroup is not None or "portgroup" in wanted:
@@ -88,7 +87,7 @@ def list_portgroups(request: Request, query: QueryValues, *, detail: bool | None
     page = pagination.page(request, query)
     wanted = pagination.filters(query)
     node_access.confine(request, wanted)
-    view = portgroup_views.view(minor, fields)
+    view = resources.portgroup_view(minor, fields)
     with request.db.reader() as conn:
         _of_node(request, conn, wanted, node)
         rows = portgroups.list_portgroups(conn, wanted, page, view.columns, raw_json=True)
@@ -448,4 +447,4 @@ def _node_id(request: Request, port: str) -> int:
 
 
 def _show(request: Request, row: Port, fields: tuple[str, ...] | None = None) -> JSONObject:
-    return port_views.view(request.version, fields).render([row], request.base)[0]
+    return resources.port_view(request.version, fields).render([row], request.base)[0]

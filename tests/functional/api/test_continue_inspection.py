@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.api import ramdisk
+from ironic_rules.api.v1 import ramdisk
 from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout
 from tests.functional.api.conftest import at

@@ -310,6 +310,6 @@ def test_the_tag_of_a_sensitive_built_in_rule_can_not_be_guessed(conf, db, rpc, 
     assert tag == tag_of(conf, db, rpc, **hidden)
     assert tag != tag_of(conf, db, rpc, sensitive=True, actions=[{"op": "fail", "args": ["1235"]}])
 
-    monkeypatch.setattr("ironic_rules.api.built_in_rules._KEY", b"that of another process")
+    monkeypatch.setattr("ironic_rules.api.v1.rule_lists._KEY", b"that of another process")
 
     assert tag != tag_of(conf, db, rpc, **hidden)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ironic_rules import rules
-from ironic_rules.api import ramdisk
+from ironic_rules.api.v1 import ramdisk
 from ironic_rules.db import conductors, inspection_rules, node_sets, nodes, ports
 from ironic_rules.exceptions import LookupFailed, NodeNotFound, NotFound
 from tests.functional.api.raw import Reply, send

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from ironic_rules.api import ramdisk
+from ironic_rules.api.v1 import ramdisk
 from ironic_rules.db.session import Database
 from ironic_rules.rpc import api as rpc_api
 from tests.functional.api.conftest import Client

@@ -9,7 +9,7 @@ from typing import Any
 import bcrypt
 import pytest
 
-from ironic_rules.api import ramdisk
+from ironic_rules.api.v1 import ramdisk
 from tests.functional.installations import running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, inspected, waiting

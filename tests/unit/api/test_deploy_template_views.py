@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironic_rules.api.views import deploy_templates as views
+from ironic_rules.api.views import resources
 from ironic_rules.models import secrets
 
 #: Words that keys and values consist of, so that strings look like keys, and keys like strings.
@@ -22,7 +22,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
 
 def shown(args: dict[str, Any]) -> Any:
     """Return stored arguments as a client receives them."""
-    return orjson.loads(orjson.dumps(views.arguments(orjson.dumps(args).decode())))
+    return orjson.loads(orjson.dumps(resources.template_arguments(orjson.dumps(args).decode())))
 
 
 @pytest.mark.slow
@@ -41,4 +41,4 @@ def test_no_string_hides_a_key(args):
 
 
 def test_arguments_without_secrets_are_not_taken_apart():
-    assert isinstance(views.arguments('{"a":[{"b":"password"}]}'), orjson.Fragment)
+    assert isinstance(resources.template_arguments('{"a":[{"b":"password"}]}'), orjson.Fragment)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api import links, pagination, patch, schema, versions
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.views.collection import Views
+from ironic_rules.api.views.rows import Views
 from ironic_rules.db.collection import Collection
 from ironic_rules.exceptions import InvalidPatch, Problem
 from ironic_rules.models.documents import JSON, JSONObject

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from ironic_rules import policy
 from ironic_rules.api import filters, links, patch, schemas, versions
-from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import deploy_steps, node_access
+from ironic_rules.api.v1.served import Served
 from ironic_rules.db import collection, node_sets
 from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
 from ironic_rules.models.documents import JSON, JSONObject

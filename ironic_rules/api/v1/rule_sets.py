@@ -2,6 +2,10 @@
 
 What has to be changed is found without a lock, because checking rules takes time, and found again under the lock of the
 set if another request has changed it meanwhile.
+
+Changes and revisions of the rule set -> JSON.
+
+``/v1/inspection_rules/revisions``: the history of the rule set, and the way back.
 """
 
 from __future__ import annotations
@@ -9,21 +13,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
-from ironic_rules import rules
-from ironic_rules.api import built_in_rules, etags, patch
+from ironic_rules import policy, rules
+from ironic_rules.api import etags, filters, links, pagination, patch, schemas, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.views import rules as rules_views
 from ironic_rules.db import clock, inspection_rules, inventory, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
-from ironic_rules.exceptions import InvalidRule, Problem
+from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import Catalogue
-from ironic_rules.models.rules import RULE, Rule
+from ironic_rules.models.rules import RULE, SUMMARY, Rule
+from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.rules import Checked, RuleWarning, comparison
 from ironic_rules.rules.comparison import Comparison, Entry
 from ironic_rules.text import is_uuid
@@ -219,7 +229,7 @@ class _Given:
         found = {uuid: "is that of a rule " + ("without a bundle" if bundle is None else f"of bundle {bundle}")
                  for uuid, bundle in others.items()}
         return found | {uuid: "is that of a built-in rule" for uuid in self._uuids
-                        if built_in_rules.find(self._request, uuid)}
+                        if rule_lists.find_built_in(self._request, uuid)}
 
     def _check(self, entry: Entry) -> list[Problem]:
         place = entry.place
@@ -256,7 +266,7 @@ def _problems_of_version(request: Request, entry: Entry) -> list[Problem]:
     version, new = entry.version, entry.new
     assert version is not None and new is not None
     where = f"/rules/{version.uuid}"
-    if built_in_rules.find(request, version.uuid):
+    if rule_lists.find_built_in(request, version.uuid):
         return [Problem(where, "this is now the UUID of a built-in rule")]
     if not new["enabled"]:
         return []
@@ -283,3 +293,132 @@ def _row(entry: Entry) -> JSONObject:
         if entry.old is None:
             row |= {"uuid": entry.version.uuid, "updated_at": clock.now()}
     return row
+
+
+#: Fields of the rules of a revision, with and without details: nodes are counted for the rule, not for its versions.
+_OF_VERSION = {True: RULE.shown - {"nodes_counted"}, False: SUMMARY}
+
+
+def result_view(made: Result, bundle: str | None, *, dry_run: bool) -> JSONObject:
+    """Return what a request has changed, or would change: every rule in one of five lists; and the warnings."""
+    compared = made.compared
+    return {
+        "revision": made.revision, "dry_run": dry_run, "bundle": bundle,
+        "created": [_entry(entry, uuid) for entry, uuid in zip(compared.created, _uuids(made), strict=True)],
+        "changed": [_entry(entry) | {"patch": entry.patch()} for entry in compared.changed],
+        "replaced": _entries(compared.replaced),
+        "unchanged": _entries(compared.unchanged),
+        "removed": _entries(compared.removed),
+        "warnings": rules_views.warnings(made.warnings),
+    }
+
+
+def revision_views(base: str, rows: Iterable[Row]) -> list[JSONObject]:
+    """Return revisions without their rules."""
+    return [revision_view(base, row) for row in rows]
+
+
+def revision_view(base: str, row: Row, rules: Iterable[Rule] | None = None,
+                  problems: Mapping[str, Sequence[Problem]] | None = None, *, details: bool = False) -> JSONObject:
+    """Return one revision, with its rules if they are given.
+
+    :param problems: of those that are invalid, by UUID
+    :param details: whether conditions and actions are shown
+    """
+    shown: JSONObject = {name: getattr(row, name) for name in ("revision", "created_at", "user", "summary")}
+    shown["links"] = links.resource(base, "inspection_rules", "revisions", str(row.revision))
+    if rules is not None:
+        shown["rules"] = [
+            rules_views.rule(base, rule, _OF_VERSION[details], (problems or {}).get(rule.uuid, ())) for rule in rules]
+    return shown
+
+
+def _uuids(made: Result) -> Iterable[str | None]:
+    """Return the UUIDs of created rules; in a dry run those that are already known."""
+    if made.uuids:
+        return made.uuids
+    return [entry.version.uuid if entry.version else (entry.new or {}).get("uuid") for entry in made.compared.created]
+
+
+def _entries(entries: Iterable[Entry]) -> list[JSONObject]:
+    return [_entry(entry) for entry in entries]
+
+
+def _entry(entry: Entry, uuid: str | None = None) -> JSONObject:
+    """Return which rule it is: by its new name and description, if they are written, and its place in the request."""
+    old, new = entry.old, entry.new
+    pointer = None if entry.place is None else f"/rules/{entry.place}"
+    if new is not None:
+        return {"uuid": uuid if old is None else old.uuid, "name": new["name"], "description": new["description"],
+                "pointer": pointer}
+    assert old is not None
+    return {"uuid": old.uuid, "name": old.name, "description": old.description, "pointer": pointer}
+
+
+_LIST = filters.Query(limit=filters.positive, marker=filters.positive, sort_dir=filters.one_of("asc", "desc"))
+
+
+class RollbackController(Resource):
+    """``POST`` makes a revision the current one again."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
+    def post(self, request: Request, revision: str, body: JSONObject | None,
+             conditions: etags.Preconditions) -> JSONObject:
+        """Make the rules those of a revision, as a new revision.
+
+        Rules that were deleted exist again, with the same UUID; rules that were created since are deleted. Rules that
+        are sensitive stay sensitive. Needs the policies for creating, changing and deleting rules. The answer is that
+        of ``PUT /v1/inspection_rules``.
+
+        :raises RuleRevisionNotFound: 404, it is not kept
+        :raises InvalidRule: 400, rules of the revision that are enabled are no longer valid
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        for name in (policies.CREATE, policies.DELETE):
+            policy.authorize(request.conf, name, request.context)
+        dry_run = (body or {}).get("dry_run", False)
+        made = rollback(request, _number(revision), conditions, dry_run=dry_run)
+        request.reply.headers.append(("ETag", tag(made.revision)))
+        return result_view(made, None, dry_run=dry_run)
+
+
+class RuleRevisionsController(Resource):
+    """Every change of the rules is a revision; ``[inspection_rules]keep_revisions`` of them are kept."""
+
+    below_item: ClassVar = {"rollback": RollbackController()}
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List the revisions that are kept, the newest first.
+
+        ``marker`` is the number of a revision.
+        """
+        asked = pagination.page(request, {"sort_dir": "desc", **query})
+        with request.db.reader() as conn:
+            rows = rule_revisions.list_revisions(
+                conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
+        return pagination.collection(request, "revisions", rows, asked,
+                                     lambda shown: revision_views(request.base, shown), marker="revision")
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
+    def get_one(self, request: Request, revision: str) -> JSONObject:
+        """Show a revision with its rules, in the order of their creation.
+
+        Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets
+        the fields of a list of rules.
+
+        :raises RuleRevisionNotFound: 404, it is not kept
+        """
+        number = _number(revision)
+        with request.db.reader() as conn:
+            found = rule_revisions.rules_at(conn, number)
+            row = rule_revisions.get(conn, number)
+        return revision_view(request.base, row, found, request.rule_problems.invalid(found),
+                             details=rule_lists.are_shown(request, policies.GET_DETAILS))
+
+
+def _number(revision: str) -> int:
+    # Columns have 32 bits.
+    if not (revision.isascii() and revision.isdecimal() and len(revision) < 10):
+        raise Invalid("A revision is identified by its number.")
+    return int(revision)

@@ -1,0 +1,294 @@
+"""What volume connectors and targets have in common: they belong to a node, and change while that is powered off.
+
+``/v1/volume``: volume connectors and targets, which are stored for Nova: nothing here connects a volume.
+
+``/v1/nodes/{node}/volume``, since API 1.32: the volume connectors and targets of a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.api import filters, links, pagination, patch, schema, schemas, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1.served import Served
+from ironic_rules.db import collection
+from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
+from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.resources import VOLUME_CONNECTOR, VOLUME_TARGET
+from ironic_rules.policies import volume as policies
+
+ONE_ROW = filters.Query(fields=filters.names)
+#: As in Ironic: in these states no one uses a node, so that its power state does not matter.
+_UNUSED = frozenset({states.ENROLL, states.MANAGEABLE, states.ADOPTFAIL})
+
+
+class VolumeRows:
+    """The connectors, or the targets."""
+
+    def __init__(self, kind: str, served: Served, patched: schema.Object) -> None:
+        """Describe them.
+
+        :param kind: what one of them is called in errors
+        :param patched: the schema of the fields that a PATCH may write
+        """
+        self._kind, self.served, self._patched = kind, served, patched
+        self.listing = filters.Listing.of(served.table, checked=False)
+        self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
+
+    def list_page(self, request: Request, query: QueryValues, node: str | None = None) -> JSONObject:
+        """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
+
+        :raises NodeNotFound: 404
+        """
+        wanted = pagination.filters(query)
+        node_access.confine(request, wanted)
+        ident = node or wanted.pop("node", None)
+        if ident is not None:
+            with request.db.reader() as conn:
+                wanted["node_id"] = node_access.find(request, conn, ident).id
+        return self.served.list_page(request, query, wanted)
+
+    def create(self, request: Request, body: JSONObject) -> JSONObject:
+        """Store a new one and return it."""
+        values = self.served.given(request, body)
+        node_uuid = values.pop("node_uuid")
+
+        def create(conn: sa.Connection) -> Any:
+            with node_access.named_by("/node_uuid"):
+                node = node_access.hold(request, conn, node_uuid)
+            return self.served.rows.create(conn, {**values, "node_id": node.id})
+
+        return self.served.show_new(request, request.db.write(create))
+
+    def get_one(self, request: Request, uuid: str, query: QueryValues) -> JSONObject:
+        """Return one."""
+        return self.served.get_one(request, self._checked(uuid), query)
+
+    def patch(self, request: Request, uuid: str, body: list[JSONObject]) -> JSONObject:
+        """Change one, and return it. Both nodes must be powered off if it moves to another one."""
+        operations = self.served.operations(request, body)
+        node_id = self._node_id(request, uuid)
+
+        def change(conn: sa.Connection) -> Any:
+            node = node_access.hold_by_id(request, conn, node_id)
+            row = self.served.rows.get(conn, uuid)
+            changes = self.served.changes(row, operations, self._patched)
+            self._check_power(node, "update")
+            if "node_uuid" in changes:
+                with node_access.named_by("/node_uuid"):
+                    new_node = node_access.hold(request, conn, changes.pop("node_uuid"))
+                self._check_power(new_node, "update")
+                changes["node_id"] = new_node.id
+            return self.served.update(conn, row, changes)
+
+        return self.served.show(request, request.db.write(change))
+
+    def delete(self, request: Request, uuid: str) -> None:
+        """Delete one."""
+        node_id = self._node_id(request, uuid)
+
+        def destroy(conn: sa.Connection) -> None:
+            node = node_access.hold_by_id(request, conn, node_id)
+            if node.provision_state not in _UNUSED:
+                self._check_power(node, "deletion")
+            self.served.rows.destroy(conn, self.served.rows.get(conn, uuid).id)
+
+        request.db.write(destroy)
+
+    def _node_id(self, request: Request, uuid: str) -> int:
+        with request.db.reader() as conn:
+            node_id: int = self.served.find(request, conn, self._checked(uuid)).node_id
+        return node_id
+
+    def _checked(self, uuid: str) -> str:
+        """Return ``uuid``; there are no names.
+
+        :raises InvalidParameterValue: 400, it is no UUID
+        """
+        if not uuidutils.is_uuid_like(uuid.removesuffix(".json")):
+            raise InvalidParameterValue(f"Expected the UUID of a {self._kind}.")
+        return uuid
+
+    def _check_power(self, node: Node, change: str) -> None:
+        if node.power_state != states.POWER_OFF:
+            raise InvalidState(action=f"{self._kind} {change}", node=node.uuid, state=node.power_state)
+
+
+# Unlike older lists, these have had ``detail`` since there are volumes.
+CONNECTORS = VolumeRows(
+    "volume connector",
+    Served("volume/connectors", VOLUME_CONNECTOR, collection.CONNECTORS, detail_since=versions.VOLUME,
+           check_access=lambda request, conn, row, ident: node_access.check_access(
+               request, conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
+    schemas.PATCHED_CONNECTOR)
+TARGETS = VolumeRows(
+    "volume target", Served("volume/targets", VOLUME_TARGET, collection.TARGETS, detail_since=versions.VOLUME,
+                             check_access=lambda request, conn, row, ident: node_access.check_access(
+                                 request, conn, row.node_id, VolumeTargetNotFound(target=ident))),
+    schemas.PATCHED_TARGET)
+
+
+class TargetsController(Resource):
+    """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
+
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List volume targets, of all nodes or of one.
+
+        :raises NodeNotFound: 404, the node of the filter
+        """
+        return TARGETS.list_page(request, query)
+
+    @expose(since=versions.VOLUME, policy=policies.GET, query=ONE_ROW)
+    def get_one(self, request: Request, target: str, query: QueryValues) -> JSONObject:
+        """Return one volume target.
+
+        :raises VolumeTargetNotFound: 404
+        """
+        return TARGETS.get_one(request, target, query)
+
+    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
+        """Create a volume target of the node ``node_uuid``.
+
+        :raises Invalid: 400, also if the node does not exist
+        :raises NodeLocked, VolumeTargetAlreadyExists, DuplicateBootIndex: 409
+        """
+        return TARGETS.create(request, body)
+
+    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    def patch(self, request: Request, target: str, body: list[JSONObject]) -> JSONObject:
+        """Change a volume target by a JSON patch (RFC 6902).
+
+        :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises InvalidState: 400, the node is not powered off
+        :raises NodeLocked, DuplicateBootIndex: 409
+        """
+        return TARGETS.patch(request, target, body)
+
+    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    def delete(self, request: Request, target: str) -> None:
+        """Delete a volume target.
+
+        :raises VolumeTargetNotFound: 404;  NodeLocked: 409
+        :raises InvalidState: 400, the node is in use and not powered off
+        """
+        TARGETS.delete(request, target)
+
+
+class ConnectorsController(Resource):
+    """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
+
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """List volume connectors, of all nodes or of one.
+
+        :raises NodeNotFound: 404, the node of the filter
+        """
+        return CONNECTORS.list_page(request, query)
+
+    @expose(since=versions.VOLUME, policy=policies.GET, query=ONE_ROW)
+    def get_one(self, request: Request, connector: str, query: QueryValues) -> JSONObject:
+        """Return one volume connector.
+
+        :raises VolumeConnectorNotFound: 404
+        """
+        return CONNECTORS.get_one(request, connector, query)
+
+    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
+        """Create a volume connector of the node ``node_uuid``.
+
+        :raises Invalid: 400, also if the node does not exist
+        :raises NodeLocked, VolumeConnectorAlreadyExists, DuplicateVolumeConnector: 409
+        """
+        return CONNECTORS.create(request, body)
+
+    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    def patch(self, request: Request, connector: str, body: list[JSONObject]) -> JSONObject:
+        """Change a volume connector by a JSON patch (RFC 6902).
+
+        :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises InvalidState: 400, the node is not powered off
+        :raises NodeLocked, DuplicateVolumeConnector: 409
+        """
+        return CONNECTORS.patch(request, connector, body)
+
+    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    def delete(self, request: Request, connector: str) -> None:
+        """Delete a volume connector.
+
+        :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
+        :raises InvalidState: 400, the node is in use and not powered off
+        """
+        CONNECTORS.delete(request, connector)
+
+
+class VolumeController(Resource):
+    """``/v1/volume``, since API 1.32."""
+
+    below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
+
+    @expose(since=versions.VOLUME, policy=policies.LIST)
+    def get_all(self, request: Request) -> JSONObject:
+        """Return links to the two collections."""
+        node_access.confine(request, {})  # The links are the same for everybody.
+        return {"links": links.resource(request.base, "volume", ""),
+                "targets": links.resource(request.base, "volume", "targets"),
+                "connectors": links.resource(request.base, "volume", "connectors")}
+
+
+class NodeTargetsController(Resource):
+    """``/v1/nodes/{node}/volume/targets``."""
+
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
+        """List the volume targets of a node.
+
+        :raises NodeNotFound: 404
+        """
+        return TARGETS.list_page(request, query, node)
+
+
+class NodeConnectorsController(Resource):
+    """``/v1/nodes/{node}/volume/connectors``."""
+
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
+    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
+        """List the volume connectors of a node.
+
+        :raises NodeNotFound: 404
+        """
+        return CONNECTORS.list_page(request, query, node)
+
+
+class NodeVolumeController(Resource):
+    """``/v1/nodes/{node}/volume``."""
+
+    below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
+
+    @expose(since=versions.VOLUME, policy=policies.LIST)
+    def get_all(self, request: Request, node: str) -> JSONObject:
+        """Return links to the two collections.
+
+        :raises NodeNotFound: 404
+        """
+        uuid = _uuid(request, node)
+        return {"links": links.resource(request.base, "nodes", uuid, "volume"),
+                **{name: links.resource(request.base, "nodes", uuid, "volume", name) for name in self.below}}
+
+
+def _uuid(request: Request, node: str) -> str:
+    with request.db.reader() as conn:
+        uuid: str = node_access.find(request, conn, node).uuid
+    return uuid
