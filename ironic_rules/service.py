@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ironic_rules.conductor.service import ConductorService
     from ironic_rules.httpd.server import ApiServer
     from ironic_rules.inspection.pipeline import Pipeline
-    from ironic_rules.inspection.rule_cache import RuleCaches
+    from ironic_rules.inspection.rule_sets import RuleCaches
     from ironic_rules.pxe_filter.service import FilterService
 
 LOG = logging.getLogger(__name__)
@@ -228,10 +228,10 @@ def make_rules(conf: cfg.ConfigOpts, db: Database) -> RuleCaches:
 
     :raises ConfigurationError: as from rule_settings.prepare
     """
-    from ironic_rules.inspection import rule_settings
-    from ironic_rules.inspection.rule_cache import RuleCaches
+    from ironic_rules.inspection import rule_sets
+    from ironic_rules.inspection.rule_sets import RuleCaches
 
-    return RuleCaches(db, rule_settings.prepare(conf, db))
+    return RuleCaches(db, rule_sets.prepare_rules(conf, db))
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,

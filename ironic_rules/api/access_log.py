@@ -20,7 +20,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import routes
 from ironic_rules.context import RequestContext
-from ironic_rules.inspection.refusals import Lines
+from ironic_rules.inspection.journal import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
 

@@ -42,10 +42,9 @@ from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.httpd import faults
 from ironic_rules.inspection.early import EarlyRules
-from ironic_rules.inspection.journal import Journal
+from ironic_rules.inspection.journal import Journal, RefusedMachines
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.refusals import RefusedMachines
-from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection.rule_sets import RuleCaches
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.numbers import Numbers

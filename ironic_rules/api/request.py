@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from ironic_rules.db.session import Database
     from ironic_rules.httpd.faults import Headers
     from ironic_rules.inspection.early import EarlyRules
-    from ironic_rules.inspection.journal import Journal
-    from ironic_rules.inspection.refusals import RefusedMachines
-    from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
-    from ironic_rules.inspection.rule_settings import RuleSettings
+    from ironic_rules.inspection.journal import Journal, RefusedMachines
+    from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache, RuleSettings
     from ironic_rules.metrics.numbers import Numbers
     from ironic_rules.rpc.api import ConductorAPI
     from ironic_rules.rpc.pxe_filter import PXEFilterAPI

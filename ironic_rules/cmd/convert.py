@@ -20,8 +20,8 @@ from ironic_rules import legacy
 from ironic_rules.cmd import output
 from ironic_rules.conf.inspector import hook_names
 from ironic_rules.exceptions import ConfigurationError, InvalidRule
-from ironic_rules.inspection import rule_comparison
-from ironic_rules.inspection.rule_comparison import Comparison
+from ironic_rules.inspection import bulk
+from ironic_rules.inspection.bulk import Comparison
 from ironic_rules.legacy import conversion, rule_files
 from ironic_rules.legacy.conversion import Conversion, Verdict
 from ironic_rules.models.documents import JSONObject
@@ -118,7 +118,7 @@ def _reports(names: list[str], comparison: Comparison) -> dict[str, InspectionDa
         try:
             comparison.check(report)
             found[name] = report
-        except rule_comparison.NotComparable as exc:
+        except bulk.NotComparable as exc:
             print(f"{name} is left out: {exc}", file=sys.stderr)
     return found
 
@@ -147,10 +147,10 @@ def _read(name: str) -> _File:
 
 def _report(name: str) -> InspectionData:
     try:
-        return rule_comparison.report_of(json.loads(_text(name)))
+        return bulk.report_of(json.loads(_text(name)))
     except (ValueError, RecursionError) as exc:
         raise _Failure(f"{name} is not JSON: {exc}") from exc
-    except rule_comparison.NotComparable as exc:
+    except bulk.NotComparable as exc:
         raise _Failure(f"{name}: {exc}") from exc
 
 

@@ -20,9 +20,9 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.hardware.redfish import driver_info
-from ironic_rules.inspection import discovery, hook_settings, rule_settings
+from ironic_rules.inspection import discovery, hook_settings, rule_sets
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.rule_cache import legacy_rule_problem
+from ironic_rules.inspection.rule_sets import legacy_rule_problem
 from ironic_rules.models.resources import different_pins
 from ironic_rules.text import enumeration
 
@@ -120,7 +120,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
     def _rules(self, warned: list[str]) -> str:
         """Return a text about the rules; add lines to ``warned`` for problems by which nothing fails."""
-        prepared = rule_settings.prepare(self._conf, self._db)
+        prepared = rule_sets.prepare_rules(self._conf, self._db)
         built_in = f"{len(prepared.built_in)} built-in rules"
         if self._db is None:
             return f"{built_in}; the stored ones were not checked"

@@ -20,7 +20,7 @@ from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
+from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection

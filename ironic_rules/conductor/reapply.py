@@ -31,7 +31,7 @@ from ironic_rules.exceptions import (
     NodeNotFound,
     RuleFailed,
 )
-from ironic_rules.inspection import authors, reapplying
+from ironic_rules.inspection import reapplying, records
 from ironic_rules.inspection.pipeline import Outcome, withheld
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
@@ -135,8 +135,8 @@ class _Work:
                     LOG.info("Node %s: %s Hooks and rules run again without it.", record.node.uuid, exc)
                     self.foreign = None
                     continue
-                refusals = authors.refused_by_save(exc, task)
-                failure = authors.rule_failure(exc, refusals, sealed=processing.is_sealed)
+                refusals = records.refused_by_save(exc, task)
+                failure = records.rule_failure(exc, refusals, sealed=processing.is_sealed)
                 try:
                     if failure is not None:
                         raise failure from None

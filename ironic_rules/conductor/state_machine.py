@@ -26,7 +26,7 @@ from ironic_rules.exceptions import (
     RuleFailed,
     RuleSpent,
 )
-from ironic_rules.inspection import authors
+from ironic_rules.inspection import records
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inventories import Report
@@ -289,7 +289,7 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
     inner = getattr(error, "inner_exception", None)
     unsendable = isinstance(inner, sa.exc.StatementError) and not isinstance(inner, sa.exc.DBAPIError)
     # SQLite reports some values that it cannot take as it reports its own failures.
-    return unsendable or isinstance(error, _BAD_DATA) or any(authors.unstorable(task))
+    return unsendable or isinstance(error, _BAD_DATA) or any(records.unstorable(task))
 
 
 def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> None:
@@ -379,7 +379,7 @@ def _unsaved(error: Exception, record: task_store.NodeRecord, task: Task, sealed
     if not isinstance(error, IronicRulesError):
         LOG.error("The result of the work on node %s cannot be saved", record.node.uuid,
                   exc_info=None if sealed else error)
-    if failure := authors.rule_failure(error, authors.refused_by_save(error, task), sealed=sealed):
+    if failure := records.rule_failure(error, records.refused_by_save(error, task), sealed=sealed):
         return StateResult("fail", error=f"Inspection failed: {failure}")
     reason = str(error) if isinstance(error, IronicRulesError) else UNEXPECTED
     if sealed:

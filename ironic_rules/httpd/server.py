@@ -17,7 +17,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import ConfigurationError, cannot_listen
 from ironic_rules.httpd.connections import Connection, Front, Limits
 from ironic_rules.httpd.probes import Turns
-from ironic_rules.inspection.refusals import Lines
+from ironic_rules.inspection.journal import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
 

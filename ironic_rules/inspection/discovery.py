@@ -26,8 +26,8 @@ from ironic_rules.hardware import selection
 from ironic_rules.inspection import hook_settings
 from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
+from ironic_rules.inspection.journal import Refusals
 from ironic_rules.inspection.payload import Payload
-from ironic_rules.inspection.refusals import Refusals
 from ironic_rules.models import machine_ids, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node

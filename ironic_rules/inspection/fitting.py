@@ -6,7 +6,7 @@ from ironic_rules.db import conductors
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware import selection
-from ironic_rules.inspection import authors
+from ironic_rules.inspection import records
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
@@ -42,7 +42,7 @@ def _told(error: DriverNotFound | InterfaceNotFound, node: NodeDraft, *, has_con
     """Return the failure of the rule that has caused an error, or the error."""
     error = _of_group(error, node.conductor_group)
     fields = _responsible(error, has_conductors=has_conductors)
-    return authors.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed) or error
+    return records.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed) or error
 
 
 def _of_group(error: DriverNotFound | InterfaceNotFound, group: str) -> DriverNotFound | InterfaceNotFound:

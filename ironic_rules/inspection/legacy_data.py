@@ -7,9 +7,9 @@ from typing import Any
 
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.hooks.disks import RootDeviceHook
 from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
-from ironic_rules.inspection.hooks.parse_lldp import ParseLLDPHook
-from ironic_rules.inspection.hooks.root_device import RootDeviceHook
+from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.legacy import data as legacy_data
 from ironic_rules.models.documents import clone

@@ -27,7 +27,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.inspection import fitting, reapplying
 from ironic_rules.inspection.explained_steps import TrialSteps, messages
 from ironic_rules.inspection.pipeline import LegacyRun, Outcome, Pipeline, withheld
-from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
+from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models import documents

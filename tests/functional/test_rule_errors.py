@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.hardware.agent.inspect import AgentInspect
-from ironic_rules.inspection.hooks.architecture import ArchitectureHook
+from ironic_rules.inspection.hooks.machine import ArchitectureHook
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import ACTIONS, compiler
 from ironic_rules.rules.base import InspectionRuleActionBase

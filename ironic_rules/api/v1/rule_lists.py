@@ -27,7 +27,7 @@ from ironic_rules.db.inspection_rules import RulePlace
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, Problem
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_sets import RuleSettings
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.rules import SEALED, Rule
 

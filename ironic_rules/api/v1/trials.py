@@ -52,7 +52,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import discovery, lookup, payload, reapplying, trial_machines, trials
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.rule_cache import LegacyRuleCache, RuleCache
+from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.inspection.trials import RuleChanges, TrialSetting
 from ironic_rules.models.documents import JSON, JSONObject

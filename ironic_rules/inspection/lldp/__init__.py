@@ -4,7 +4,6 @@ The sender of the report controls every octet of it, so nothing here raises, wor
 characters. Sources: IEEE 802.1AB (frame, basic set), 802.1Q annex D, 802.3 clause 79, ANSI/TIA-1057 (LLDP-MED).
 """
 
-from ironic_rules.inspection.lldp.decode import Neighbour, decode
-from ironic_rules.inspection.lldp.received import MAX_INTERFACES, received
+from ironic_rules.inspection.lldp.decode import MAX_INTERFACES, Neighbour, decode, received
 
 __all__ = ["MAX_INTERFACES", "Neighbour", "decode", "received"]

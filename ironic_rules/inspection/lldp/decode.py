@@ -1,4 +1,7 @@
-"""Decode an LLDP frame, as a ramdisk reports it, to values."""
+"""The places of received LLDP frames in a ramdisk's data.
+
+Decode an LLDP frame, as a ramdisk reports it, to values.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironic_rules.inspection.lldp import basic, dot1, dot3, med
+from ironic_rules.inspection.lldp import med, tlvs
 from ironic_rules.inspection.lldp.octets import MalformedTLV, Octets, Values
+from ironic_rules.inspection.shared_addresses import natural
+
+#: Maximum number of interfaces whose frames are decoded; no machine has more cables.
+MAX_INTERFACES = 64
+
+
+def received(inventory: dict[str, Any], plugin_data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the TLVs by interface name, for at most :data:`MAX_INTERFACES`, and how many interfaces are left out.
+
+    They are read from ``plugin_data.lldp_raw``, else from the interface's own ``lldp``, where old ramdisks put them;
+    they are unchanged and not validated. Interfaces without TLVs are not counted. The order is that of the names.
+    """
+    raw = plugin_data.get("lldp_raw")
+    by_name = raw if isinstance(raw, dict) else {}
+    interfaces = inventory.get("interfaces")
+    found: dict[str, Any] = {}
+    for interface in interfaces if isinstance(interfaces, list) else ():
+        name = interface.get("name") if isinstance(interface, dict) else None
+        if isinstance(name, str) and name and (tlvs := by_name.get(name) or interface.get("lldp")):
+            # Two interfaces of one name have frames of their own only in the inventory; their order is random.
+            found[name] = min(tlvs, found.get(name, tlvs), key=repr)
+    kept = sorted(found, key=natural)[:MAX_INTERFACES]
+    return {name: found[name] for name in kept}, len(found) - len(kept)
+
 
 _END = 0
 _ORGANISATION = 127
@@ -22,7 +49,7 @@ MAX_PROBLEMS = 4
 
 _Handler = Callable[[Octets, Values], None]
 _ORGANISATIONS: Mapping[bytes, Mapping[int, _Handler]] = {
-    dot1.OUI: dot1.TLVS, dot3.OUI: dot3.TLVS, med.OUI: med.TLVS}
+    tlvs.DOT1_OUI: tlvs.DOT1_TLVS, tlvs.DOT3_OUI: tlvs.DOT3_TLVS, med.OUI: med.TLVS}
 
 
 @dataclass(slots=True)
@@ -86,6 +113,6 @@ def _split(item: object) -> tuple[int, bytes]:
 
 def _handler(kind: int, octets: Octets) -> tuple[_Handler | None, Octets]:
     if kind != _ORGANISATION:
-        return basic.TLVS.get(kind), octets
+        return tlvs.BASIC_TLVS.get(kind), octets
     organisation, subtype = octets.take(3), octets.number(1)
     return _ORGANISATIONS.get(organisation, {}).get(subtype), octets

@@ -9,8 +9,8 @@ from oslo_config import cfg
 
 from ironic_rules.api import app as api_app
 from ironic_rules.db.session import Database
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.fakes import FakeConductorAPI
 from tests.functional.api.conftest import Client
 
@@ -36,7 +36,7 @@ def with_rules(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, tmp_pa
     file.write_text(FILE)
     conf.set_override("built_in", str(file), group="inspection_rules")
     conf.set_override("default_scope", "lab", group="inspection_rules")
-    app = api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf)))
+    app = api_app.make_app(conf, db, rpc, RuleCaches(db, rule_sets.prepare_rules(conf)))
     return Client(app, extra_environ={"REMOTE_ADDR": "127.0.0.1"})
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from ironic_rules.api import app as api_app
 from ironic_rules.db import inspection_rules, ports
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.functional.api.conftest import Client
 
 RULES = "/v1/inspection_rules"
@@ -85,7 +85,7 @@ def test_an_early_rule_of_a_large_change_refuses_the_very_next_machine(app, rpc,
 def in_lab(conf, db, rpc):
     """The application with ``default_scope = lab``."""
     conf.set_override("default_scope", "lab", group="inspection_rules")
-    return Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf))))
+    return Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_sets.prepare_rules(conf))))
 
 
 def stored(db, **fields):
@@ -169,7 +169,7 @@ def test_a_stored_early_rule_with_a_scope_can_be_disabled(app, db, waiting_node)
 
 def test_stored_early_rules_with_a_scope_are_named_at_start(conf, db, caplog):
     named, other = stored(db), stored(db, enabled=False)
-    rule_settings.prepare(conf, db)
+    rule_sets.prepare_rules(conf, db)
     warning, = (record.getMessage() for record in caplog.records if "phase early have a scope" in record.getMessage())
     assert (named in warning, other in warning) == (True, False)
 

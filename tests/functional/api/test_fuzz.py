@@ -17,8 +17,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rule_versions
 from ironic_rules.db.tables import inspection_rules as table
-from ironic_rules.inspection.rule_cache import RuleCaches
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.models import nodes
 from ironic_rules.rules.limits import AllowedHosts
 from tests import strategies

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ironic_rules.api.app import make_app
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCaches
 from ironic_rules.rules import RuleSet, compiler
 from tests.functional.api.conftest import Client
 from tests.unit.rules import world
@@ -27,7 +27,7 @@ def caches(db, tmp_path: Path, conf):
     file = tmp_path / "built-in.yaml"
     file.write_text("- {priority: -1, actions: [{op: set-attribute, args: {path: /extra/built_in, value: 1}}]}\n")
     conf.set_override("built_in", str(file), group="inspection_rules")
-    return RuleCaches(db, rule_settings.prepare(conf, db))
+    return RuleCaches(db, rule_sets.prepare_rules(conf, db))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_built_in_rules_are_compiled_once(db, tmp_path: Path, conf, compiled):
     file = tmp_path / "built-in.yaml"
     file.write_text("- {actions: [{op: set-attribute, args: {path: /extra/built_in, value: 7}}]}\n")
     conf.set_override("built_in", str(file), group="inspection_rules")
-    assert written(RuleCaches(db, rule_settings.prepare(conf, db)).inspection.current()) == {"built_in": 7}
+    assert written(RuleCaches(db, rule_sets.prepare_rules(conf, db)).inspection.current()) == {"built_in": 7}
     assert compiled == [7]
 
 

@@ -13,8 +13,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.exceptions import RuleChanged
-from ironic_rules.inspection.rule_cache import RuleCaches
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.models.rules import Rule
 from tests.functional.api.conftest import Client, served
 from tests.functional.api.tables import contents

@@ -9,9 +9,8 @@ import pytest
 
 from ironic_rules.api import app as api_app
 from ironic_rules.db import inspection_rules
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection.rule_cache import RuleCaches
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.rules import Limits
 from tests.functional import databases
 from tests.functional.api.conftest import Client
@@ -51,7 +50,7 @@ def stocked(conf, db, rpc, tmp_path: Path) -> Client:
     file = tmp_path / "rules.yaml"
     file.write_text(BUILT_IN)
     conf.set_override("built_in", str(file), group="inspection_rules")
-    app = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf))))
+    app = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_sets.prepare_rules(conf))))
     put(app, *STORED)
     put(app, rule("bundled", phase="early", priority=3), bundle="lab")
     return app

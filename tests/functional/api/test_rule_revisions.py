@@ -8,8 +8,7 @@ import pytest
 
 from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
-from ironic_rules.inspection.rule_cache import RuleCaches
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.rules import Limits
 from tests.functional.api.conftest import Client
 from tests.functional.api.test_rule_sets import FAIL, LOG, OTHER, RULES, UUID, put, rule, shown, told

@@ -13,8 +13,8 @@ import pytest
 
 from ironic_rules.api import app as api_app
 from ironic_rules.api import patch as json_patch
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection.rule_cache import RuleCaches
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.functional.api.conftest import Client
 
 RULES = "/v1/inspection_rules"
@@ -201,7 +201,7 @@ def test_a_uuid_of_a_built_in_rule_is_refused_and_prune_leaves_them(conf, db, rp
     file.write_text(f"- {{uuid: {UUID}, name: a, actions: [{{op: log, args: [x]}}]}}")
     conf.set_override("built_in", str(file), group="inspection_rules")
     conf.set_override("default_scope", "lab", group="inspection_rules")
-    app = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_settings.prepare(conf))))
+    app = Client(api_app.make_app(conf, db, rpc, RuleCaches(db, rule_sets.prepare_rules(conf))))
 
     assert "/rules/0/uuid: is that of a built-in rule" in put(app, rule(uuid=UUID), status=400)
     put(app, rule("a"), rule("b", scope=None))

@@ -13,7 +13,7 @@ from ironic_rules.conductor import task_store
 from ironic_rules.context import admin
 from ironic_rules.db import inventory, nodes, portgroups, ports
 from ironic_rules.db.session import Database
-from ironic_rules.inspection import rule_settings
+from ironic_rules.inspection import rule_sets
 from ironic_rules.models.fields import Type
 from ironic_rules.rules import template
 
@@ -151,7 +151,7 @@ def test_warnings_about_built_in_rules_are_logged_at_start(conf, db, make_node, 
     conf.set_override("built_in", str(file), "inspection_rules")
     store(db, make_node(), {"vendor": {"slot": 4}})
 
-    rule_settings.prepare(conf, db)
+    rule_sets.prepare_rules(conf, db)
 
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"Built-in inspection rule {UUID}: /conditions/0/args/value: column 20: no inventory so far has this path; "

@@ -17,7 +17,7 @@ from ironic_rules.api import versions
 from ironic_rules.db import migration
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.inspection import rule_settings
+from ironic_rules.inspection import rule_sets
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import InspectionRuleActionBase
 from ironic_rules.rules.signatures import Registry
@@ -111,9 +111,9 @@ def test_r_80_the_option_built_in_names_a_file_with_rules_that_run(tmp_path, nam
 
 
 def test_r_80_the_option_built_in_is_optional_and_a_file_that_is_not_there_an_error(tmp_path):
-    assert rule_settings.prepare(configuration(tmp_path)).built_in == ()
+    assert rule_sets.prepare_rules(configuration(tmp_path)).built_in == ()
     with pytest.raises(ConfigurationError, match="nowhere"):
-        rule_settings.prepare(configuration(tmp_path, f"built_in = {tmp_path}/nowhere.yaml\n"))
+        rule_sets.prepare_rules(configuration(tmp_path, f"built_in = {tmp_path}/nowhere.yaml\n"))
 
 
 def test_r_81_default_scope_is_the_scope_of_rules_that_set_none(tmp_path):
@@ -158,7 +158,7 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
 
 def test_r_82_a_mode_that_does_not_exist_stops_the_start(tmp_path):
     with pytest.raises(ConfigurationError, match="mask_secrets"):
-        rule_settings.prepare(configuration(tmp_path, "mask_secrets = sometimes\n"))
+        rule_sets.prepare_rules(configuration(tmp_path, "mask_secrets = sometimes\n"))
 
 
 def test_r_83_rules_run_in_band_only_unless_the_operator_says_otherwise():

@@ -14,7 +14,7 @@ from ironic_rules.conductor import task_store
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inspection_rules, nodes
 from ironic_rules.db.session import Database
-from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_sets import RuleCache
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, Rule, RuleSet, compile

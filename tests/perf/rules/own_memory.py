@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules import rules
-from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_sets import RuleCache
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
 from tests.functional import databases

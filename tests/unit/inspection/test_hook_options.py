@@ -12,7 +12,7 @@ from ironic_rules import conf as service_conf
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import hook_settings
 from ironic_rules.inspection.hook_settings import HookSettings
-from ironic_rules.inspection.hooks import accelerators, loader
+from ironic_rules.inspection.hooks import loader, pci
 from ironic_rules.inspection.pipeline import Pipeline
 from tests.unit.inspection.tasks import make_task
 
@@ -123,7 +123,7 @@ def test_a_machine_with_impossibly_many_accelerators():
 
     outcome = Pipeline(load("accelerators")).run(task, {}, {"pci_devices": [T4] * 20_000})
 
-    assert len(task.node.properties["accelerators"]) == accelerators.MAX_ACCELERATORS
+    assert len(task.node.properties["accelerators"]) == pci.MAX_ACCELERATORS
     assert outcome.messages == [("warning", "only 512 of 20000 accelerators are stored")]
 
 

@@ -6,8 +6,7 @@ import sqlalchemy as sa
 from ironic_rules.db import legacy_rules
 from ironic_rules.db.tables import legacy_rules as table
 from ironic_rules.db.tables import revisions
-from ironic_rules.inspection.rule_cache import LegacyRuleCache, legacy_rule_problem
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleSettings, legacy_rule_problem
 from ironic_rules.legacy import Plugins
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task

@@ -7,8 +7,8 @@ import pytest
 
 from ironic_rules.db import discovery, node_sets, nodes, ports
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
-from ironic_rules.inspection import refusals
-from ironic_rules.inspection.refusals import RefusedMachines, Unlogged
+from ironic_rules.inspection import journal
+from ironic_rules.inspection.journal import RefusedMachines, Unlogged
 
 MAC_A, MAC_B, MAC_NEW = "52:54:00:00:00:0a", "52:54:00:00:00:0b", "52:54:00:00:00:99"
 BMC_A, BMC_NEW = "192.0.2.1", "2001:db8::99"
@@ -82,7 +82,7 @@ def test_a_machine_is_logged_once_in_a_period_unless_the_reason_changes(clock, r
     assert [due(), due(), due(macs=(MAC_B, MAC_A))] == [0, None, None]
     assert due(macs=(MAC_NEW,)) == 0
     assert [due("y"), due("y")] == [2, None]
-    clock[0] += refusals.MACHINE_PERIOD_S
+    clock[0] += journal.MACHINE_PERIOD_S
     assert [due("y"), due("y")] == [1, None]
 
 
@@ -100,8 +100,8 @@ def test_a_flood_of_invented_machines_fills_neither_the_log_nor_the_memory(clock
         due.append(refused.is_due(None, [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}"], [], "x"))
 
     logged = [one for one in due if one is not None]
-    assert len(logged) <= refusals.MACHINES_AT_ONCE + 100 * refusals.MACHINES_PER_SECOND
-    assert len(refused._machines) <= refusals._MACHINES
+    assert len(logged) <= journal.MACHINES_AT_ONCE + 100 * journal.MACHINES_PER_SECOND
+    assert len(refused._machines) <= journal._MACHINES
     # Each is logged, or counted in a line.
     clock[0] += 60
     last = refused.is_due(None, [MAC_A], [], "x")

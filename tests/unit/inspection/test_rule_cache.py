@@ -10,9 +10,8 @@ from sqlalchemy import event
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import revisions
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.inspection import rule_cache
-from ironic_rules.inspection.rule_cache import RuleCache
-from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection import rule_sets
+from ironic_rules.inspection.rule_sets import RuleCache, RuleSettings
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, Rule, RuleSet, compiler
@@ -180,7 +179,7 @@ def test_every_thread_that_notices_a_change_has_it(db, monkeypatch):
 
 def test_many_changes_are_compiled_while_inspections_go_on_with_the_last_rules(db, monkeypatch):
     """Neither the thread that notices nor any other waits, and the new rules follow."""
-    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    monkeypatch.setattr(rule_sets, "_FEW", 3)
     store(db, description="old")
     cache = RuleCache(db)
     last = cache.current()
@@ -202,7 +201,7 @@ EARLY = {"phase": "early", "actions": [{"op": "fail", "args": ["no"]}]}
 
 def test_early_rules_are_the_present_ones_while_many_others_are_compiled(db, monkeypatch):
     """Those that came, changed, became early or ceased to be, and changes that follow while the others are compiled."""
-    monkeypatch.setattr(rule_cache, "_FEW", 4)
+    monkeypatch.setattr(rule_sets, "_FEW", 4)
     names = ["same", "changed", "disabled", "removed", "now main"]
     for number, name in enumerate(names):
         store(db, uuid=uuid(number), description=name, **EARLY)
@@ -238,7 +237,7 @@ def test_early_rules_are_the_present_ones_while_many_others_are_compiled(db, mon
 @pytest.mark.parametrize(("values", "read"), [
     (EARLY, RuleCache.early), ({}, RuleCache.latest), ({}, lambda cache: cache.as_if((), ()))])
 def test_what_needs_the_present_rules_waits_for_many_and_has_later_ones_too(db, monkeypatch, values, read):
-    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    monkeypatch.setattr(rule_sets, "_FEW", 3)
     cache = RuleCache(db)
     cache.current()
     for number in range(4):
@@ -258,7 +257,7 @@ def test_what_needs_the_present_rules_waits_for_many_and_has_later_ones_too(db, 
 
 def test_a_set_that_cannot_be_compiled_is_an_error_for_what_needs_the_present_rules(db, monkeypatch):
     """An early rule among few is in effect nevertheless; among many it is not left out silently."""
-    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    monkeypatch.setattr(rule_sets, "_FEW", 3)
     cache = RuleCache(db)
     cache.current()
     for number in range(4):
@@ -277,7 +276,7 @@ def test_a_set_that_cannot_be_compiled_is_an_error_for_what_needs_the_present_ru
 
 
 def test_an_error_in_the_background_is_logged_and_the_rules_are_read_again(db, monkeypatch, caplog):
-    monkeypatch.setattr(rule_cache, "_FEW", 0)
+    monkeypatch.setattr(rule_sets, "_FEW", 0)
     cache = RuleCache(db)
     cache.current()
     store(db)
@@ -293,7 +292,7 @@ def test_an_error_in_the_background_is_logged_and_the_rules_are_read_again(db, m
 
 def test_the_set_is_tidied_after_many_changes(db, monkeypatch):
     """The regular expressions of single changes are collected into sets, and rules stay the same."""
-    monkeypatch.setattr(rule_cache, "_UNTIDY", 2)
+    monkeypatch.setattr(rule_sets, "_UNTIDY", 2)
     cache = RuleCache(db)
     for number in range(40):
         store(db, uuid=uuid(number), description=str(number), conditions=[
@@ -308,8 +307,8 @@ def test_the_set_is_tidied_after_many_changes(db, monkeypatch):
 
 @pytest.mark.parametrize("many", [3, 9])
 def test_rules_that_change_while_the_set_is_tidied_are_in_it(db, monkeypatch, many):
-    monkeypatch.setattr(rule_cache, "_UNTIDY", 2)
-    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    monkeypatch.setattr(rule_sets, "_UNTIDY", 2)
+    monkeypatch.setattr(rule_sets, "_FEW", 3)
     cache = RuleCache(db)
     cache.current()
     tidying, go_ahead = threading.Event(), threading.Event()
@@ -333,7 +332,7 @@ def test_rules_that_change_while_the_set_is_tidied_are_in_it(db, monkeypatch, ma
 
 def test_of_many_changed_rules_a_thread_reads_few(db, monkeypatch):
     """The others are read once, in the background, however many threads notice."""
-    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    monkeypatch.setattr(rule_sets, "_FEW", 3)
     cache = RuleCache(db)
     cache.current()
     for number in range(20):

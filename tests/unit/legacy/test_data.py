@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from ironic_rules.inspection import legacy_data
-from ironic_rules.inspection.hooks.root_device import RootDeviceHook
+from ironic_rules.inspection.hooks.disks import RootDeviceHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from tests.unit.legacy.test_field_rules import MACHINE, data_of
 from tests.unit.legacy.world import Machine

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from ironic_rules.inspection.hooks.memory import MemoryHook
+from ironic_rules.inspection.hooks.machine import MemoryHook
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.nodes import NODE

@@ -13,7 +13,7 @@ from oslo_config import cfg
 from ironic_rules import rules
 from ironic_rules.conf import inspection_rules as options
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import rule_settings
+from ironic_rules.inspection import rule_sets
 from ironic_rules.rules import built_in, strict_yaml
 from tests.unit.rules import world
 
@@ -247,7 +247,7 @@ def conf() -> Iterator[cfg.ConfigOpts]:
 
 
 def test_r80_no_file_is_no_rules(conf: cfg.ConfigOpts) -> None:
-    assert rule_settings.prepare(conf) == rule_settings.RuleSettings()
+    assert rule_sets.prepare_rules(conf) == rule_sets.RuleSettings()
 
 
 @pytest.mark.parametrize("name", ["built_in", "built_in_rules"])
@@ -257,7 +257,7 @@ def test_r80_the_option_names_the_file(tmp_path: Path, name: str) -> None:
     conf = cfg.ConfigOpts()
     conf.register_opts(options.OPTS, group=options.GROUP)
     conf([], default_config_files=[str(config)])
-    settings = rule_settings.prepare(conf)
+    settings = rule_sets.prepare_rules(conf)
     assert [rule.actions[0]["args"] for rule in settings.built_in] == [{"msg": "x"}]
     assert (settings.default_scope, settings.built_in[0].scope) == ("lab", None)
 
@@ -268,17 +268,17 @@ def test_a_file_that_others_can_write_is_warned_of(
     tmp_path.chmod(0o700)
     conf.set_override("built_in", str(tmp_path), "inspection_rules")
     with caplog.at_level(logging.WARNING):
-        rule_settings.prepare(conf)
+        rule_sets.prepare_rules(conf)
         assert str(path) not in caplog.text
         path.chmod(0o666)
-        rule_settings.prepare(conf)
+        rule_sets.prepare_rules(conf)
     # Other libraries' threads may log, too.
     message, = (record.getMessage() for record in caplog.records if record.name.startswith("ironic_rules"))
     assert str(path) in message
 
 
 def test_the_defaults_of_the_options_are_those_of_the_engine(conf: cfg.ConfigOpts) -> None:
-    assert rule_settings.limits(conf) == rules.Limits()
+    assert rule_sets.limits(conf) == rules.Limits()
 
 
 def test_every_limit_but_that_of_regexes_has_an_option(conf: cfg.ConfigOpts) -> None:
@@ -286,7 +286,7 @@ def test_every_limit_but_that_of_regexes_has_an_option(conf: cfg.ConfigOpts) -> 
         conf.set_override(f"max_{name}", 1 if "size" not in name else 256, "inspection_rules")
     conf.set_override("max_written_size", 65536, "inspection_rules")
     conf.set_override("max_regex_subject", 256, "inspection_rules")
-    found = rule_settings.limits(conf)
+    found = rule_sets.limits(conf)
     assert found == rules.Limits(conditions=1, actions=1, loop_items=1, depth=1, text=256, result=256, subject=256,
                                  written=65536)
 
@@ -294,7 +294,7 @@ def test_every_limit_but_that_of_regexes_has_an_option(conf: cfg.ConfigOpts) -> 
 def test_a_host_that_is_none_stops_the_start(conf: cfg.ConfigOpts) -> None:
     conf.set_override("api_call_allowed_hosts", ["http://cmdb"], "inspection_rules")
     with pytest.raises(ConfigurationError, match="api_call_allowed_hosts"):
-        rule_settings.prepare(conf)
+        rule_sets.prepare_rules(conf)
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ironic_rules.inspection import lldp
-from ironic_rules.inspection.lldp import basic, dot1, dot3, mau_types, med
+from ironic_rules.inspection.lldp import med, tlvs
 from ironic_rules.inspection.lldp.decode import MAX_FRAME, MAX_PROBLEMS, MAX_TLV
 
 MAC = "d89ef3001101"
@@ -79,7 +79,7 @@ GOOD = [
 
     (127, DOT3 + "01" + "03" + "7fff" + "001e", {
         "switch_port_autonegotiation_support": True, "switch_port_autonegotiation_enabled": True,
-        "switch_port_physical_capabilities": sorted(dot3.AUTONEGOTIATION.values()),
+        "switch_port_physical_capabilities": sorted(tlvs.AUTONEGOTIATION.values()),
         "switch_port_mau_type": "1000BASE-T full duplex"}),
     (127, DOT3 + "01" + "01" + "8001" + "0090", {
         "switch_port_autonegotiation_support": True, "switch_port_autonegotiation_enabled": False,
@@ -207,9 +207,9 @@ def test_a_malformed_tlv_is_left_out_and_the_next_one_is_read(kind, value, probl
 
 def test_the_tables_above_have_every_tlv():
     kinds = {1, 2, 3, 4, 5, 6, 7, 8}
-    organised = {(oui, subtype) for module in (dot1, dot3, med) for oui in [module.OUI] for subtype in module.TLVS}
+    organised = {(oui, subtype) for module in (tlvs, tlvs, med) for oui in [module.OUI] for subtype in module.TLVS}
 
-    assert set(basic.TLVS) == kinds <= {kind for kind, _, _ in GOOD}
+    assert set(tlvs.BASIC_TLVS) == kinds <= {kind for kind, _, _ in GOOD}
     assert organised <= {(bytes.fromhex(value[:6]), int(value[6:8], 16)) for kind, value, _ in GOOD if kind == 127}
 
 
@@ -219,7 +219,7 @@ def test_the_tables_above_have_every_tlv():
     (78, "100GBASE-ER4"), (79, "MAU type 79"), (65535, "MAU type 65535"),
 ])
 def test_media_have_the_numbers_of_the_registry(number, name):
-    assert mau_types.mau_type(number) == name
+    assert tlvs.mau_type(number) == name
 
 
 @pytest.mark.parametrize("tlvs", [None, 7, "0180c2", {"1": "04"}, ({1, 2},), object()])
@@ -266,7 +266,8 @@ def test_a_frame_that_is_too_long_is_read_as_far_as_frames_go():
     assert found == lldp.Neighbour({"switch_system_name": "sw"}, ["TLV 4 is the last that fits into a frame"])
 
 
-_SUBTYPES = st.sampled_from([oui + bytes([subtype]) for oui in (dot1.OUI, dot3.OUI, med.OUI) for subtype in range(13)])
+_SUBTYPES = st.sampled_from([oui + bytes([subtype]) for oui in (tlvs.DOT1_OUI, tlvs.DOT3_OUI, med.OUI)
+                             for subtype in range(13)])
 _TLVS = st.one_of(
     st.tuples(st.integers(0, 9), st.binary(max_size=60).map(bytes.hex)),
     st.tuples(st.just(127), st.builds(lambda head, rest: (head + rest).hex(), _SUBTYPES, st.binary(max_size=40))),

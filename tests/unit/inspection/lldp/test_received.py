@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.inspection import lldp
-from ironic_rules.inspection.hooks.parse_lldp import ParseLLDPHook
+from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
 from tests.unit.inspection.tasks import make_task
 
 FRAME = [[5, "7377"]]

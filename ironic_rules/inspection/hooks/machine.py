@@ -1,0 +1,141 @@
+"""``architecture``: store the processor architecture in a property of the node.
+
+``memory``: store the amount of memory in a property of the node.
+
+``boot-mode``: store the machine's boot mode in a capability of the node.
+
+``cpu-capabilities``: store CPU flags in capabilities of the node.
+
+``cpus``: store the number of logical processors in a property of the node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.exceptions import ConfigurationError, InvalidInventory
+from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.models.task import Task
+from ironic_rules.rules import capabilities
+from ironic_rules.text import printable
+
+
+class ArchitectureHook(InspectionHook):
+    """Sets ``properties/cpu_arch`` from ``inventory.cpu.architecture``, e.g. ``x86_64``.
+
+    Null, which an out-of-band inspection writes if the BMC does not report the architecture, leaves the property
+    unchanged and causes a warning. A report without the field fails the inspection.
+    """
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        cpu = inventory.get("cpu")
+        if not isinstance(cpu, dict):
+            raise InvalidInventory(node=task.node.uuid, where="/cpu is missing")
+        if "architecture" in cpu and cpu["architecture"] is None:
+            warn(task, "cpu_arch is not set: /cpu/architecture is unknown")
+            return
+        architecture = cpu.get("architecture")
+        if not isinstance(architecture, str) or not architecture:
+            raise InvalidInventory(node=task.node.uuid, where="/cpu/architecture is missing")
+        task.node.properties["cpu_arch"] = architecture
+
+
+class MemoryHook(InspectionHook):
+    """Sets ``properties/memory_mb``, an integer, from ``inventory.memory.physical_mb`` (MiB).
+
+    0 and null, which a ramdisk sends if it could not determine the amount, leave the property unchanged and cause a
+    warning. An inventory without the field, or with a value that is not a number, fails the inspection.
+    """
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        memory = inventory.get("memory")
+        if not isinstance(memory, dict):
+            raise InvalidInventory(node=task.node.uuid, where="/memory is missing")
+        if "physical_mb" not in memory:
+            raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is missing")
+        size_mb = memory["physical_mb"]
+        if size_mb is None or (size_mb == 0 and size_mb is not False):
+            warn(task, "memory_mb is not set: the ramdisk could not determine the amount of memory")
+        elif isinstance(size_mb, bool) or not isinstance(size_mb, int) or size_mb < 0:
+            raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is not a whole number of MiB")
+        else:
+            task.node.properties["memory_mb"] = size_mb
+
+
+_MODES = ("bios", "uefi")
+
+
+class BootModeHook(InspectionHook):
+    """Sets the capability ``boot_mode`` from ``inventory.boot.current_boot_mode``: ``bios`` or ``uefi``.
+
+    Any other value is ignored with a warning, because no deployment could use it.
+    """
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        boot = inventory.get("boot")
+        mode = boot.get("current_boot_mode") if isinstance(boot, dict) else None
+        if mode not in _MODES:
+            reason = "is missing" if mode is None else "is neither bios nor uefi"
+            warn(task, f"the capability boot_mode is not set: /boot/current_boot_mode {reason}")
+            return
+        properties = task.node.properties
+        properties["capabilities"] = capabilities.put(properties.get("capabilities"), "boot_mode", mode)
+
+
+OPTION = "[inspector]cpu_capabilities"
+
+
+class CPUCapabilitiesHook(InspectionHook):
+    """Sets capabilities to ``true`` from ``inventory.cpu.flags``, as ``[inspector]cpu_capabilities`` maps them.
+
+    A capability of that option that is ``true`` and for which the machine no longer has a flag, because it was switched
+    off in the BIOS settings, is removed; other values, such as an operator's ``false``, are unchanged. A report
+    without flags changes nothing and causes a warning.
+    """
+
+    def configure(self, settings: HookSettings) -> None:
+        """:raises ConfigurationError: an entry has no flag, or its name is not valid for a capability"""
+        super().configure(settings)
+        for flag, name in settings.cpu_capabilities.items():
+            if not flag or not capabilities.is_name(name):
+                raise ConfigurationError(
+                    f"{OPTION}: '{printable(flag)}:{printable(name)}' is not FLAG:CAPABILITY, with a capability "
+                    "without colons, commas and blanks.")
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        cpu = inventory.get("cpu")
+        flags = cpu.get("flags") if isinstance(cpu, dict) else None
+        if not isinstance(flags, list) or not flags:
+            warn(task, "no capability is set from CPU flags: /cpu/flags is missing, empty or not a list")
+            return
+        present = {flag for flag in flags if isinstance(flag, str)}
+        given = {name for flag, name in self.settings.cpu_capabilities.items() if flag in present}
+        properties = task.node.properties
+        found = properties.get("capabilities")
+        for name in dict.fromkeys(self.settings.cpu_capabilities.values()):
+            if name in given:
+                found = capabilities.put(found, name, "true")
+            elif str(capabilities.get(found, name)).lower() == "true":
+                found = capabilities.remove(found, name)
+        if found != properties.get("capabilities"):
+            properties["capabilities"] = found
+
+
+class CPUsHook(InspectionHook):
+    """Sets ``properties/cpus``, an integer, from ``inventory.cpu.count``.
+
+    For rules and scripts that come from ironic-inspector; not enabled by default, because Nova no longer reads the
+    property. 0, null and a missing number leave the property unchanged and cause a warning. A value that is not a
+    number fails the inspection.
+    """
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        cpu = inventory.get("cpu")
+        count = cpu.get("count") if isinstance(cpu, dict) else None
+        if count is None or (count == 0 and count is not False):
+            warn(task, "cpus is not set: the number of processors is unknown")
+        elif isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise InvalidInventory(node=task.node.uuid, where="/cpu/count is not a whole number")
+        else:
+            task.node.properties["cpus"] = count
