@@ -195,9 +195,9 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
 
 def conductor_work() -> dict[str, StateWork]:
     """Return what a conductor does in each provision state."""
-    from ironic_rules.conductor import cleaning, deployment, inspection, rescuing, servicing, state_handlers
-    from ironic_rules.conductor.aborting import finish_abort
+    from ironic_rules.conductor import inspection, state_handlers, workflows
     from ironic_rules.conductor.conductor import StateWork
+    from ironic_rules.conductor.provisioning import finish_abort
 
     aborts = {"abort": finish_abort}
     return {
@@ -206,20 +206,20 @@ def conductor_work() -> dict[str, StateWork]:
         states.INSPECTWAIT: StateWork(
             clean_up=inspection.clean_up, on_failure=inspection.failed,
             unfinished={"abort": inspection.finish_abort}),
-        states.CLEANING: StateWork(cleaning.clean, cleaning.clean_up),
-        states.CLEANWAIT: StateWork(clean_up=cleaning.clean_up, unfinished=aborts),
-        states.CLEANHOLD: StateWork(clean_up=cleaning.clean_up, unfinished=aborts),
-        states.DEPLOYING: StateWork(deployment.deploy, deployment.clean_up),
-        states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up, unfinished=aborts),
-        states.DEPLOYHOLD: StateWork(clean_up=deployment.clean_up, unfinished=aborts),
+        states.CLEANING: StateWork(workflows.clean, workflows.clean_up_cleaning),
+        states.CLEANWAIT: StateWork(clean_up=workflows.clean_up_cleaning, unfinished=aborts),
+        states.CLEANHOLD: StateWork(clean_up=workflows.clean_up_cleaning, unfinished=aborts),
+        states.DEPLOYING: StateWork(workflows.deploy, workflows.clean_up_deployment),
+        states.DEPLOYWAIT: StateWork(clean_up=workflows.clean_up_deployment, unfinished=aborts),
+        states.DEPLOYHOLD: StateWork(clean_up=workflows.clean_up_deployment, unfinished=aborts),
         states.DELETING: StateWork(state_handlers.tear_down),
         states.ADOPTING: StateWork(state_handlers.adopt),
-        states.RESCUING: StateWork(rescuing.rescue, rescuing.clean_up),
-        states.RESCUEWAIT: StateWork(clean_up=rescuing.clean_up, unfinished=aborts),
-        states.UNRESCUING: StateWork(rescuing.unrescue),
-        states.SERVICING: StateWork(servicing.service, servicing.clean_up),
-        states.SERVICEWAIT: StateWork(clean_up=servicing.clean_up, unfinished=aborts),
-        states.SERVICEHOLD: StateWork(clean_up=servicing.clean_up, unfinished=aborts),
+        states.RESCUING: StateWork(workflows.rescue, workflows.clean_up_rescue),
+        states.RESCUEWAIT: StateWork(clean_up=workflows.clean_up_rescue, unfinished=aborts),
+        states.UNRESCUING: StateWork(workflows.unrescue),
+        states.SERVICING: StateWork(workflows.service, workflows.clean_up_service),
+        states.SERVICEWAIT: StateWork(clean_up=workflows.clean_up_service, unfinished=aborts),
+        states.SERVICEHOLD: StateWork(clean_up=workflows.clean_up_service, unfinished=aborts),
     }
 
 

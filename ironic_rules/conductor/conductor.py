@@ -1,33 +1,151 @@
-"""One conductor: its parts, and what it does in each provision state. ``ironic_rules.service`` puts them together."""
+"""How the work on nodes tells the polls of hardware that a node begins to wait for one.
+
+How old the locks of nodes are, for the metrics: a lock that grows old is one that no conductor releases.
+
+The database does not store when a lock was taken. What looks at all locks regularly, recovery, tells which there are,
+so that ages are exact to ``[conductor]recovery_interval``, and count from the start of this process at most.
+
+Whether a conductor reaches its database, as far as its heartbeats know.
+
+A conductor that has lost its database still takes its share of the messages of its group. It refuses them at once, so
+that the API can send them to another conductor, instead of letting each wait until a statement times out.
+
+Turns to wait for BMCs in threads of RPC calls: a part of these threads, and for one node a part of the turns.
+
+So calls that need no BMC find a thread, and those about other nodes a turn.
+
+One conductor: its parts, and what it does in each provision state. ``ironic_rules.service`` puts them together.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
+import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from ironic_rules.conductor.database_contact import DatabaseContact
-from ironic_rules.conductor.hardware_turns import HardwareTurns
-from ironic_rules.conductor.lock_ages import LockAges
-from ironic_rules.conductor.step_waits import StepWaits
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
+from ironic_rules.db.nodes import Lock
 from ironic_rules.db.session import Database
+from ironic_rules.exceptions import TooManyCalls
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 from ironic_rules.rpc.transport import SERVER_THREADS
 from ironic_rules.rules import RuleRuns
+
+
+class StepWaits:
+    """``begun`` is called with the id of each node that begins to wait, and calls the listener, if there is one."""
+
+    def __init__(self) -> None:
+        self._listener: Callable[[int], None] = lambda node_id: None
+
+    def listen(self, listener: Callable[[int], None]) -> None:
+        """Let ``listener`` be called from now on."""
+        self._listener = listener
+
+    def begun(self, node_id: int) -> None:
+        """Tell the listener."""
+        self._listener(node_id)
+
+
+#: Seconds.
+BOUNDS = (0, 60, 600, 3600)
+
+
+class LockAges:
+    """Since when each lock is known."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[Lock, float] = {}
+
+    def note(self, locks: Iterable[Lock]) -> None:
+        """Note all locks that there are now."""
+        now, before = self._clock(), self._since
+        self._since = {lock: before.get(lock, now) for lock in locks}
+
+    def older_than(self) -> dict[tuple[str, ...], float]:
+        """Return how many locks are at least as old as each of the bounds."""
+        now = self._clock()
+        ages = [now - since for since in self._since.values()]
+        return {(str(bound),): sum(age >= bound for age in ages) for bound in BOUNDS}
+
+
+#: Seconds that a heartbeat may take before the database counts as lost.
+_SLOW_S = 2.0
+
+
+class DatabaseContact:
+    """What the last heartbeat, or the one in progress, says about the database."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._begun: float | None = None
+        self._failed = False
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Note that a heartbeat is written in the block, and whether that succeeds."""
+        with self._guard:
+            self._begun = self._clock()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            with self._guard:
+                self._begun, self._failed = None, failed
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the last heartbeat has failed, or the present one takes too long."""
+        with self._guard:
+            return self._failed or (self._begun is not None and self._clock() - self._begun > _SLOW_S)
+
+
+class HardwareTurns:
+    """``most`` turns, half of them for each node."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._guard = threading.Lock()
+        self._taken: Counter[int] = Counter()
+
+    @contextlib.contextmanager
+    def turn(self, node: Node) -> Iterator[None]:
+        """Occupy a turn.
+
+        :raises TooManyCalls: 503, none is free
+        """
+        with self._guard:
+            if self._taken.total() >= self._most or self._taken[node.id] >= max(1, self._most // 2):
+                raise TooManyCalls(node=node.uuid)
+            self._taken[node.id] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._taken[node.id] -= 1
+                if not self._taken[node.id]:
+                    del self._taken[node.id]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import hardware_cache, inspection_history, legacy_rules, state_machine, wait_states
+from ironic_rules.conductor import hardware_cache, legacy_rules, state_machine, wait_states
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
@@ -133,7 +133,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
 def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
               error: Exception | None = None) -> None:
     """Fill in the entry of the history, with what hooks and rules have done."""
-    if not inspection_history.is_kept(conductor):
+    if not state_machine.keeps_history(conductor):
         return
     outcome = processing.outcome
     if outcome is None:
@@ -148,7 +148,7 @@ def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing:
     """Return the UUIDs of the rules that have changed the node, for their statistics."""
     if processing.runs is None or not processing.runs.matched:
         return ()
-    authors = entry.changed_by if inspection_history.is_kept(conductor) else records.changed_by(task)
+    authors = entry.changed_by if state_machine.keeps_history(conductor) else records.changed_by(task)
     return frozenset(authors).intersection(processing.runs.matched)
 
 
@@ -273,7 +273,7 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
 def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     task.stages = Stages("receive")
-    entry = inspection_history.begun(task.node, pending.id)
+    entry = state_machine.begun_inspection(task.node, pending.id)
     if pending.refusal is not None:
         task.stages.begin("rules")
         return StateResult("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import bulk_dry_run, legacy_cleanup, reapply
+from ironic_rules.conductor import bulk, legacy_rules
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import conductors, errors, nodes, operations
@@ -27,10 +27,10 @@ LOG = logging.getLogger(__name__)
 
 Kind = Callable[[sa.Connection, Conductor, Row, Item], bool]
 #: What is done with a node, by the kind of the operation.
-KINDS: Mapping[str, Kind] = {legacy_cleanup.KIND: legacy_cleanup.clean}
+KINDS: Mapping[str, Kind] = {legacy_rules.KIND: legacy_rules.clean_values}
 #: Takes the node's lock, and notes the result itself; called in a worker.
 LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]
-LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: reapply.run}
+LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: bulk.run_reapply}
 #: Nodes that are claimed at once: as many wait for the end of the lease if this process dies. Those of a dry run have
 #: results that are read by hand, and take a thousandth of a second each.
 _BATCH = 20
@@ -116,7 +116,7 @@ def _do_together(conductor: Conductor, operation: Row, claimed: Sequence[Item]) 
         if workers.is_stopping:
             return
     # Not the number of a node: none is locked.
-    workers.take(-claimed[0].id, lane=Lane.OPERATIONS).run(bulk_dry_run.run, conductor, operation, claimed)
+    workers.take(-claimed[0].id, lane=Lane.OPERATIONS).run(bulk.run_dry_runs, conductor, operation, claimed)
     workers.wait_for_end(Lane.OPERATIONS)
 
 

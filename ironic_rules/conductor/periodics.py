@@ -1,7 +1,11 @@
-"""Periodic loops. They wait for an event, so that ``stop`` takes effect immediately."""
+"""Periodic loops. They wait for an event, so that ``stop`` takes effect immediately.
+
+Allocations that have no result: the process that received them has ended, or all nodes that fit were locked.
+"""
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +13,8 @@ from collections.abc import Callable
 from oslo_log import log as logging
 
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.db import conductors
+from ironic_rules.db import allocations, clock, conductors
+from ironic_rules.exceptions import IronicRulesError
 
 LOG = logging.getLogger(__name__)
 
@@ -70,3 +75,23 @@ class Loop:
                 LOG.exception("A pass of the loop '%s' failed; the loop continues", self._name)
             self._began = None
             pause_s = 0 if found and self._until_idle else self._interval_s
+
+
+#: How long an allocation waits for nodes that are locked.
+_PATIENCE = datetime.timedelta(seconds=60)
+#: Allocations that one pass looks at, oldest first.
+_MOST = 1000
+
+
+def settle_allocations(conductor: Conductor) -> None:
+    """Look for the nodes of all allocations that wait."""
+    with conductor.db.reader() as conn:
+        found = allocations.waiting(conn, _MOST)
+    for uuid, created_at in found:
+        give_up = clock.now() - created_at > _PATIENCE
+        try:
+            state = conductor.db.write(lambda conn: allocations.settle(conn, uuid, give_up=give_up))  # noqa: B023
+        except IronicRulesError as error:  # it was deleted, or a node of it was changed meanwhile
+            LOG.info("Allocation %s has no result yet: %s", uuid, error)
+        else:
+            LOG.info("Allocation %s is in state %s", uuid, state)

@@ -1,4 +1,7 @@
-"""``states/provision`` and ``states/power``: check, lock, move the state, and start the work."""
+"""``abort``: of what waits for its machine, at once or after a step that cannot be aborted, and of what is held.
+
+``states/provision`` and ``states/power``: check, lock, move the state, and start the work.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,14 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import (
-    aborting,
     admission,
-    cleaning,
-    deployment,
+    inspection,
     pxe_filter,
-    rescuing,
-    servicing,
     state_machine,
     step_loop,
     task_store,
+    wait_states,
+    workflows,
 )
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
@@ -30,9 +31,70 @@ from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE
+from ironic_rules.steps import merge, procedures
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
+from ironic_rules.steps.progress import ABORT_AFTER
 from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
+
+
+def abort(conductor: Conductor, context: RequestContext, task: Task) -> None:
+    """Begin to abort what the node waits for. A step that cannot be aborted ends first; then the procedure fails.
+
+    :param task: of the node as it was when its state was checked, without a lock
+    :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
+    """
+    node = task.node
+    if node.provision_state == states.INSPECTWAIT:
+        inspection.abort(conductor, context, node.id)
+        return
+    procedure = procedures.of_state(node.provision_state)
+    if procedure is not None and _must_end(conductor, task, procedure):
+        _abort_after_step(conductor, context, node, procedure)
+        return
+    wait_states.stop(conductor, context, node.id, node.provision_state, "abort", _text(node))
+
+
+def finish_abort(conductor: Conductor, context: RequestContext, lock: nodes.Lock) -> None:
+    """Finish an ``abort`` that was accepted by a conductor which died before it was done."""
+    with conductor.db.reader() as conn:
+        row, _ = nodes.get_locked(conn, lock)
+    wait_states.finish(conductor, context, lock, "abort", _text(row))
+
+
+def _must_end(conductor: Conductor, task: Task, procedure: Procedure) -> bool:
+    """Return whether the current step continues on the machine and must not be given up."""
+    node = task.node
+    shown = getattr(node, procedure.step_field)
+    if procedure is DEPLOYMENT or node.provision_state != procedure.wait_state or not shown:
+        return False
+    [step] = merge.requested_steps([shown])
+    info = conductor.hardware.offer(node, procedure).find(step) or next(
+        (known for known in conductor.hardware.ramdisk_steps(task, procedure) if known.key == step.key), None)
+    return info is not None and not info.abortable
+
+
+def _abort_after_step(conductor: Conductor, context: RequestContext, node: Node, procedure: Procedure) -> None:
+    lock = conductor.new_lock(node.id)
+
+    def store(conn: sa.Connection) -> None:
+        row = nodes.reserve(conn, lock, "abort after the step")
+        admission.admit(conn, context, row.id)
+        transitions.of_verb(row, "abort", holder=conductor.host)
+        shown = getattr(row, procedure.step_field)
+        nodes.release(conn, lock, {procedure.step_field: {**shown, ABORT_AFTER: True}} if shown else {})
+
+    conductor.db.write(store)
+
+
+def _text(node: Node) -> str:
+    procedure = procedures.of_state(node.provision_state)
+    if procedure is None:
+        return "The rescue was aborted by request."
+    step = getattr(node, procedure.step_field)
+    where = f" in {procedure.name} step {step['interface']}.{step['step']}" if step else ""
+    return f"The {procedure.noun} was aborted by request{where}."
+
 
 LOG = logging.getLogger(__name__)
 
@@ -65,13 +127,15 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     for kind in _VALIDATED.get(verb, ()):
         conductor.hardware.interface(node, kind).validate(task)
     if verb in _DEPLOYS:
-        deployment.validate(conductor, task, args.get("deploy_steps") or ())
+        workflows.validate_deployment(conductor, task, args.get("deploy_steps") or ())
     if verb == "clean":
-        cleaning.validate(conductor, task, args.get("clean_steps") or (), disable_ramdisk=_is_without_ramdisk(args))
+        workflows.validate_cleaning(conductor, task, args.get("clean_steps") or (),
+                                    disable_ramdisk=_is_without_ramdisk(args))
     if verb == "service":
-        servicing.validate(conductor, task, args.get("service_steps") or (), disable_ramdisk=_is_without_ramdisk(args))
+        workflows.validate_service(conductor, task, args.get("service_steps") or (),
+                                   disable_ramdisk=_is_without_ramdisk(args))
     if verb == "abort":
-        aborting.abort(conductor, context, task)
+        abort(conductor, context, task)
         return
     lock = conductor.new_lock(node.id)
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
@@ -118,7 +182,7 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     if verb == "service":
         changed |= SERVICE.columns(row.driver_internal_info, args.get("service_steps") or (), _is_without_ramdisk(args))
     if verb == "rescue":
-        changed |= rescuing.columns(row.driver_internal_info)
+        changed |= workflows.rescue_columns(row.driver_internal_info)
     if given := _of_instance(verb, args):
         changed["instance_info"] = {**row.instance_info, **given}
     return changed
@@ -210,7 +274,7 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
 def _warn(conductor: Conductor, task: Task, result: dict[str, Any]) -> None:
     found: list[StepWarning] = []
     # An interface that the driver does not have any more is one of the reasons already.
-    state_machine.failure_of(lambda: found.extend(deployment.expected(conductor, task)), task)
+    state_machine.failure_of(lambda: found.extend(workflows.expected_warnings(conductor, task)), task)
     if found:
         result["warnings"] = [warning.to_wire() for warning in found]
 
@@ -218,4 +282,4 @@ def _warn(conductor: Conductor, task: Task, result: dict[str, Any]) -> None:
 def _validate(conductor: Conductor, task: Task, kind: str) -> None:
     conductor.hardware.interface(task.node, kind).validate(task)
     if kind == "deploy":
-        deployment.validate(conductor, task)
+        workflows.validate_deployment(conductor, task)

@@ -11,7 +11,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import inspection, rescuing, state_machine, step_loop
+from ironic_rules.conductor import inspection, state_machine, step_loop, workflows
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
@@ -142,7 +142,7 @@ def fail_overdue(conductor: Conductor) -> None:
     for procedure in procedures.ALL:
         _fail_waiting(conductor, procedure.wait_state, options[f"{procedure.name}_callback_timeout"],
                       functools.partial(step_loop.time_out, procedure=procedure))
-    _fail_waiting(conductor, states.RESCUEWAIT, options.rescue_callback_timeout, rescuing.time_out)
+    _fail_waiting(conductor, states.RESCUEWAIT, options.rescue_callback_timeout, workflows.time_out_rescue)
 
 
 def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: TimeOut) -> None:

@@ -10,7 +10,7 @@ import oslo_messaging as messaging
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import allocations, operations, periodics, recovery
+from ironic_rules.conductor import operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
@@ -50,7 +50,7 @@ class ConductorService:
             Loop("operations", max(1, options.recovery_interval / _OPERATIONS_LOOKS),
                  lambda: operations.work(conductor), until_idle=True),
             Loop("allocations", options.recovery_interval, lambda: periodics.in_turn(
-                conductor, "allocations", options.recovery_interval, allocations.settle)),
+                conductor, "allocations", options.recovery_interval, periodics.settle_allocations)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),
             Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),

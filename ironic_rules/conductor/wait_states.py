@@ -7,7 +7,7 @@ import datetime
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, inspection_history, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
@@ -64,7 +64,7 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
             inspection = None
             if row.provision_state == states.INSPECTWAIT:
                 outcome = ABORTED if event == "abort" else TIMED_OUT
-                inspection = inspection_history.add(conn, conductor, row, context, None, error, outcome)
+                inspection = state_machine.add_inspection(conn, conductor, row, context, None, error, outcome)
             state_machine.add_history(conn, conductor, row.id, event_type, error, "ERROR", context, inspection)
             if (on_failure := conductor.work_in(row.provision_state).on_failure) is not None:
                 on_failure(conn, conductor, row.id)

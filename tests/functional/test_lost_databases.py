@@ -9,7 +9,7 @@ import pytest
 from oslo_db import exception as db_exc
 
 from ironic_rules import context
-from ironic_rules.conductor.database_contact import DatabaseContact
+from ironic_rules.conductor.conductor import DatabaseContact
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import OutcomeUnknown

@@ -309,7 +309,7 @@ def test_every_node_is_done_once_if_a_conductor_dies_before_it_commits(whole, mo
 
     monkeypatch.setattr(operations_db, "end", die)
     # The worker's thread ends with the lock held, as that of a process that dies.
-    monkeypatch.setattr("ironic_rules.conductor.reapply._Work.fail", lambda self, error: None)
+    monkeypatch.setattr("ironic_rules.conductor.bulk._Work.fail", lambda self, error: None)
     operations.work(whole.conductor)
     assert [whole.show(machine.uuid)["extra"].get("runs") for machine in machines] == [["run"], None, ["run"]]
     assert whole.row(machines[1].uuid).reservation == "conductor-1"

@@ -8,7 +8,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.conductor import allocations as waiting
+from ironic_rules.conductor import periodics
 from ironic_rules.db import allocations, clock, node_sets, nodes
 from ironic_rules.db.tables import allocations as table
 from ironic_rules.models import states
@@ -191,12 +191,12 @@ class Conductor:
 def test_an_allocation_waits_for_a_locked_node_and_a_conductor_goes_on(app, db, free):
     node = free(reservation="conductor-1")
     first = result(app)
-    waiting.settle(Conductor(db))
+    periodics.settle_allocations(Conductor(db))
     still = app.get(f"/v1/allocations/{first['uuid']}").json
     with db.writer() as conn:
         conn.execute(sa.update(nodes.nodes).values(reservation=None))
-    waiting.settle(Conductor(db))
-    waiting.settle(Conductor(db))
+    periodics.settle_allocations(Conductor(db))
+    periodics.settle_allocations(Conductor(db))
 
     assert (first["state"], still["state"]) == ("allocating", "allocating")
     assert app.get(f"/v1/allocations/{first['uuid']}").json["node_uuid"] == node.uuid
@@ -207,7 +207,7 @@ def test_an_allocation_does_not_wait_forever(app, db, free):
     allocation = result(app)
     with db.writer() as conn:
         conn.execute(sa.update(table).values(created_at=clock.now() - datetime.timedelta(seconds=61)))
-    waiting.settle(Conductor(db))
+    periodics.settle_allocations(Conductor(db))
 
     ended = app.get(f"/v1/allocations/{allocation['uuid']}").json
     assert (ended["state"], "all of 1 suitable nodes are locked" in ended["last_error"]) == ("error", True)
