@@ -10,9 +10,9 @@ import json
 import pytest
 
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.ipmi.hardware_type import IPMIHardware
+from ironic_rules.hardware.ipmi.interfaces import IPMIHardware
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
-from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
+from ironic_rules.hardware.redfish.driver_info import RedfishHardware
 from ironic_rules.models import secrets, states
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP

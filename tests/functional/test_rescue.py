@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from ironic_rules.conductor import heartbeat, provisioning, recovery
-from ironic_rules.hardware.agent.rescue import AgentRescue
+from ironic_rules.hardware.agent.instance import AgentRescue
 from tests.functional.agents import agent
 from tests.functional.test_cleaning import beat, token_of
 from tests.functional.test_recovery import ADMIN, dies_at, finish

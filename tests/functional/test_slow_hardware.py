@@ -17,7 +17,7 @@ from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import clock, conductors
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.bios import RedfishBIOS
-from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
+from ironic_rules.hardware.redfish.driver_info import RedfishHardware
 from ironic_rules.models import states
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.steps import polls

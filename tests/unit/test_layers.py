@@ -27,7 +27,7 @@ HTTP_MODULES = {
     "hardware.destinations": "all URLs in data, after a check: the type of its client only",
     "hardware.pinned": "the addresses that hardware.destinations has checked",
     "hardware.resolver": "resolves names, and connects to nothing",
-    "hardware.redfish.bmc_session": "BMCs", "hardware.redfish.client": "BMCs", "hardware.redfish.quick_read": "BMCs",
+    "hardware.redfish.connections": "BMCs", "hardware.redfish.client": "BMCs",
     "api.page": "Keystone, at the URL in the configuration",
     "httpd.server": "this process itself", "simulator.client": "the API that an operator names on the command line",
 }

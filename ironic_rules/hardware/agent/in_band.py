@@ -1,4 +1,6 @@
-"""Steps of the ramdisk: what every deploy interface that boots ironic-python-agent has in common.
+"""How the agent's clean steps erase disks: options of ``[deploy]``, which it reads of ``driver_internal_info``.
+
+Steps of the ramdisk: what every deploy interface that boots ironic-python-agent has in common.
 
 Agents are called only after their heartbeats, whose token is not stored: a call without a token waits for the next
 heartbeat.
@@ -14,7 +16,7 @@ from oslo_config import cfg
 
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
 from ironic_rules.hardware import destinations
-from ironic_rules.hardware.agent import booting, erasure, silence, unsupported
+from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
@@ -34,6 +36,13 @@ from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
 from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure, of_state
+
+
+def tell_erasure(task: Task, conf: Any) -> None:
+    """Write the values of the options where the agent reads them."""
+    for key, option in AGENT_ERASURE.items():
+        task.node.driver_internal_info[key] = conf.deploy[option]
+
 
 _CHANGED = frozenset({"CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"})
 _MAX_STEPS = 500
@@ -56,9 +65,9 @@ class AgentSteps(DeployInterface):
 
     def validate_ramdisk(self, task: Task) -> None:
         """Check that the ramdisk can be booted, as :meth:`validate` does."""
-        unsupported.check_node(task.node)
+        ramdisk.check_unsupported(task.node)
         forced_persistence(task)
-        booting.parameters(self, task)
+        ramdisk.ramdisk_parameters(self, task)
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> str | None:
@@ -69,7 +78,7 @@ class AgentSteps(DeployInterface):
     def prepare_cleaning(self, task: Task) -> str:
         """Boot the ramdisk, and request its clean steps when it runs."""
         waits = self._boot(task)
-        erasure.tell(task, self.conf)
+        tell_erasure(task, self.conf)
         return waits
 
     @service_step(priority=0, core=True, rerunnable=True, abortable=True)
@@ -80,17 +89,17 @@ class AgentSteps(DeployInterface):
     @clean_step(priority=0, core=True, rerunnable=True)
     def tear_down_cleaning(self, task: Task) -> None:
         """Stop the ramdisk."""
-        booting.stop(self, task)
+        ramdisk.stop(self, task)
         forget(task)
 
     @service_step(priority=0, core=True, rerunnable=True)
     def tear_down_service(self, task: Task) -> None:
         """Stop the ramdisk, and boot the instance again."""
         self.leave_ramdisk(task)
-        booting.boot_instance(self, task)
+        ramdisk.boot_instance(self, task)
 
     def tear_down(self, task: Task) -> None:
-        booting.stop(self, task)
+        ramdisk.stop(self, task)
         forget(task)
 
     def clean_up(self, task: Task) -> None:
@@ -98,7 +107,7 @@ class AgentSteps(DeployInterface):
 
     def leave_ramdisk(self, task: Task) -> None:
         """Stop the ramdisk before something else is booted; with ``disable_power_off``, only that ends it."""
-        booting.leave(self, task)
+        ramdisk.leave(self, task)
         forget(task)
 
     def prepare_reboot(self, task: Task) -> bool:
@@ -106,17 +115,17 @@ class AgentSteps(DeployInterface):
         internal = task.node.driver_internal_info
         if procedure is None or procedure.ramdisk_key not in internal:
             return False
-        booting.prepare(self, task)
+        ramdisk.prepare(self, task)
         # An agent knows only the commands since its start.
         internal.pop(AGENT_LAST_COMMAND, None)
         return True
 
     def _boot(self, task: Task) -> str:
         forget(task)
-        booting.boot(self, task)
+        ramdisk.boot(self, task)
         return states.DEPLOYWAIT
 
-    @silence.tolerated
+    @ramdisk.silence_tolerated
     def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         """Request the agent's steps, which completes the step that has booted the ramdisk."""
         procedure = next(known for known in ALL if known.boot_step == step)
@@ -141,7 +150,7 @@ class AgentSteps(DeployInterface):
         return [StepInfo.from_wire(step["interface"], step["offers"])
                 for step in task.node.driver_internal_info.get(procedure.ramdisk_key) or ()]
 
-    @silence.tolerated
+    @ramdisk.silence_tolerated
     def run_in_band(self, task: Task, step: Mapping[str, JSON], procedure: Procedure = DEPLOYMENT) -> str | None:
         """Let the agent run one of its steps: start it, or check its progress. Safe to repeat.
 
@@ -178,7 +187,7 @@ class AgentSteps(DeployInterface):
         internal[AGENT_LAST_COMMAND] = last.get("id")
         internal.pop(AGENT_COMMAND_STARTED, None)
         if self._reboots_after(task, step, procedure):
-            booting.boot(self, task)
+            ramdisk.boot(self, task)
             internal[AGENT_REBOOTS] = True
             return states.DEPLOYWAIT
         return None
@@ -195,7 +204,7 @@ def forget(task: Task) -> None:
     own = (AGENT_MANAGERS, AGENT_LAST_COMMAND, AGENT_COMMAND_STARTED, AGENT_REBOOTS, AGENT_SILENT_SINCE)
     for key in (*(procedure.ramdisk_key for procedure in ALL), *AGENT_ERASURE, *own):
         task.node.driver_internal_info.pop(key, None)
-    booting.forget_address(task)
+    ramdisk.forget_address(task)
 
 
 def client_of(conf: cfg.ConfigOpts, task: Task) -> AgentClient | None:

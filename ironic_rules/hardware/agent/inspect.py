@@ -8,7 +8,7 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import resolver
-from ironic_rules.hardware.agent import unsupported
+from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.attempts import noting
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.boot import kernel_parameters
@@ -33,7 +33,7 @@ class AgentInspect(InspectInterface):
 
         :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
         """
-        unsupported.check_node(task.node)
+        ramdisk.check_unsupported(task.node)
         forced_persistence(task)
         kernel_parameters.managed_parameters(self, task)
 

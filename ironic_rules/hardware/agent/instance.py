@@ -1,14 +1,21 @@
-"""What an instance requests of the machine besides its image: the boot mode, the disk. No side effects."""
+"""What an instance requests of the machine besides its image: the boot mode, the disk. No side effects.
+
+``agent`` rescue: the ramdisk with ironic-python-agent is the rescue system, with the password of the request.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.hardware.agent import unsupported
-from ironic_rules.models import disk_hints, json_text
+from oslo_utils import secretutils
+
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, Problem
+from ironic_rules.hardware.agent import in_band, ramdisk
+from ironic_rules.hardware.base import RescueInterface
+from ironic_rules.models import disk_hints, json_text, states
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionError, capabilities
 
 _MODES = ("uefi", "bios")
@@ -57,7 +64,7 @@ def _problems(node: Node, modes: Collection[str]) -> Iterator[Problem]:
     elif mode is not None and not modes and of_node.get("boot_mode", node.boot_mode or mode) != mode:
         yield Problem(_CAPABILITIES, f"the boot mode of the machine is not {mode}, and its management interface cannot "
                                      "change it")
-    yield from unsupported.instance_problems(node)
+    yield from ramdisk.instance_problems(node)
     yield from _hint_problems("/instance_info/root_device", node.instance_info.get("root_device"))
     yield from _hint_problems("/properties/root_device", node.properties.get("root_device"))
 
@@ -89,3 +96,45 @@ def _parsed(found: Mapping[str, JSON]) -> JSONObject:
         except ValueError as exc:
             raise ActionError("the capabilities are no valid JSON") from exc
     return capabilities.parse(value)
+
+
+#: Of the password's hash, as in /etc/shadow.
+_SALT = "SHA-512"
+
+
+class AgentRescue(RescueInterface):
+    """Boots the ramdisk, and lets its agent set the password of the user ``rescue``; only the hash is sent."""
+
+    def validate(self, task: Task) -> None:
+        """Check that the ramdisk can be booted.
+
+        :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
+        """
+        ramdisk.ramdisk_parameters(self, task)
+
+    def rescue(self, task: Task) -> str:
+        in_band.forget(task)
+        ramdisk.boot(self, task)
+        return states.RESCUEWAIT
+
+    @ramdisk.silence_tolerated
+    def continue_rescue(self, task: Task) -> str | None:
+        client = in_band.client_of(self.conf, task)
+        if client is None:
+            return states.RESCUEWAIT
+        password = task.node.instance_info.get("rescue_password")
+        if not isinstance(password, str):
+            raise IronicRulesError("instance_info has no rescue_password any more.")
+        hashed = secretutils.crypt_password(password, secretutils.crypt_mksalt(_SALT))
+        client.run("rescue.finalize_rescue", {"rescue_password": hashed, "hashed": True})
+        in_band.forget(task)
+        return None
+
+    def unrescue(self, task: Task) -> None:
+        ramdisk.leave(self, task)
+        in_band.forget(task)
+        ramdisk.boot_instance(self, task)
+
+    def clean_up(self, task: Task) -> None:
+        ramdisk.stop(self, task)
+        in_band.forget(task)

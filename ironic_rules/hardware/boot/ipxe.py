@@ -15,9 +15,9 @@ from oslo_log import log
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.base import BootInterface
-from ironic_rules.hardware.boot import images, kernel_parameters
+from ironic_rules.hardware.boot import kernel_parameters, media
 from ironic_rules.hardware.boot.device import boot_from
-from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically
+from ironic_rules.hardware.boot.media import PublishedFolder, write_atomically
 from ironic_rules.models import addresses
 from ironic_rules.models.internal_keys import IPXE_INSTANCE_SCRIPTS, IPXE_SCRIPTS
 from ironic_rules.models.task import Task
@@ -56,14 +56,14 @@ class IPXEBoot(BootInterface):
 
     def validate_inspection(self, task: Task) -> None:
         for key in ("deploy_kernel", "deploy_ramdisk"):
-            images.url(self.conf, task, key)
+            media.image_url(self.conf, task, key)
         self._folder().url("x")
         if not _addresses(task):
             raise InvalidParameterValue(_no_port(task))
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         kernel_parameters.check(parameters)
-        kernel, image = (images.url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
+        kernel, image = (media.image_url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
         self._write_boot_script()
         addresses = _addresses(task)
         # Stored, because a port may be deleted or have another address when the scripts must be removed.
@@ -131,9 +131,9 @@ def _instance_script(conf: cfg.ConfigOpts, task: Task) -> str:
     """
     info = task.node.instance_info
     if info.get("boot_iso") is not None:
-        images.refuse_with_iso(task)
-        return (f"#!ipxe\nsanboot {images.of_instance(conf, task, 'boot_iso')} || goto failed\n{_FAILED}")
-    kernel, image = (images.of_instance(conf, task, key) for key in ("kernel", "ramdisk"))
+        media.refuse_with_iso(task)
+        return (f"#!ipxe\nsanboot {media.instance_image_url(conf, task, 'boot_iso')} || goto failed\n{_FAILED}")
+    kernel, image = (media.instance_image_url(conf, task, key) for key in ("kernel", "ramdisk"))
     return _script(kernel, image, kernel_parameters.parameters_of(info.get("kernel_append_params")))
 
 

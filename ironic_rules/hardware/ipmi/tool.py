@@ -1,29 +1,203 @@
-"""The command ``ipmitool``: repeated until the BMC responds, without a shell, with secrets hidden from other users."""
+"""The runs of ipmitool for one command: with which cipher suite, how long, and what its output means for the next run.
+
+Each packet may be lost, and a BMC need not support a cipher suite. If ipmitool is not given a suite, it determines
+those of the BMC with the command Get Channel Cipher Suites, which some BMCs do not answer, and repeats it for minutes.
+Therefore a suite is always passed, and the next one is tried if the BMC refuses it or does not respond.
+
+The settings of a node's IPMI BMC in ``driver_info``. No side effects.
+
+The command ``ipmitool``: repeated until the BMC responds, without a shell, with secrets hidden from other users.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
 
-from ironic_rules.exceptions import BMCError, ConfigurationError
+from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.base import Interface
-from ironic_rules.hardware.ipmi import driver_info
-from ironic_rules.hardware.ipmi.attempts import AttemptPlan, IPMIToolRun, Suites
-from ironic_rules.hardware.ipmi.driver_info import IPMIDriverInfo
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
+
+#: Per round: how often ipmitool sends each request of a session (``-R``), and the seconds that it waits for each reply
+#: (``-N``). One run makes some ten requests: where a third of the packets is lost, it rarely succeeds without repeating
+#: them, so that later rounds do; the last one is for BMCs that are slow.
+_ROUNDS = ((1, 2), (2, 1), (4, 1), (4, 1), (4, 2), (4, 4))
+_REMEMBERED = 4096
+
+#: The BMC does not support the suite, or not with the privilege level.
+_SUITE_REFUSED = re.compile(
+    r"invalid (authentication|integrity|confidentiality) algorithm|no matching (integrity payload|cipher suite)|"
+    r"unsupported cipher suite|invalid role|unauthorized role|insufficient resources for role", re.IGNORECASE)
+#: The BMC has answered: a further run would have the same result.
+_ANSWERED = re.compile(
+    r"unauthorized (name|GUID)|invalid name length|HMAC is invalid|invalid integrity check|Address lookup for",
+    re.IGNORECASE)
+#: A reply is missing, or the BMC is busy. Where the BMC has sent a completion code, its text follows a colon.
+_REPEATED = re.compile(
+    r"Unable to establish|no response from|No valid response|Set Session Privilege Level to \w+ failed$|"
+    r"Unable to (get|set) Chassis Power|Unable to get Channel|(?<!Close Session )command failed$|"
+    r"Unable to send RAW command \((?!.*rsp=)|Error [gs]etting Chassis Boot Parameter \d+$|"
+    r"insufficient resources for session|Node busy|: Timeout|Out of space|BMC initialization in progress",
+    re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class IPMIToolRun:
+    """The options ``-C``, ``-R`` and ``-N``; with ``cipher_suite`` None, ipmitool chooses."""
+
+    cipher_suite: int | None
+    sends: int
+    reply_s: int
+
+
+class Suites:
+    """The cipher suite that each BMC accepted last. Bounded; thread-safe."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._accepted: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def put(self, bmc: tuple[str, int], suite: int) -> None:
+        """Remember that a BMC has accepted a suite."""
+        with self._guard:
+            self._accepted[bmc] = suite
+            self._accepted.move_to_end(bmc)
+            while len(self._accepted) > _REMEMBERED:
+                self._accepted.popitem(last=False)
+
+    def order(self, bmc: tuple[str, int], suites: Sequence[int]) -> list[int]:
+        """Return ``suites`` in the order in which they are tried: the one that the BMC accepted last is the first."""
+        with self._guard:
+            accepted = self._accepted.get(bmc)
+        return sorted(suites, key=lambda suite: suite != accepted)
+
+
+class AttemptPlan:
+    """The runs for one command; without end: the caller stops after a success, or when the time is over."""
+
+    def __init__(self, suites: Sequence[int]) -> None:
+        self.refused: list[int] = []
+        self._suites: list[int | None] = [*suites] or [None]
+
+    def __iter__(self) -> Iterator[IPMIToolRun]:
+        for sends, reply_s in itertools.chain(_ROUNDS, itertools.repeat(_ROUNDS[-1])):
+            for suite in list(self._suites):
+                yield IPMIToolRun(suite, sends, reply_s)
+
+    def is_final(self, run: IPMIToolRun, output: str) -> bool:
+        """Take the output of a run that failed into account, and return whether no further run can succeed."""
+        if _SUITE_REFUSED.search(output) and run.cipher_suite is not None:
+            self._suites.remove(run.cipher_suite)
+            self.refused.append(run.cipher_suite)
+            return not self._suites
+        return bool(_ANSWERED.search(output)) or not _REPEATED.search(output)
+
+
+PROPERTIES = {
+    "ipmi_address": "IP address or host name of the BMC. Required.",
+    "ipmi_username": "User name on the BMC. Default: none.",
+    "ipmi_password": "Password on the BMC. Default: none.",
+    "ipmi_port": "UDP port of the BMC. Default: 623.",
+    "ipmi_priv_level": "Privilege level: ADMINISTRATOR (the default), OPERATOR, USER or CALLBACK.",
+    "ipmi_protocol_version": "Version of the IPMI protocol: 2.0 (the default) or 1.5.",
+    "ipmi_cipher_suite": "Number of the cipher suite, for IPMI 2.0. Default: those of "
+                         "[ipmi]cipher_suite_versions are tried.",
+    "ipmi_hex_kg_key": "Kg key for IPMI 2.0: 40 hexadecimal digits.",
+    "ipmi_disable_boot_timeout": "Whether a boot device remains set for longer than 60 seconds. Default: true.",
+}
+PRIVILEGES = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,253}|[0-9a-fA-F:]{2,39}")
+_KG = re.compile(r"[0-9a-fA-F]{40}")
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True)
+class IPMIDriverInfo:
+    """The address of a BMC and how to log in."""
+
+    address: str
+    port: int
+    username: str | None
+    password: str = field(repr=False)
+    privilege: str
+    version: str
+    cipher_suite: int | None
+    kg_key: str | None = field(repr=False)
+    disable_boot_timeout: bool
+
+
+def parse_driver_info(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
+    """Return the settings in ``driver_info``.
+
+    :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
+    """
+    address = driver_info.get("ipmi_address")
+    if not address:
+        raise InvalidParameterValue("driver_info/ipmi_address is missing: the address of the BMC.")
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise _wrong("ipmi_address", "must be an IP address or a host name")
+    username, password = (_text(driver_info, key) for key in ("ipmi_username", "ipmi_password"))
+    if username is not None and username.startswith("-"):
+        raise _wrong("ipmi_username", "must not begin with a dash, which ipmitool would interpret as an option")
+    privilege = driver_info.get("ipmi_priv_level") or "ADMINISTRATOR"
+    if privilege not in PRIVILEGES:
+        raise _wrong("ipmi_priv_level", f"must be one of {', '.join(PRIVILEGES)}")
+    version = str(driver_info.get("ipmi_protocol_version") or "2.0")
+    if version not in ("1.5", "2.0"):
+        raise _wrong("ipmi_protocol_version", "must be 1.5 or 2.0")
+    kg_key = _text(driver_info, "ipmi_hex_kg_key")
+    if kg_key is not None and not _KG.fullmatch(kg_key):
+        raise _wrong("ipmi_hex_kg_key", "must have 40 hexadecimal digits")
+    cipher_suite = _number(driver_info, "ipmi_cipher_suite", 0, 255)
+    if version == "1.5" and (kg_key is not None or cipher_suite is not None):
+        raise _wrong("ipmi_protocol_version", "must be 2.0 with ipmi_cipher_suite or ipmi_hex_kg_key")
+    boot_timeout = driver_info.get("ipmi_disable_boot_timeout", True)
+    if str(boot_timeout).lower() not in _BOOLEANS:
+        raise _wrong("ipmi_disable_boot_timeout", "must be true or false")
+    return IPMIDriverInfo(
+        address, _number(driver_info, "ipmi_port", 1, 65535) or 623, username, password or "", privilege,
+        version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
+
+
+def _text(driver_info: Mapping[str, JSON], key: str) -> str | None:
+    value = driver_info.get(key)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or "\0" in value or "\n" in value or "\r" in value:
+        raise _wrong(key, "must be a string of one line")
+    return value
+
+
+def _number(driver_info: Mapping[str, JSON], key: str, least: int, most: int) -> int | None:
+    value = driver_info.get(key)
+    if value is None or value == "":
+        return None
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,5}", text) or not least <= int(text) <= most:
+        raise _wrong(key, f"must be a number from {least} to {most}")
+    return int(text)
+
+
+def _wrong(key: str, what: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"driver_info/{key} {what}.")
+
 
 LOG = log.getLogger(__name__)
 
 _MAX_REASON = 500
-_REMEMBERED = 4096
 #: Seconds; no run is started that would be killed before a BMC can answer all of its requests.
 _SHORTEST_RUN_S = 0.5
 
@@ -53,10 +227,10 @@ _SUITES = Suites()
 class IPMIInterface(Interface):
     """Mix-in of the interfaces that access a node's BMC by IPMI."""
 
-    properties = driver_info.PROPERTIES
+    properties = PROPERTIES
 
     def validate(self, task: Task) -> None:
-        driver_info.parse(task.node.driver_info)
+        parse_driver_info(task.node.driver_info)
 
     def ipmitool(self, task: Task, *command: str) -> str:
         """Run ``ipmitool <command>`` against the node's BMC and return its output.
@@ -84,7 +258,7 @@ class IPMIInterface(Interface):
 
     def _command(self, task: Task, command: tuple[str, ...], name: str, allowed_s: float,
                  is_part_enough: bool = False) -> str:
-        wanted = driver_info.parse(task.node.driver_info)
+        wanted = parse_driver_info(task.node.driver_info)
         bmc = wanted.address, wanted.port
         plan = AttemptPlan(_suites(wanted, self.conf))
         deadline: float | None = None

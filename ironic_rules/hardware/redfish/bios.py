@@ -1,11 +1,19 @@
-"""``redfish`` BIOS: the ``Attributes`` of the system's ``Bios`` resource."""
+"""What a BMC's registry of BIOS attributes says about each setting: its type, its bounds, its values.
+
+Values of BIOS settings: requested ones as the BMC represents them, compared by type. No side effects.
+
+Requests often have the text ``"1"`` where a BMC has the number 1, and a BMC may refuse a value of the wrong type, or
+accept it and report the right one.
+
+``redfish`` BIOS: the ``Attributes`` of the system's ``Bios`` resource.
+"""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oslo_log import log
@@ -13,13 +21,149 @@ from oslo_log import log
 from ironic_rules.db import clock
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.bios_steps import BIOSSteps
-from ironic_rules.hardware.redfish import attributes, bios_registry, power
+from ironic_rules.hardware.redfish import power
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
+from ironic_rules.hardware.redfish.inspect import SECRET
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON, JSONObject
-from ironic_rules.models.nodes import BIOSSetting
+from ironic_rules.models.nodes import BIOSSetting, as_text
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
+
+#: Number of registries that are looked at: BMCs have up to a hundred of them, most of messages.
+_MOST_FILES = 4
+_LONGEST = 255
+_LARGEST = 2**63 - 1
+
+Read = Callable[[str], Any]
+
+
+def registry_attributes(read: Read, root: Mapping[str, JSON], name: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of the registry ``name`` by the names of their attributes; none if the BMC does not have it.
+
+    :param read: returns a JSON document of the BMC
+    :param root: the service root
+    """
+    if not isinstance(name, str) or not name:
+        return {}
+    collection = _path(root.get("Registries"))
+    paths = [] if collection is None else [path for member in _objects(read(collection), "Members")
+                                           if (path := _path(member)) is not None]
+    exact = [path for path in paths if path.rstrip("/").rpartition("/")[2] == name]
+    likely = [path for path in paths if "bios" in path.lower() or "attribute" in path.lower()]
+    for path in [*exact, *(path for path in likely if path not in exact)][:_MOST_FILES]:
+        file = read(path)
+        for place in _objects(file, "Location"):
+            if str(place.get("Language", "en")).lower().startswith("en") and isinstance(place.get("Uri"), str):
+                document = read(place["Uri"])
+                if name in (file.get("Registry"), file.get("Id"), _get(document, "Id")):
+                    return {entry["AttributeName"]: entry for entry in _objects(
+                        _get(document, "RegistryEntries"), "Attributes") if isinstance(entry.get("AttributeName"), str)}
+    return {}
+
+
+def registry_setting(name: str, value: JSON, entry: Mapping[str, JSON]) -> BIOSSetting | None:
+    """Return a setting with what its registry ``entry`` says; a password has no value. None: it cannot be stored."""
+    if len(name) > _LONGEST or printable(name) != name:
+        return None
+    allowed = [str(one["ValueName"]) for one in _objects(entry, "Value") if "ValueName" in one]
+    kind = entry.get("Type")
+    if kind == "Password" or SECRET.search(name):
+        # Neither a password nor its hash is stored.
+        value = None
+    return BIOSSetting(
+        name, as_text(value), attribute_type=kind[:_LONGEST] if isinstance(kind, str) else None,
+        allowable_values=tuple(allowed) if allowed else None,
+        lower_bound=_number(entry, "LowerBound"), max_length=_number(entry, "MaxLength"),
+        min_length=_number(entry, "MinLength"), read_only=_boolean(entry, "ReadOnly"),
+        reset_required=_boolean(entry, "ResetRequired"), unique=_boolean(entry, "IsSystemUniqueProperty"),
+        upper_bound=_number(entry, "UpperBound"))
+
+
+def _objects(document: JSON, key: str) -> Iterator[Mapping[str, Any]]:
+    found = _get(document, key)
+    yield from (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else ()
+
+
+def _get(document: JSON, key: str) -> Any:
+    return document.get(key) if isinstance(document, Mapping) else None
+
+
+def _path(reference: Any) -> str | None:
+    path = _get(reference, "@odata.id")
+    return path if isinstance(path, str) else None
+
+
+def _number(entry: Mapping[str, JSON], key: str) -> int | None:
+    found = entry.get(key)
+    # In Python, true is a number.
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or found != found:
+        return None
+    return int(found) if abs(found) <= _LARGEST else None
+
+
+def _boolean(entry: Mapping[str, JSON], key: str) -> bool | None:
+    found = entry.get(key)
+    return found if isinstance(found, bool) else None
+
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def converted_settings(settings: Mapping[str, JSON], present: Mapping[str, JSON]) -> JSONObject:
+    """Return requested settings with values of the types that the BMC reports now.
+
+    :param present: the settings that the BMC reports; all of ``settings`` are among them
+    :raises InvalidParameterValue: a value cannot have that type
+    """
+    return {name: _as_type(name, value, present[name]) for name, value in settings.items()}
+
+
+def differing_settings(settings: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
+    """Return the names of the settings that the BMC does not report with the requested value, whatever its type."""
+    return sorted(name for name, value in settings.items()
+                  if name not in present or not _is_same(value, present[name]))
+
+
+def _is_same(wanted: Any, reported: Any) -> bool:
+    try:
+        wanted = _as_type("", wanted, reported)
+    except InvalidParameterValue:
+        return False
+    return bool(wanted == reported) and isinstance(wanted, bool) == isinstance(reported, bool)
+
+
+def _as_type(name: str, value: Any, reported: Any) -> Any:
+    """Return a value with the type of the one that is reported; null has no type."""
+    if value is None or reported is None or type(value) is type(reported):
+        return value
+    if isinstance(reported, bool):
+        known = _BOOLEANS.get(str(value).lower())
+        if known is None:
+            raise _wrong(name, "true or false")
+        return known
+    if _is_number(reported):
+        try:
+            if isinstance(value, bool):
+                raise ValueError(name)
+            number = float(value)
+            return int(number) if number.is_integer() and isinstance(reported, int) else number
+        except (OverflowError, ValueError):
+            raise _wrong(name, "a number") from None
+    if isinstance(reported, str):
+        if isinstance(value, bool):
+            raise _wrong(name, "a text")
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return value
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _wrong(name: str, what: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"The BIOS setting {printable(name)} must be {what}, as the BMC reports it.")
+
 
 LOG = log.getLogger(__name__)
 
@@ -44,8 +188,8 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             present = bios.attributes or {}
             if unknown := sorted(set(settings) - set(present)):
                 raise InvalidParameterValue(f"The BIOS has no setting {printable(', '.join(unknown))}.")
-            wanted = attributes.converted(settings, present)
-            changed = {name: wanted[name] for name in attributes.differing(wanted, present)}
+            wanted = converted_settings(settings, present)
+            changed = {name: wanted[name] for name in differing_settings(wanted, present)}
             if not changed:
                 return None
             on_reset = self.sushy.ApplyTime.ON_RESET
@@ -66,7 +210,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             return self._poll_reset(task, what)
         _, bios = self.read(task, what["path"])
         present = bios.get("Attributes")
-        left = attributes.differing(what["settings"], present if isinstance(present, dict) else {})
+        left = differing_settings(what["settings"], present if isinstance(present, dict) else {})
         if not left:
             return None
         told = _told(bios)
@@ -108,14 +252,14 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             bios = system.bios.json
             present = bios.get("Attributes") or {}
             entries = self._registry(task, system, bios.get("AttributeRegistry"))
-        found = (bios_registry.setting(name, value, entries.get(name, {})) for name, value in present.items())
+        found = (registry_setting(name, value, entries.get(name, {})) for name, value in present.items())
         return [setting for setting in found if setting is not None]
 
     def _registry(self, task: Task, system: Any, name: Any) -> dict[str, Mapping[str, Any]]:
         """Return what is known about the settings: nothing if the BMC does not have it."""
         errors = self.sushy.exceptions
         try:
-            return bios_registry.attributes(documents(system), self.root(task), name)
+            return registry_attributes(documents(system), self.root(task), name)
         except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
             raise
         except errors.SushyError as exc:

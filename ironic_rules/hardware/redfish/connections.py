@@ -1,20 +1,45 @@
-"""Connections to BMCs that are kept, and the end of their sessions: many BMCs allow few of them at the same time."""
+"""Connections to BMCs that are kept, and the end of their sessions: many BMCs allow few of them at the same time.
+
+HTTP requests to one BMC: bounded in time and in size, to no other host, and repeated only if that changes nothing.
+
+sushy sends its requests with a session of requests. This one is given to it: what a BMC answers decides neither how
+long a thread and its memory are occupied, nor who else gets the credentials.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
+import io
 import math
+import socket
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from http.client import HTTPResponse
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
+import requests
 from oslo_log import log
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
+from urllib3.poolmanager import pool_classes_by_scheme
 
-from ironic_rules.hardware import time_limit
+from ironic_rules import context
+from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.hardware import destinations, time_limit
+from ironic_rules.hardware.destinations import Denied
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
+from ironic_rules.models import addresses, json_text
+from ironic_rules.models.known_secrets import KNOWN
+from ironic_rules.models.urls import Network
+from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
 
@@ -190,3 +215,291 @@ class _Logouts:
         with self._state:
             self._state.wait_for(lambda: not self._threads, seconds)
             return self._threads + len(self._waiting)
+
+
+#: Maximum size of a document. The largest ones, registries of BIOS attributes, have a few MiB.
+MAX_BYTES = 16 * 2**20
+#: What a response may have besides its document: headers, and the sizes of its parts.
+_MAX_OTHER_BYTES = 2**20
+_CHUNK = 64 * 1024
+#: First bytes of a ZIP archive. sushy would unpack one with a registry, whatever its size.
+_ARCHIVE = b"PK"
+#: Encodings that a BMC may name, in lower case. Python has others, of which some take the square of the size in time.
+_ENCODINGS = frozenset(("utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16", "utf-16le", "utf-16be",
+                        "gb2312", "gbk", "gb18030"))
+_MAX_REDIRECTS = 3
+#: HTTP status of redirections that keep the method: the server has done nothing. The others are for GET only.
+_SAME_METHOD, _OTHERS = frozenset({307, 308}), frozenset({301, 302, 303})
+_EXPIRED = 401
+_REFUSED = frozenset({_EXPIRED, 403})
+#: Seconds to connect, and for the response, when a session is closed, for which no request waits.
+_LOGOUT_TIMEOUTS_S = (2.0, 5.0)
+_PORTS = {"http": 80, "https": 443}
+_TOKEN = "X-Auth-Token"
+_OPTION = "[redfish]denied_networks"
+
+
+class BMCSession(requests.Session):
+    """A session of requests with the BMC at ``address``, a URL without a path."""
+
+    def __init__(self, address: str, verify: bool | str, denied: tuple[Network, ...]) -> None:
+        """Create a session; no request is sent yet.
+
+        :param denied: networks to which none is sent, unless it is sent through a proxy
+        """
+        super().__init__()
+        self._address, self._verify = address, verify
+        self._logging_in = threading.RLock()
+        self._refused = threading.local()
+        # As sushy does: some BMCs hang if connections are kept.
+        self.headers["Connection"] = "close"
+        for scheme in _PORTS:
+            self.mount(f"{scheme}://", _Adapter(denied))
+
+    def request(self, method: Any, url: Any, *arguments: Any, **named: Any) -> requests.Response:
+        """Send a request with the id of the request for which it is made, and return the whole response.
+
+        :raises ValueError: what is requested, or a redirection of it, is not of the BMC; or the response is too large
+        :raises Denied: the BMC is in a denied network
+        :raises requests.RequestException: there is no response in time. It is none of those after which sushy sends the
+            request again, if that could change something twice, or no time is left for it
+        """
+        named["headers"] = {**(named.get("headers") or {}), **context.request_id_header()}
+        for _ in range(_MAX_REDIRECTS + 1):
+            reply = self._request(method, url, arguments, named)
+            if reply.status_code in _REFUSED:
+                self._refused.reply = reply
+            if reply.status_code // 100 != 3:
+                return reply
+            url = _followed(method, reply)
+        raise ValueError(f"{printable(url, 200)} is redirected again and again")
+
+    def _request(self, method: str, url: str, arguments: Any, named: dict[str, Any]) -> requests.Response:
+        left_s = time_limit.left_s()
+        if left_s <= 0:
+            raise requests.RequestException("no time is left for it")
+        timeout = named.get("timeout")
+        connect_s, read_s = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        named = {**named, "timeout": (min(connect_s, left_s), min(read_s, left_s))}
+        try:
+            return super().request(method, url, *arguments, **named)
+        except requests.RequestException as exc:
+            changes_nothing = method == "GET" or _was_not_sent(exc)
+            if changes_nothing and time_limit.left_s() > 0:
+                raise
+            raise requests.RequestException(
+                exc if changes_nothing else f"it was sent, and may have been carried out: {exc}") from exc
+
+    def send(self, request: requests.PreparedRequest, **named: Any) -> requests.Response:
+        """Send a request to the BMC only, and read the response within the limits."""
+        # What requests has made of the URL: it is what it connects to.
+        if _origin(request.url or "") != self._origin:
+            raise ValueError(f"{printable(request.url, 200)} is not a URL of {self._address}")
+        reply = super().send(request, **{**named, "stream": True})
+        content = bytearray()
+        try:
+            for chunk in reply.iter_content(_CHUNK):
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    raise ValueError(f"{printable(request.url, 200)} has more than {MAX_BYTES // 2**20} MiB")
+        finally:
+            reply.close()
+        if content.startswith(_ARCHIVE):
+            raise ValueError(f"{printable(request.url, 200)} is an archive, which may have any size unpacked")
+        reply._content = bytes(content)
+        # The callers of the response parse it within limits.
+        reply.json = functools.partial(document, reply._content, reply.encoding)  # type: ignore[method-assign]
+        if reply.status_code // 100 != 3 and (location := reply.headers.get("Location")):
+            # A BMC may know itself by another name or address than we do.
+            reply.headers["Location"] = urlsplit(location)._replace(scheme="", netloc="").geturl()
+        return reply
+
+    @functools.cached_property
+    def _origin(self) -> tuple[str, str | None, int | None]:
+        # In the form in which URLs are sent: the zone of an address is escaped.
+        return _origin(requests.Request("GET", self._address).prepare().url or "")
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Return None: ``request`` follows redirections itself."""
+        return None
+
+    def log_in_once(self, auth: Any) -> None:
+        """Let one thread at a time log in with ``auth`` of sushy, and only if no other one has done so since."""
+        for name in ("authenticate", "refresh_session"):
+            setattr(auth, name, functools.partial(self._log_in, auth, getattr(auth, name)))
+
+    def _log_in(self, auth: Any, log_in: Callable[[], None]) -> None:
+        with self._logging_in:
+            token = self.headers.get(_TOKEN)
+            refused: requests.Response | None = getattr(self._refused, "reply", None)
+            if token is not None:
+                if refused is None or token != refused.request.headers.get(_TOKEN):
+                    return  # another thread has logged in since
+                if refused.status_code != _EXPIRED:
+                    # sushy would log in again. The session lacks a privilege, and other threads use it. Where it has
+                    # expired nevertheless, this error ends the connection, and the next one has a session of its own.
+                    raise importlib.import_module("sushy").exceptions.AccessError(
+                        refused.request.method, refused.url, refused)
+            log_in()
+            KNOWN.add(self.headers.get(_TOKEN))
+
+    def log_out(self, auth: Any) -> None:
+        """Close the session at the BMC if there is one, with one request; that it fails is no error."""
+        found = auth.get_session_resource_id() if hasattr(auth, "get_session_resource_id") else None
+        if not isinstance(found, str):
+            return
+        try:
+            self.request("DELETE", urljoin(self._address, urlsplit(found).path), verify=self._verify,
+                         timeout=_LOGOUT_TIMEOUTS_S)
+        except (requests.RequestException, ValueError) as exc:
+            LOG.info("A session at %s was not closed, it ends by itself: %s", self._address, printable(exc, 500))
+
+
+def refuse_denied(address: str, denied: tuple[Network, ...]) -> None:
+    """Refuse a BMC whose URL has an IP address that is denied; a name is resolved when a connection is made.
+
+    :raises InvalidParameterValue: it is denied
+    """
+    number = (urlsplit(address).hostname or "").partition("%")[0]
+    if addresses.parse(number) is not None:
+        try:
+            destinations.refuse(address, number, denied, _OPTION)
+        except Denied as exc:
+            raise InvalidParameterValue(f"driver_info/redfish_address: {exc}.") from None
+
+
+class NoInternet:
+    """What sushy is given to download registries from elsewhere: a BMC would decide what this machine requests."""
+
+    def get(self, url: str, **_named: Any) -> Any:
+        """Refuse."""
+        raise ValueError(f"{printable(url, 200)} is not a URL of the BMC")
+
+
+def document(content: bytes, encoding: str | None = None) -> Any:
+    """Return the value of a JSON document. BMCs also send what is not UTF-8: it is replaced.
+
+    :param encoding: that of the document, if the BMC has named one; any but the usual ones is taken for UTF-8
+    :raises ValueError: the document is not JSON, or nested too deeply
+    """
+    known = encoding if encoding is not None and encoding.lower() in _ENCODINGS else "utf-8"
+    text = content.decode(known, "replace")
+    return json_text.parse(text.removeprefix("\ufeff"))
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _followed(method: str, reply: requests.Response) -> str:
+    """Return the URL to which a request is redirected.
+
+    :raises requests.RequestException: it is not followed
+    """
+    location = reply.headers.get("Location")
+    follows = reply.status_code in _SAME_METHOD or (method == "GET" and reply.status_code in _OTHERS)
+    if location is None or not follows:
+        raise requests.RequestException(
+            f"{method} {printable(reply.url, 200)} was answered with HTTP {reply.status_code}")
+    return urljoin(reply.url, location)
+
+
+def _was_not_sent(exc: requests.RequestException) -> bool:
+    reason = getattr(exc.args[0], "reason", None) if exc.args else None
+    return isinstance(exc, requests.ConnectTimeout) or isinstance(reason, NewConnectionError)
+
+
+class _Within(io.RawIOBase):
+    """Reads a response from its connection. The time-out of the socket is that of all reads together."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._raw = connection.makefile("rb", buffering=0)
+        self._socket = connection
+        self._until = time.monotonic() + (connection.gettimeout() or 60.0)
+        self._bytes_left = MAX_BYTES + _MAX_OTHER_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left_s)
+        count = self._raw.readinto(buffer)
+        self._bytes_left -= count or 0
+        if self._bytes_left < 0:
+            raise OSError("the response is too large")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Within(sock))
+
+
+class _HTTPConnection(HTTPConnection):
+    response_class = _Response
+    denied: tuple[Network, ...] = ()
+
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self, self.denied)
+
+
+class _HTTPSConnection(HTTPSConnection):
+    response_class = _Response
+    denied: tuple[Network, ...] = ()
+
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self, self.denied)
+
+
+def _check_peer(connection: HTTPConnection, denied: tuple[Network, ...]) -> None:
+    """Close a connection to a denied address before a request is sent: its name may have led elsewhere before."""
+    if connection.proxy is None:
+        try:
+            destinations.refuse(connection.host, connection.sock.getpeername()[0], denied, _OPTION)
+        except Denied:
+            connection.close()
+            raise
+
+
+@functools.cache
+def _pool_classes(denied: tuple[Network, ...]) -> dict[str, type[HTTPConnectionPool]]:
+    class HTTPPool(HTTPConnectionPool):
+        ConnectionCls = type("HTTP", (_HTTPConnection,), {"denied": denied})
+
+    class HTTPSPool(HTTPSConnectionPool):
+        ConnectionCls = type("HTTPS", (_HTTPSConnection,), {"denied": denied})
+
+    return {"http": HTTPPool, "https": HTTPSPool}
+
+
+class _Adapter(HTTPAdapter):
+    """Has connections that go to no denied network, and limit the time and the size of responses with their headers."""
+
+    def __init__(self, denied: tuple[Network, ...]) -> None:
+        self._pool_classes = _pool_classes(denied)
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        super().init_poolmanager(*arguments, **named)
+        self._limit(self.poolmanager)
+
+    def proxy_manager_for(self, *arguments: Any, **named: Any) -> Any:
+        return self._limit(super().proxy_manager_for(*arguments, **named))
+
+    def _limit(self, manager: Any) -> Any:
+        # Pools of a SOCKS proxy are of another kind; through such a proxy, only each read has a time-out.
+        if manager.pool_classes_by_scheme == pool_classes_by_scheme:
+            manager.pool_classes_by_scheme = self._pool_classes
+        return manager

@@ -1,4 +1,7 @@
-"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; looks for a CA file."""
+"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; looks for a CA file.
+
+``redfish``: machines whose BMC supports Redfish.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import allowed_files
+from ironic_rules.hardware.base import HardwareType
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
 
@@ -109,3 +113,15 @@ def verification(value: JSON, ca_folders: Iterable[str]) -> bool | str:
 
 def _wrong(key: str, what: str) -> InvalidParameterValue:
     return InvalidParameterValue(f"driver_info/{key} {what}.")
+
+
+class RedfishHardware(HardwareType):
+    supported_bios_interfaces = ("redfish", "no-bios")
+    supported_boot_interfaces = ("redfish-virtual-media", "ipxe", "fake")
+    supported_deploy_interfaces = ("direct", "ramdisk", "custom-agent")
+    supported_firmware_interfaces = ("redfish", "no-firmware")
+    supported_inspect_interfaces = ("agent", "redfish", "no-inspect")
+    supported_management_interfaces = ("redfish",)
+    supported_power_interfaces = ("redfish",)
+    supported_raid_interfaces = ("redfish", "no-raid")
+    supported_vendor_interfaces = ("redfish", "no-vendor")

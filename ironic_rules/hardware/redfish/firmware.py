@@ -1,4 +1,6 @@
-"""``redfish`` firmware: the BMC loads each image itself and installs it (``UpdateService.SimpleUpdate``).
+"""The versions of the firmware of the BIOS, the BMC and the network adapters, by Redfish.
+
+``redfish`` firmware: the BMC loads each image itself and installs it (``UpdateService.SimpleUpdate``).
 
 A component takes up to three phases, each of them a poll: the BMC's task, a reboot of the machine that lets it apply
 the image (not for the BMC itself, which restarts on its own), and the wait that the settings request. What is done is
@@ -8,22 +10,85 @@ in the node, so any conductor continues.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from oslo_log import log
 
 from ironic_rules.db import clock
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
 from ironic_rules.hardware import destinations
-from ironic_rules.hardware.agent import image_check
-from ironic_rules.hardware.redfish import bmc_tasks, power
-from ironic_rules.hardware.redfish.client import GONE, documents
-from ironic_rules.hardware.redfish.firmware_versions import FirmwareVersions
+from ironic_rules.hardware.agent import image
+from ironic_rules.hardware.base import FirmwareInterface
+from ironic_rules.hardware.redfish import power, reading
+from ironic_rules.hardware.redfish.client import GONE, RedfishInterface, documents
 from ironic_rules.models import states
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.models.nodes import FirmwareComponent
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments, polls
 from ironic_rules.steps.declaration import requested_step
 from ironic_rules.text import printable
+
+LOG = log.getLogger(__name__)
+
+#: More adapters than a machine has.
+_MOST_ADAPTERS = 32
+#: Leaves room for the note of a text that is cut off.
+_LONGEST = 200
+
+
+class FirmwareVersions(RedfishInterface, FirmwareInterface):
+    """Reads what each resource itself reports: inventories of firmware differ from vendor to vendor."""
+
+    def read_components(self, task: Task) -> list[FirmwareComponent]:
+        with self.system(task) as system:
+            found = {"bios": system.bios_version,
+                     "bmc": next((manager.firmware_version for manager in system.managers), None)}
+            found.update(self._adapters(task, system))
+        return [FirmwareComponent(name, printable(version, _LONGEST)) for name, version in found.items()
+                if isinstance(version, str) and version]
+
+    def _adapters(self, task: Task, system: Any) -> JSONObject:
+        read, errors = documents(system), self.sushy.exceptions
+        found: JSONObject = {}
+        try:
+            for adapter in _adapters(read, system.json):
+                versions = (_at(entry, "FirmwarePackageVersion") for entry in _list(adapter, "Controllers"))
+                if isinstance(name := adapter.get("Id"), str):
+                    found[printable(f"nic:{name}", _LONGEST)] = next((one for one in versions if one), None)
+        except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
+            raise
+        except errors.SushyError as exc:
+            # Without the text: a BMC may return what was sent to it.
+            LOG.warning("The BMC of node %s does not report its network adapters: %s", task.node.uuid,
+                        type(exc).__name__)
+        return found
+
+
+def _adapters(read: Callable[[str], Any], system: Mapping[str, JSON]) -> Iterator[Mapping[str, Any]]:
+    left = _MOST_ADAPTERS
+    for chassis in _list(_at(system, "Links"), "Chassis"):
+        path = _at(_at(_read(read, chassis), "NetworkAdapters"), "@odata.id")
+        for member in _list(read(path), "Members")[:left] if isinstance(path, str) else ():
+            left -= 1
+            yield _read(read, member)
+
+
+def _read(read: Callable[[str], Any], reference: Any) -> Mapping[str, Any]:
+    path = _at(reference, "@odata.id")
+    found = read(path) if isinstance(path, str) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(document: JSON, key: str) -> list[Any]:
+    found = _at(document, key)
+    return found if isinstance(found, list) else []
+
+
+def _at(document: JSON, key: str) -> Any:
+    return document.get(key) if isinstance(document, Mapping) else None
+
 
 _MAX_WAIT_S = 1800
 _SETTINGS = {
@@ -55,8 +120,8 @@ class RedfishFirmware(FirmwareVersions):
     })
     def update(self, task: Task, settings: list[dict[str, Any]]) -> str:
         """Update the firmware of the BIOS, the BMC or network adapters."""
-        image_check.check_all(self.conf, {f"/args/settings/{index}/url": setting["url"]
-                                          for index, setting in enumerate(settings)})
+        image.check_urls(self.conf, {f"/args/settings/{index}/url": setting["url"]
+                                     for index, setting in enumerate(settings)})
         known = self._versions(task)
         problems = [Problem(f"/args/settings/{index}/component", f"the machine has no such component; it has "
                             f"{', '.join(sorted(known)) or 'none'}")
@@ -95,7 +160,7 @@ class RedfishFirmware(FirmwareVersions):
         status, found = self.read(task, what["task"])
         if status in GONE:
             return self._lost(task, what)
-        if not bmc_tasks.is_running(task.node.uuid, what["name"], status, found):
+        if not reading.task_is_running(task.node.uuid, what["name"], status, found):
             return None
         state = printable(str(found.get("TaskState") or "running"), 64)
         if state in _STAGED and what["phase"] == _TASK and what["component"] != "bmc":
@@ -143,7 +208,7 @@ class RedfishFirmware(FirmwareVersions):
                 raise BMCError(node=task.node.uuid, reason="its update service does not load images (SimpleUpdate).")
             # Without a protocol: the URL has it, and some BMCs refuse the parameter.
             reply = connector.post(_path(target["target"]), data={"ImageURI": setting["url"]})
-            begun = bmc_tasks.location(reply)
+            begun = reading.task_location(reply)
         return self._begin(task, setting, {
             "index": index, "phase": _TASK, "task": begun, "has_task": begun is not None,
             "version": versions.get(setting["component"])})
@@ -152,7 +217,7 @@ class RedfishFirmware(FirmwareVersions):
         begun = done["task"]
         if begun is not None:
             status, found = self.read(task, begun)
-            if status in GONE or not bmc_tasks.is_running(task.node.uuid, _name(setting), status, found):
+            if status in GONE or not reading.task_is_running(task.node.uuid, _name(setting), status, found):
                 begun = None
         with self.system(task) as system:
             path = system.path

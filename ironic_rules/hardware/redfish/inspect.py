@@ -1,9 +1,22 @@
-"""``redfish``: out-of-band inspection, with the data that the BMC provides."""
+"""The network interfaces of a machine and their switches, as its BMC reports them. No side effects.
+
+An interface is an ``EthernetInterface`` of the system. Its adapter in the chassis has, under the same MAC address, a
+function, and a port with the link and the LLDP data that the adapter has received.
+
+The data that a BMC provides of its machine, in the format of IPA's inventory and plug-in data. No side effects.
+
+BMCs differ in the resources that they have: what a BMC does not have is missing here too.
+
+``redfish``: out-of-band inspection, with the data that the BMC provides.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from oslo_log import log
 from oslo_utils import units
@@ -11,14 +24,353 @@ from oslo_utils import units
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.hardware.redfish import inventory
+from ironic_rules.hardware.redfish import raid
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
-from ironic_rules.hardware.redfish.resources import FoundResources, Reader, ReadLimits
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.hardware.redfish.reading import MAX_ITEMS, FoundResources, Reader, ReadLimits, RedfishResource
+from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import enumeration
+
+_CARRIER = {"LinkUp": True, "Up": True, "LinkDown": False, "NoLink": False, "Down": False}
+#: The subtypes of IEEE 802.1AB by their names in Redfish; what is not a MAC address is a text, at the latest in these.
+_CHASSIS_SUBTYPES = {"ChassisComp": 1, "IfAlias": 2, "PortComp": 3, "MacAddr": 4, "IfName": 6}
+_PORT_SUBTYPES = {"IfAlias": 1, "PortComp": 2, "MacAddr": 3, "IfName": 5, "AgentId": 6}
+_LOCAL = 7
+_CHASSIS_ID, _PORT_ID, _SYSTEM_NAME, _SYSTEM_DESCRIPTION, _MANAGEMENT_ADDRESS = 1, 2, 5, 6, 8
+_MAX_TLV = 255
+
+
+def network_interfaces(found: FoundResources) -> list[dict[str, Any]]:
+    """Return the Ethernet interfaces with a MAC address, without duplicate addresses.
+
+    If the system has none, the functions of its network adapters are the interfaces.
+    """
+    ports, functions = _ports(found), _functions(found)
+    listed: dict[str, JSONObject] = {}
+    for one in found.of("interface") or functions.values():
+        address = _mac(one)
+        if address is not None and address not in listed:
+            listed[address] = _interface(found, one, address, ports.get(address), functions.get(address))
+    return list(listed.values())
+
+
+def pci_address(function: RedfishResource) -> str | None:
+    """Return the address of a PCI function on the bus, such as ``0000:17:00.0``; None if the BMC does not report it."""
+    keys = ("SegmentNumber", "BusNumber", "DeviceNumber", "FunctionNumber")
+    segment, bus, device, number = (_hexadecimal(function.get(key)) for key in keys)
+    if bus is None or device is None:
+        return None
+    number = number if number is not None else _hexadecimal(function.get("FunctionId"))
+    return f"{segment or 0:04x}:{bus:02x}:{device:02x}.{number or 0:x}"
+
+
+def _interface(found: FoundResources, one: RedfishResource, address: str, port: RedfishResource | None,
+               function: RedfishResource | None) -> dict[str, Any]:
+    pci = None if function is None else found.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
+    vendor, product = (None if pci is None else pci.text(key) for key in ("VendorId", "DeviceId"))
+    return {
+        "name": one.text("Id") or one.text("Name") or address, "mac_address": address, "ipv4_address": None,
+        "ipv6_address": None, "has_carrier": _carrier(one, port), "lldp": None if port is None else _lldp(port),
+        "vendor": _lower(vendor), "product": _lower(product), "speed_mbps": _speed(one, port),
+        "pci_address": None if pci is None else pci_address(pci),
+    }
+
+
+def _mac(one: RedfishResource) -> str | None:
+    places = (("MACAddress",), ("PermanentMACAddress",), ("Ethernet", "MACAddress"),
+              ("Ethernet", "PermanentMACAddress"))
+    return next((addresses.normalize_mac(text) for place in places if addresses.is_mac(text := one.get(*place))), None)
+
+
+def _functions(found: FoundResources) -> dict[str, RedfishResource]:
+    functions: dict[str, RedfishResource] = {}
+    for one in found.of("function"):
+        if one.is_present and (address := _mac(one)) is not None:
+            functions.setdefault(address, one)
+    return functions
+
+
+def _ports(found: FoundResources) -> dict[str, RedfishResource]:
+    """Return the physical port of each MAC address."""
+    ports: dict[str, RedfishResource] = {}
+    for port in found.of("port"):
+        for key in (("Ethernet", "AssociatedMACAddresses"), ("AssociatedNetworkAddresses",)):
+            listed = port.get(*key)
+            for text in listed if isinstance(listed, list) else ():
+                if addresses.is_mac(text):
+                    ports.setdefault(addresses.normalize_mac(text), port)
+    for address, function in _functions(found).items():
+        for path in _assigned(function):
+            if address not in ports and (assigned := found.by_path(path)) is not None:
+                ports[address] = assigned
+    return ports
+
+
+def _assigned(function: RedfishResource) -> Iterator[Any]:
+    """Yield the paths of the ports of a function, in the places that the versions of its schema have."""
+    for key in (("Links", "PhysicalNetworkPortAssignment"), ("Links", "PhysicalPortAssignment"),
+                ("PhysicalPortAssignment",)):
+        yield function.get(*key, "@odata.id")
+    for key in (("AssignablePhysicalNetworkPorts",), ("AssignablePhysicalPorts",)):
+        # Several: which one it is cannot be determined.
+        if len(listed := function.objects(*key)) == 1:
+            yield listed[0].get("@odata.id")
+
+
+def _carrier(one: RedfishResource, port: RedfishResource | None) -> bool | None:
+    told = [one.get("LinkStatus"), *([] if port is None else [port.get("LinkStatus"), port.get("LinkState")])]
+    return next((_CARRIER[text] for text in told if isinstance(text, str) and text in _CARRIER), None)
+
+
+def _speed(one: RedfishResource, port: RedfishResource | None) -> int | None:
+    speed = one.number("SpeedMbps")
+    if not speed and port is not None:
+        speed = (port.number("CurrentSpeedGbps") or 0) * 1000 or port.number("CurrentLinkSpeedMbps")
+    return int(speed) if speed else None
+
+
+def _lldp(port: RedfishResource) -> list[list[Any]] | None:
+    """Return the LLDP data as the TLVs that a ramdisk would have received: ``[type, hexadecimal octets]``."""
+    tlvs = [
+        *_identifier(port, _CHASSIS_ID, "ChassisId", _CHASSIS_SUBTYPES),
+        *_identifier(port, _PORT_ID, "PortId", _PORT_SUBTYPES),
+        *_text(port, _SYSTEM_NAME, "SystemName"), *_text(port, _SYSTEM_DESCRIPTION, "SystemDescription"),
+        *_management(port),
+    ]
+    return tlvs or None
+
+
+def _identifier(port: RedfishResource, kind: int, key: str, subtypes: dict[str, int]) -> Iterator[list[Any]]:
+    text = port.text("Ethernet", "LLDPReceive", key)
+    if text is None:
+        return
+    told = port.text("Ethernet", "LLDPReceive", f"{key}Subtype")
+    if told in (None, "MacAddr"):
+        told = "MacAddr" if addresses.is_mac(text) else "text"
+    value = bytes.fromhex(addresses.normalize_mac(text).replace(":",
+                                                                "")) if told == "MacAddr" else text.encode()[:_MAX_TLV]
+    yield [kind, (bytes([subtypes.get(str(told), _LOCAL)]) + value).hex()]
+
+
+def _text(port: RedfishResource, kind: int, key: str) -> Iterator[list[Any]]:
+    text = port.text("Ethernet", "LLDPReceive", key)
+    if text is not None:
+        yield [kind, text.encode()[:_MAX_TLV].hex()]
+
+
+def _management(port: RedfishResource) -> Iterator[list[Any]]:
+    for key, family in (("ManagementAddressIPv4", 1), ("ManagementAddressIPv6", 2)):
+        try:
+            address = ipaddress.ip_address(port.text("Ethernet", "LLDPReceive", key) or "").packed
+        except ValueError:
+            continue
+        # The address with its length and family, then an interface number, which is unknown, and no object identifier.
+        yield [_MANAGEMENT_ADDRESS, (bytes([len(address) + 1, family]) + address + bytes([1, 0, 0, 0, 0, 0])).hex()]
+
+
+def _hexadecimal(value: JSON) -> int | None:
+    """Return a number that a BMC writes as ``0x17``, or as a JSON number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value <= 0xFFFF else None
+    try:
+        return int(value, 16) if isinstance(value, str) and len(value) <= 8 and int(value, 16) >= 0 else None
+    except ValueError:
+        return None
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+#: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
+_ARCHITECTURES = {
+    "x86-64": "x86_64", "ARM-A64": "aarch64", "PowerISA": "ppc64le", "x86": "i686", "ARM-A32": "armv7l",
+    "ARM": "aarch64", "Power": "ppc64le",
+}
+#: Processors that old BMCs describe by their name only.
+_MODELS = ((re.compile(r"\b(Xeon|EPYC|Opteron|Ryzen)\b", re.IGNORECASE), "x86_64"),
+           (re.compile(r"\b(Ampere|Altra|AmpereOne|Neoverse|Grace|Kunpeng|ThunderX2?)\b", re.IGNORECASE), "aarch64"))
+_MODES = {"UEFI": "uefi", "Legacy": "bios"}
+_GIB = 1024**3
+#: Settings that may be secret, and hashes of them.
+SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", re.IGNORECASE)
+#: What an inventory should have, with the resource that has it.
+_EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
+
+
+def inventory_of(found: FoundResources) -> dict[str, Any]:
+    """Return the inventory, without the addresses of the BMC."""
+    system = found.of("system")[0]
+    mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
+    maker, version = system.text("Manufacturer"), system.text("BiosVersion")
+    controllers = raid.storage_resources(found)
+    return {
+        "interfaces": network_interfaces(found),
+        "cpu": _cpu(found, system),
+        "disks": _disks(found),
+        "memory": _memory(system),
+        "system_vendor": {
+            "product_name": system.text("Model"), "serial_number": system.text("SerialNumber"), "manufacturer": maker,
+            "firmware": {"vendor": maker, "version": version, "build_date": None},
+        },
+        "hostname": system.text("HostName"),
+        # The interface that the machine boots from is not known here; without it, hooks do not change pxe_enabled.
+        "boot": {} if mode is None else {"current_boot_mode": mode},
+        **({"storage_controllers": controllers} if controllers else {}),
+    }
+
+
+def plugin_data(found: FoundResources) -> dict[str, Any]:
+    """Return further data of the machine; what the BMC does not have is left out."""
+    data = {
+        "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
+        "firmware": _firmware(found), "tpm": _tpm(found.of("system")[0]), "bios_settings": _bios_settings(found),
+    }
+    return {name: value for name, value in data.items() if value}
+
+
+def lacking_resources(found: FoundResources) -> list[str]:
+    """Return the names of what the BMC does not report of its machine."""
+    system = found.of("system")[0]
+    names = [name for kind, name in _EXPECTED.items() if not found.of(kind)]
+    return names if system.number("MemorySummary", "TotalSystemMemoryGiB") else [*names, "MemorySummary"]
+
+
+def root_disk_size(found: FoundResources) -> int | None:
+    """Return the size in bytes of the smallest disk of at least 4 GiB that an operating system sees; None without one.
+
+    These are the volumes of the RAID controllers, and if there are none, the drives.
+    """
+    volumes = [volume["size"] for volume in _volumes(found)]
+    return min((size for size in volumes or [disk["size"] for disk in _disks(found)] if size >= 4 * _GIB), default=None)
+
+
+def boot_mode(told: Any) -> str | None:
+    """Return ``uefi``, ``bios``, or None if the BMC does not report it."""
+    return _MODES.get(told) if isinstance(told, str) else None
+
+
+def _cpu(found: FoundResources, system: RedfishResource) -> dict[str, Any]:
+    processors = [one for one in found.of("processor")
+                  if one.is_present and one.get("ProcessorType") in (None, "CPU")]
+    if not processors:
+        keys = ("LogicalProcessorCount", "CoreCount", "Count")
+        count = next((number for key in keys if (number := _whole(system.number("ProcessorSummary", key)))), None)
+        model = system.text("ProcessorSummary", "Model")
+        return {"count": count, "socket_count": _whole(system.number("ProcessorSummary", "Count")), "model_name": model,
+                "architecture": _architecture((), model), "frequency": None, "flags": []}
+    first = processors[0]
+    count = sum(int(one.number("TotalThreads") or one.number("TotalCores") or 0) for one in processors)
+    frequency = first.number("MaxSpeedMHz")
+    return {
+        "count": count or None, "socket_count": len(processors), "model_name": first.text("Model"),
+        "architecture": _architecture((first.get("InstructionSet"), first.get("ProcessorArchitecture")),
+                                      first.text("Model")),
+        "frequency": None if frequency is None else str(frequency), "flags": [],
+    }
+
+
+def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
+    for name in told:
+        if isinstance(name, str) and name in _ARCHITECTURES:
+            return _ARCHITECTURES[name]
+    return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
+
+
+def _memory(system: RedfishResource) -> dict[str, Any]:
+    size_gib = system.number("MemorySummary", "TotalSystemMemoryGiB")
+    if not size_gib:
+        return {"physical_mb": None, "total": None}
+    return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
+
+
+def _disks(found: FoundResources) -> list[dict[str, Any]]:
+    drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
+    if drives:
+        return drives
+    # BMCs without Storage have SimpleStorage, whose devices are objects in it.
+    return [_disk(RedfishResource("device", one.path, device), RedfishResource("device", "", device).text("Name"))
+            for one in found.of("simple_storage") for device in one.objects("Devices")]
+
+
+def _disk(drive: RedfishResource, name: str | None) -> dict[str, Any]:
+    kind, protocol = drive.text("MediaType"), drive.text("Protocol")
+    return {
+        "name": name, "model": drive.text("Model"), "size": int(drive.number("CapacityBytes") or 0),
+        "rotational": None if kind is None else kind == "HDD", "serial": drive.text("SerialNumber"),
+        "vendor": drive.text("Manufacturer"), "wwn": _wwn(drive),
+        "tran": None if protocol is None else protocol.lower(),
+    }
+
+
+def _wwn(drive: RedfishResource) -> str | None:
+    for identifier in drive.objects("Identifiers"):
+        name = identifier.get("DurableName")
+        if identifier.get("DurableNameFormat") == "NAA" and isinstance(name, str) and name:
+            text = name.lower().replace(":", "").replace("-", "")
+            return text if text.startswith("0x") else f"0x{text}"
+    return None
+
+
+def _volumes(found: FoundResources) -> list[dict[str, Any]]:
+    """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
+    return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
+             "controller": None if one.parent is None else one.parent.text("Id")}
+            for one in found.of("volume")
+            if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
+
+
+def _controllers(found: FoundResources) -> list[dict[str, Any]]:
+    return [{
+        "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
+        "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
+        "firmware_version": one.text("FirmwareVersion"), "drives": len(found.of("drive", parent)),
+    } for parent in found.of("storage") for one in raid.controllers_of(found, parent)]
+
+
+def _pci_devices(found: FoundResources) -> list[dict[str, str]]:
+    """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
+    return [{
+        "vendor_id": _hex(one.get("VendorId")), "product_id": _hex(one.get("DeviceId")),
+        "class": _hex(one.get("ClassCode")), "revision": _hex(one.get("RevisionId")),
+        "bus": pci_address(one) or "",
+    } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
+
+
+def _firmware(found: FoundResources) -> list[dict[str, Any]]:
+    """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
+    return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
+             "manufacturer": one.text("Manufacturer")}
+            for one in found.of("firmware")
+            if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
+
+
+def _tpm(system: RedfishResource) -> list[dict[str, Any]]:
+    modules = [RedfishResource("module", system.path, entry) for entry in system.objects("TrustedModules")]
+    return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
+             "state": one.text("Status", "State")} for one in modules if one.is_present]
+
+
+def _bios_settings(found: FoundResources) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for one in found.of("bios"):
+        attributes = one.get("Attributes")
+        for name, value in list(attributes.items())[:MAX_ITEMS] if isinstance(attributes, dict) else ():
+            if isinstance(value, (str, int, float, bool)) and not SECRET.search(name):
+                settings[name] = value
+    return settings
+
+
+def _hex(text: Any) -> str:
+    return text.lower().removeprefix("0x") if isinstance(text, str) else ""
+
+
+def _whole(number: int | float | None) -> int | None:
+    return None if not number else int(number)
+
 
 LOG = log.getLogger(__name__)
 
@@ -36,13 +388,13 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         """
         began = time.monotonic()
         found = self._read(task)
-        data = inventory.of(found)
+        data = inventory_of(found)
         if not (data["interfaces"] or data["disks"] or data["memory"]["total"] or data["cpu"]["count"]):
             raise BMCError(node=task.node.uuid, reason="it reports neither network interfaces nor disks, memory or "
                                                        "processors of the machine; use in-band inspection.")
         # An architecture that an operator has set is better than none.
         data["cpu"]["architecture"] = data["cpu"]["architecture"] or task.node.properties.get("cpu_arch")
-        self._set_properties(task, data, inventory.root_disk_size(found))
+        self._set_properties(task, data, root_disk_size(found))
         for address in resolver.addresses(task.node.driver_info):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
             data.setdefault(key, address)
@@ -50,7 +402,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         seconds = round(time.monotonic() - began, 3)
         LOG.info("Node %s: the inventory was read from its BMC in %s s with %d requests", task.node.uuid, seconds,
                  found.requests)
-        return InspectionData(data, {**inventory.plugin_data(found), "redfish_inspection": {
+        return InspectionData(data, {**plugin_data(found), "redfish_inspection": {
             "requests": found.requests, "seconds": seconds, "missing": sorted(found.missing)[:_MAX_MISSING]}})
 
     def _read(self, task: Task) -> FoundResources:
@@ -92,7 +444,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
 
 
 def _warn(task: Task, found: FoundResources) -> None:
-    if lacks := inventory.lacks(found):
+    if lacks := lacking_resources(found):
         LOG.warning("Node %s: the BMC does not provide %s", task.node.uuid, ", ".join(lacks))
     by_reason: dict[str, list[str]] = {}
     for path, reason in sorted(found.missing.items()):

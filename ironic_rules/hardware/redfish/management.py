@@ -10,7 +10,7 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.base import DEVICE_TYPES, ManagementInterface, boot_device_args
-from ironic_rules.hardware.redfish import inventory, virtual_media
+from ironic_rules.hardware.redfish import inspect, virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import machine_ids
 from ironic_rules.models.documents import JSONObject
@@ -139,4 +139,4 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
 
 def _boot_mode(system: Any) -> str | None:
     mode = system.boot.mode if system.boot else None
-    return inventory.boot_mode(getattr(mode, "value", mode))
+    return inspect.boot_mode(getattr(mode, "value", mode))

@@ -1,18 +1,152 @@
-"""``redfish`` RAID: the ``Volumes`` of the system's ``Storage`` resources."""
+"""Selection of the drives of each volume. No side effects.
+
+``redfish`` RAID: the ``Volumes`` of the system's ``Storage`` resources.
+
+The storage of a machine with its controllers and drives, as its BMC reports them. No side effects.
+
+The form is that of Ironic's out-of-band inspection, so that rules for one read the other: an entry for each storage
+resource, which has its controllers and its drives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ironic_rules.exceptions import HardwareFailed
-from ironic_rules.hardware.raid_steps import RAIDSteps
-from ironic_rules.hardware.redfish import bmc_tasks, raid_layout
+from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
+from ironic_rules.hardware.raid_steps import MAX_SIZE, RAIDSteps
+from ironic_rules.hardware.redfish import reading
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
-from ironic_rules.hardware.redfish.raid_layout import Drive, Volume
+from ironic_rules.hardware.redfish.reading import MAX_ITEMS, FoundResources, RedfishResource
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A drive: its controller (storage resource), its name there, and its capacity."""
+
+    controller: str
+    name: str
+    path: str
+    capacity_bytes: int
+    is_used: bool = False
+    #: ``hdd`` or ``ssd``, and ``nvme``, ``sas``, ``sata``, ...; None means unknown
+    disk_type: str | None = None
+    interface_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume to create on ``drives``, which all belong to one controller."""
+
+    controller: str
+    level: str
+    capacity_bytes: int
+    drives: tuple[Drive, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """``fewest`` is the minimum number of drives, ``redundant`` the number without data, ``step`` the increment.
+
+    With mirrors half of the drives hold no data, and with copies all but one.
+    """
+
+    fewest: int
+    redundant: int = 0
+    mirrored: bool = False
+    copied: bool = False
+    step: int = 1
+
+    def data_drives(self, count: int) -> int:
+        if self.copied:
+            return 1
+        return count // 2 if self.mirrored else count - self.redundant
+
+
+_LEVELS = {
+    "0": _Level(1), "1": _Level(2, copied=True), "5": _Level(3, redundant=1), "6": _Level(4, redundant=2),
+    "1+0": _Level(4, mirrored=True, step=2), "5+0": _Level(6, redundant=2, step=2),
+    "6+0": _Level(8, redundant=4, step=2),
+}
+
+
+def lay_out(disks: Iterable[JSONObject], drives: Sequence[Drive]) -> list[Volume]:
+    """Return the volumes for ``disks``, valid logical disks, in the same order.
+
+    A disk gets the drives that it names, or the first unused ones of one controller: with ``MAX`` all of them (a
+    mirror: two), else the minimum number that can hold it. Disks that name drives are served first, ``MAX`` last.
+
+    :raises InvalidParameterValue: there are not enough drives
+    """
+    free = [drive for drive in drives if not drive.is_used]
+    volumes: dict[int, Volume] = {}
+    for index, disk in sorted(enumerate(disks), key=lambda item: _turn(item[1])):
+        volume = _volume(disk, drives if disk.get("physical_disks") else free, f"logical disk {index}")
+        if any(drive in other.drives for other in volumes.values() for drive in volume.drives):
+            raise InvalidParameterValue(f"logical disk {index}: another logical disk names one of its drives")
+        volumes[index] = volume
+        free = [drive for drive in free if drive not in volumes[index].drives]
+    return [volumes[index] for index in sorted(volumes)]
+
+
+def _turn(disk: JSONObject) -> tuple[bool, bool]:
+    return not disk.get("physical_disks"), disk["size_gb"] == MAX_SIZE
+
+
+def _volume(disk: JSONObject, drives: Sequence[Drive], what: str) -> Volume:
+    level = _LEVELS.get(disk["raid_level"])
+    if level is None:
+        raise InvalidParameterValue(f"{what}: Redfish has no RAID level {disk['raid_level']}")
+    if disk.get("share_physical_disks"):
+        raise InvalidParameterValue(f"{what}: volumes that share drives are not supported (share_physical_disks)")
+    wanted, named = disk.get("controller"), disk.get("physical_disks")
+    for controller in dict.fromkeys(drive.controller for drive in drives):
+        if wanted in (None, controller):
+            chosen = _choose(disk, level, [drive for drive in drives if drive.controller == controller
+                                           and (not named or drive.name in named) and _is_kind(drive, disk)])
+            if chosen:
+                room = level.data_drives(len(chosen)) * min(drive.capacity_bytes for drive in chosen)
+                size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
+                return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"))
+    where = "" if wanted is None else f" at the controller {printable(wanted)}"
+    raise InvalidParameterValue(f"{what}: there are not enough drives for {disk['size_gb']} GB in RAID level "
+                                f"{disk['raid_level']}{where}")
+
+
+def _is_kind(drive: Drive, disk: JSONObject) -> bool:
+    return (disk.get("disk_type") in (None, drive.disk_type)
+            and disk.get("interface_type") in (None, drive.interface_type))
+
+
+def _choose(disk: JSONObject, level: _Level, drives: Sequence[Drive]) -> Sequence[Drive] | None:
+    """Return the drives of one controller that ``disk`` gets; None if they are not sufficient."""
+    named = disk.get("physical_disks")
+    if named and len(drives) < len(named):
+        return None
+    number = len(drives) if named else disk.get("number_of_physical_disks")
+    counts: Iterable[int]
+    if number is not None:
+        counts = [number] if isinstance(number, int) else []
+    elif disk["size_gb"] == MAX_SIZE:
+        counts = [2] if disk["raid_level"] == "1" else range(len(drives), 0, -1)
+    else:
+        counts = range(level.fewest, len(drives) + 1)
+    for count in counts:
+        if not level.fewest <= count <= len(drives) or count % level.step:
+            continue
+        chosen = drives[:count]
+        room = level.data_drives(count) * min(drive.capacity_bytes for drive in chosen)
+        if disk["size_gb"] == MAX_SIZE or room >= disk["size_gb"] * GIB:
+            return chosen
+    return None
+
 
 _TYPES = {"0": "RAID0", "1": "RAID1", "5": "RAID5", "6": "RAID6", "1+0": "RAID10", "5+0": "RAID50", "6+0": "RAID60"}
 #: Type of the volume that a controller without RAID shows for a single drive; it cannot be deleted.
@@ -28,7 +162,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
         with self.system(task) as system:
             storages = {storage.identity: storage for storage in _storages(system)}
             begun.note(storages.values())
-            volumes = raid_layout.lay_out(disks, [drive for storage in storages.values() for drive in _drives(storage)])
+            volumes = lay_out(disks, [drive for storage in storages.values() for drive in _drives(storage)])
             begun.expected += len(volumes)
             for volume in volumes:
                 collection = storages[volume.controller].volumes
@@ -54,7 +188,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             status, found = self.read(task, path)
             if status in GONE:
                 lost.append(path)
-            elif bmc_tasks.is_running(task.node.uuid, what["name"], status, found):
+            elif reading.task_is_running(task.node.uuid, what["name"], status, found):
                 running.append(printable(f"{path} ({found.get('TaskState') or 'running'})", 200))
         if running:
             return f"{what['name']}: these tasks of the BMC have not ended: {', '.join(running)}."
@@ -131,7 +265,7 @@ class _Begun:
         :param waits: it requires a reboot
         """
         self.reboots |= waits
-        if not waits and (location := bmc_tasks.location(reply)) is not None:
+        if not waits and (location := reading.task_location(reply)) is not None:
             self.tasks.append(location)
 
 
@@ -162,3 +296,51 @@ def _payload(volume: Volume) -> dict[str, Any]:
     name = {} if volume.name is None else {"Name": volume.name}
     return {"RAIDType": _TYPES[volume.level], "CapacityBytes": volume.capacity_bytes,
             "Links": {"Drives": [{"@odata.id": drive.path} for drive in volume.drives]}, **name}
+
+
+_STATUS = {"health": "Health", "state": "State", "health_rollup": "HealthRollup"}
+
+
+def controllers_of(found: FoundResources, storage: RedfishResource) -> list[RedfishResource]:
+    """Return the controllers of a storage resource: resources of their own, or in old BMCs objects in it."""
+    return found.of("controller", storage) or [
+        RedfishResource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
+
+
+def storage_resources(found: FoundResources) -> list[dict[str, Any]]:
+    """Return the storage resources, for ``inventory.storage_controllers``. Sizes are in bytes."""
+    return [{
+        "id": storage.text("Id") or "", "name": storage.text("Name"),
+        "storage_controllers": [_controller(one) for one in controllers_of(found, storage)],
+        "drives": [_drive(one) for one in found.of("drive", storage) if one.is_present],
+    } for storage in found.of("storage")]
+
+
+def _controller(one: RedfishResource) -> dict[str, Any]:
+    return {
+        "member_id": one.text("MemberId") or one.text("Id"), "name": one.text("Name"), "model": one.text("Model"),
+        "manufacturer": one.text("Manufacturer"), "firmware_version": one.text("FirmwareVersion"),
+        "raid_types": _texts(one, "SupportedRAIDTypes"), "speed_gbps": one.number("SpeedGbps"),
+        "controller_protocols": _texts(one, "SupportedControllerProtocols"),
+        "device_protocols": _texts(one, "SupportedDeviceProtocols"), **_status(one),
+    }
+
+
+def _drive(one: RedfishResource) -> dict[str, Any]:
+    protocol, size = one.text("Protocol"), one.number("CapacityBytes")
+    return {
+        "name": one.text("Name"), "size": None if size is None else int(size), "id": one.text("Id"),
+        "media_type": one.text("MediaType"), "serial_number": one.text("SerialNumber"),
+        "manufacturer": one.text("Manufacturer"), "model": one.text("Model"), "revision": one.text("Revision"),
+        **({} if protocol is None else {"protocol": protocol}), **_status(one),
+    }
+
+
+def _status(one: RedfishResource) -> dict[str, Any]:
+    told = {name: text for name, key in _STATUS.items() if (text := one.text("Status", key)) is not None}
+    return {"status": told} if told else {}
+
+
+def _texts(one: RedfishResource, key: str) -> list[str]:
+    value = one.get(key)
+    return [entry for entry in value[:MAX_ITEMS] if isinstance(entry, str)] if isinstance(value, list) else []

@@ -14,9 +14,9 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
 from ironic_rules.hardware.base import BootInterface
-from ironic_rules.hardware.boot import floppy, images, kernel_parameters
+from ironic_rules.hardware.boot import kernel_parameters, media
 from ironic_rules.hardware.boot.device import boot_from
-from ironic_rules.hardware.boot.published import PublishedFolder
+from ironic_rules.hardware.boot.media import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.driver_info import PROPERTIES
 from ironic_rules.models.documents import JSONObject
@@ -45,18 +45,18 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
 
     def validate_inspection(self, task: Task) -> None:
         self.driver_info(task)
-        images.url(self.conf, task, "deploy_iso")
+        media.image_url(self.conf, task, "deploy_iso")
         self._folder().url(_file(task))
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
-        iso, folder, file = images.url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
+        iso, folder, file = media.image_url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
         told = dict(parameters)
         if _CALLBACK in told:  # an inspection
             # The medium identifies the node, so that a lookup by addresses cannot match another one.
             told[_CALLBACK] += f"?node_uuid={task.node.uuid}"
         kernel_parameters.check(told)
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
-        folder.write(file, floppy.image(LABEL, FILE, text.encode("ascii")))
+        folder.write(file, media.floppy_image(LABEL, FILE, text.encode("ascii")))
         with self.system(task) as system:
             disc, second = _devices(task, system)
             for device in (disc, second):
@@ -80,11 +80,11 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         if task.node.instance_info.get("boot_iso") is None and task.node.instance_info.get("kernel") is not None:
             raise InvalidParameterValue(problems=[Problem(
                 "/instance_info/kernel", "virtual media are ISO images: set boot_iso, or use boot interface ipxe")])
-        images.of_instance(self.conf, task, "boot_iso")
-        images.refuse_with_iso(task)
+        media.instance_image_url(self.conf, task, "boot_iso")
+        media.refuse_with_iso(task)
 
     def prepare_instance(self, task: Task) -> None:
-        iso = images.of_instance(self.conf, task, "boot_iso")
+        iso = media.instance_image_url(self.conf, task, "boot_iso")
         with self.system(task) as system:
             disc, second = _found(system)
             if disc is None:

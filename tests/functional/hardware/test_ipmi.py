@@ -17,7 +17,7 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules.conf import ipmi
-from ironic_rules.hardware.ipmi.power import IPMIToolPower
+from ironic_rules.hardware.ipmi.interfaces import IPMIToolPower
 from ironic_rules.models import machine_ids
 from tests.functional.hardware.bmcs import PASSWORD, USER
 from tests.functional.hardware.packets import link, one_in_three

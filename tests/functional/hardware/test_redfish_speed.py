@@ -17,7 +17,7 @@ from oslo_config import cfg
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.conf import inspector, redfish
 from ironic_rules.hardware.redfish import client
-from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
+from ironic_rules.hardware.redfish.driver_info import RedfishHardware
 from ironic_rules.hardware.redfish.inspect import RedfishInspect
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData

@@ -13,7 +13,7 @@ import pytest
 
 from ironic_rules.exceptions import AgentSilent, InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware import destinations, resolver
-from ironic_rules.hardware.agent import image_check
+from ironic_rules.hardware.agent import image
 from ironic_rules.hardware.agent.client import AgentClient
 from ironic_rules.inspection.http_get import HttpxGet
 from ironic_rules.models import urls
@@ -60,7 +60,7 @@ def pair():
 
 
 def check_image(url):
-    image_check.check(urls.parse(url), "/image", DENIED, 30)
+    image.check_url(urls.parse(url), "/image", DENIED, 30)
 
 
 def call_agent(url):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from ironic_rules.hardware.boot import floppy
+from ironic_rules.hardware.boot import media
 from tests.functional.hardware.bmcs import floppy_file
 
 NAME, LABEL = "parameters.txt", "ir-vfd-dev"
@@ -14,7 +14,7 @@ NAME, LABEL = "parameters.txt", "ir-vfd-dev"
 def test_the_file_is_there(size):
     content = bytes(number * 7 % 251 for number in range(size))
 
-    image = floppy.image(LABEL, NAME, content)
+    image = media.floppy_image(LABEL, NAME, content)
 
     assert len(image) == 1_474_560
     assert floppy_file(image, NAME) == content
@@ -22,7 +22,7 @@ def test_the_file_is_there(size):
 
 def test_the_label_is_what_the_ramdisk_looks_for(tmp_path):
     """util-linux reads it, as ironic-python-agent does."""
-    (tmp_path / "image").write_bytes(floppy.image(LABEL, NAME, b"a=b\n"))
+    (tmp_path / "image").write_bytes(media.floppy_image(LABEL, NAME, b"a=b\n"))
 
     told = subprocess.run(["blkid", "-p", "-o", "export", str(tmp_path / "image")], check=True, capture_output=True,
                           text=True).stdout.splitlines()
@@ -35,10 +35,10 @@ def test_the_label_is_what_the_ramdisk_looks_for(tmp_path):
 ])
 def test_what_does_not_fit_is_refused(label, name, content):
     with pytest.raises(ValueError, match="too long"):
-        floppy.image(label, name, content)
+        media.floppy_image(label, name, content)
 
 
 def test_as_much_as_a_disk_holds_fits():
     content = b"x" * 1_457_664
 
-    assert floppy_file(floppy.image(LABEL, NAME, content), NAME) == content
+    assert floppy_file(media.floppy_image(LABEL, NAME, content), NAME) == content

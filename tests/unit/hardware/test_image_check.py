@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware.agent import image_check
+from ironic_rules.hardware.agent import image
 from ironic_rules.models import urls
 from tests.unit.hardware import dripping
 
@@ -52,7 +52,7 @@ def server():
 
 def check(server, path):
     server.asked.clear()
-    image_check.check(urls.parse(f"http://127.0.0.1:{server.server_port}{path}"), WHERE, DENIED, 30)
+    image.check_url(urls.parse(f"http://127.0.0.1:{server.server_port}{path}"), WHERE, DENIED, 30)
     return server.asked
 
 
@@ -66,7 +66,7 @@ def test_an_image_that_can_be_loaded(server, path, asked):
 
 def test_a_server_that_answers_with_single_bytes_takes_too_long():
     with dripping.server(dripping.HEADERS) as url, pytest.raises(InvalidParameterValue, match="takes too long"):
-        image_check.check(urls.parse(url), WHERE, DENIED, 0.4)
+        image.check_url(urls.parse(url), WHERE, DENIED, 0.4)
 
 
 @pytest.mark.parametrize(("path", "text"), [

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware.ipmi.driver_info import parse
+from ironic_rules.hardware.ipmi.tool import parse_driver_info
 
 GOOD = {"ipmi_address": "192.0.2.1", "ipmi_username": "u", "ipmi_password": "p4ss"}
 KEY = "ab" * 20
 
 
 def test_what_is_not_set_has_defaults():
-    found = parse({"ipmi_address": "bmc.example"})
+    found = parse_driver_info({"ipmi_address": "bmc.example"})
 
     assert (found.address, found.port, found.username, found.password) == ("bmc.example", 623, None, "")
     assert (found.privilege, found.version, found.cipher_suite, found.kg_key) == ("ADMINISTRATOR", "2.0", None, None)
@@ -18,8 +18,9 @@ def test_what_is_not_set_has_defaults():
 
 
 def test_everything_can_be_set():
-    found = parse({**GOOD, "ipmi_address": "2001:db8::1", "ipmi_port": "6230", "ipmi_priv_level": "OPERATOR",
-                   "ipmi_cipher_suite": 0, "ipmi_hex_kg_key": KEY, "ipmi_disable_boot_timeout": "false"})
+    found = parse_driver_info({**GOOD, "ipmi_address": "2001:db8::1", "ipmi_port": "6230",
+                               "ipmi_priv_level": "OPERATOR",
+                               "ipmi_cipher_suite": 0, "ipmi_hex_kg_key": KEY, "ipmi_disable_boot_timeout": "false"})
 
     assert (found.address, found.port, found.privilege) == ("2001:db8::1", 6230, "OPERATOR")
     assert (found.cipher_suite, found.kg_key, found.disable_boot_timeout) == (0, KEY, False)
@@ -38,14 +39,14 @@ def test_everything_can_be_set():
 ])
 def test_what_is_missing_or_wrong_is_named_and_no_secret_is_shown(change, key):
     with pytest.raises(InvalidParameterValue, match=f"driver_info/{key} ") as caught:
-        parse({**GOOD, **change})
+        parse_driver_info({**GOOD, **change})
 
     assert "p4ss" not in str(caught.value)
     assert KEY[:-1] not in str(caught.value)
 
 
 def test_settings_do_not_show_secrets():
-    text = repr(parse({**GOOD, "ipmi_hex_kg_key": KEY}))
+    text = repr(parse_driver_info({**GOOD, "ipmi_hex_kg_key": KEY}))
 
     assert "p4ss" not in text
     assert KEY not in text

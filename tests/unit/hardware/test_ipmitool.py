@@ -13,10 +13,8 @@ import pytest
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.ipmi import tool
-from ironic_rules.hardware.ipmi.attempts import Suites
-from ironic_rules.hardware.ipmi.management import IPMIToolManagement
-from ironic_rules.hardware.ipmi.power import IPMIToolPower
-from ironic_rules.hardware.ipmi.tool import Pauses
+from ironic_rules.hardware.ipmi.interfaces import IPMIToolManagement, IPMIToolPower
+from ironic_rules.hardware.ipmi.tool import Pauses, Suites
 from ironic_rules.models import machine_ids
 from tests.unit.inspection.tasks import make_task
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, UnsupportedDriverExtension
-from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
-from ironic_rules.hardware.agent.direct import DirectDeploy
+from ironic_rules.hardware.agent.deploy import CustomAgentDeploy, DirectDeploy, RamdiskDeploy
 from ironic_rules.hardware.agent.inspect import AgentInspect
-from ironic_rules.hardware.agent.ramdisk_deploy import RamdiskDeploy
-from ironic_rules.hardware.agent.rescue import AgentRescue
+from ironic_rules.hardware.agent.instance import AgentRescue
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.ipxe import IPXEBoot
 from ironic_rules.hardware.fake import FakePower

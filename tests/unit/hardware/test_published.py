@@ -8,7 +8,7 @@ import pytest
 
 from ironic_rules.db import clock
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware.boot.published import OLD_S, PublishedFolder
+from ironic_rules.hardware.boot.media import OLD_S, PublishedFolder
 
 
 @pytest.fixture

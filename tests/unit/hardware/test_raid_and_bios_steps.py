@@ -6,8 +6,8 @@ import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware import fake
-from ironic_rules.hardware.redfish import raid_layout
-from ironic_rules.hardware.redfish.raid_layout import GIB, Drive
+from ironic_rules.hardware.redfish import raid
+from ironic_rules.hardware.redfish.raid import GIB, Drive
 from ironic_rules.models import states
 from ironic_rules.steps import execution
 from ironic_rules.steps.procedures import DEPLOYMENT
@@ -189,35 +189,35 @@ def disk(level, size="MAX", **more):
     ("1+0", [10] * 5, 4, 20), ("5+0", [10] * 7, 6, 40), ("6+0", [10] * 8, 8, 40),
 ])
 def test_max_takes_all_drives_that_the_level_can_use(level, sizes, count, room):
-    (volume,) = raid_layout.lay_out([disk(level)], drives(*sizes))
+    (volume,) = raid.lay_out([disk(level)], drives(*sizes))
 
     assert (len(volume.drives), volume.capacity_bytes) == (count, room * GIB)
 
 
 def test_a_size_takes_as_few_drives_as_hold_it_and_the_next_volume_others():
-    first, second = raid_layout.lay_out([disk("0", 15), disk("1", 5, volume_name="v")], drives(10, 10, 10, 10))
+    first, second = raid.lay_out([disk("0", 15), disk("1", 5, volume_name="v")], drives(10, 10, 10, 10))
 
     assert ([drive.name for drive in first.drives], [drive.name for drive in second.drives]) == (["0", "1"], ["2", "3"])
     assert (first.capacity_bytes, second.name) == (15 * GIB, "v")
 
 
 def test_drives_in_use_are_left_alone_unless_they_are_named():
-    (free,) = raid_layout.lay_out([disk("0")], drives(10, 10, 10, used=(0,)))
-    (named,) = raid_layout.lay_out([disk("1", physical_disks=["0", "2"])], drives(10, 10, 10, used=(0,)))
+    (free,) = raid.lay_out([disk("0")], drives(10, 10, 10, used=(0,)))
+    (named,) = raid.lay_out([disk("1", physical_disks=["0", "2"])], drives(10, 10, 10, used=(0,)))
 
     assert [drive.name for drive in free.drives] == ["1", "2"]
     assert [drive.name for drive in named.drives] == ["0", "2"]
 
 
 def test_the_controller_can_be_named():
-    (volume,) = raid_layout.lay_out([disk("0", controller="d")], drives(10) + drives(5, controller="d"))
+    (volume,) = raid.lay_out([disk("0", controller="d")], drives(10) + drives(5, controller="d"))
 
     assert (volume.controller, volume.capacity_bytes) == ("d", 5 * GIB)
 
 
 def test_a_volume_never_spans_controllers():
     with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not enough drives for MAX GB in RAID"):
-        raid_layout.lay_out([disk("1")], drives(10) + drives(10, controller="d"))
+        raid.lay_out([disk("1")], drives(10) + drives(10, controller="d"))
 
 
 @pytest.mark.parametrize(("asked", "text"), [
@@ -229,18 +229,18 @@ def test_a_volume_never_spans_controllers():
 ])
 def test_what_the_drives_do_not_give_is_refused(asked, text):
     with pytest.raises(InvalidParameterValue, match=text):
-        raid_layout.lay_out([asked], drives(10, 10, 10))
+        raid.lay_out([asked], drives(10, 10, 10))
 
 
 @pytest.mark.parametrize("asked", [disk("1", number_of_physical_disks=3), disk("1", physical_disks=["0", "1", "2"])])
 def test_a_mirror_of_three_drives_holds_what_one_does(asked):
-    (volume,) = raid_layout.lay_out([asked], drives(10, 10, 10))
+    (volume,) = raid.lay_out([asked], drives(10, 10, 10))
 
     assert (len(volume.drives), volume.capacity_bytes) == (3, 10 * GIB)
 
 
 def test_who_names_drives_chooses_first_and_max_takes_what_is_left():
-    everything, sized, named = raid_layout.lay_out(
+    everything, sized, named = raid.lay_out(
         [disk("0"), disk("0", 5), disk("1", physical_disks=["0", "1"])], drives(10, 10, 10, 10, 10))
 
     assert [[drive.name for drive in volume.drives] for volume in (everything, sized, named)] == [
@@ -249,7 +249,7 @@ def test_who_names_drives_chooses_first_and_max_takes_what_is_left():
 
 def test_a_drive_is_named_once():
     with pytest.raises(InvalidParameterValue, match="logical disk 1: another logical disk names one of its drives"):
-        raid_layout.lay_out([disk("0", physical_disks=["0"]), disk("0", physical_disks=["1", "0"])], drives(10, 10))
+        raid.lay_out([disk("0", physical_disks=["0"]), disk("0", physical_disks=["1", "0"])], drives(10, 10))
 
 
 def test_the_kind_of_the_drives_counts():
@@ -257,7 +257,7 @@ def test_the_kind_of_the_drives_counts():
              Drive("c", "2", "/2", GIB, disk_type="ssd", interface_type="sas")]
 
     def chosen(**more):
-        return [drive.name for drive in raid_layout.lay_out([disk("0", **more)], found)[0].drives]
+        return [drive.name for drive in raid.lay_out([disk("0", **more)], found)[0].drives]
 
     assert (chosen(), chosen(disk_type="ssd"), chosen(interface_type="sas")) == (["0", "1", "2"], ["2"], ["1", "2"])
     with pytest.raises(InvalidParameterValue, match="not enough drives"):
@@ -266,4 +266,4 @@ def test_the_kind_of_the_drives_counts():
 
 def test_volumes_do_not_share_drives():
     with pytest.raises(InvalidParameterValue, match="logical disk 0: volumes that share drives"):
-        raid_layout.lay_out([disk("0", share_physical_disks=True)], drives(10))
+        raid.lay_out([disk("0", share_physical_disks=True)], drives(10))

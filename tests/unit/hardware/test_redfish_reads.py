@@ -7,7 +7,7 @@ import sushy.connector
 import urllib3
 
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.redfish import bmc_session, client, quick_read
+from ironic_rules.hardware.redfish import client, connections
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from tests.unit.hardware import dripping
 from tests.unit.hardware.redfish_bmc import SYSTEM, close_all, documents, serving
@@ -54,7 +54,7 @@ def test_what_is_no_object_is_an_error(read, path):
 
 
 def test_a_document_that_is_too_large_is_an_error_and_the_next_one_is_read(bmc, read, monkeypatch):
-    monkeypatch.setattr(bmc_session, "MAX_BYTES", 100)
+    monkeypatch.setattr(connections, "MAX_BYTES", 100)
     bmc.content[f"{SYSTEM}/Large"] = {"Text": "x" * 200}
 
     with pytest.raises(BMCError, match="cannot be reached"):
@@ -73,8 +73,8 @@ def test_no_other_host_is_asked(bmc, read, path):
 def test_a_document_that_comes_in_single_bytes_takes_too_long(start):
     with dripping.server(start) as url, pytest.raises(urllib3.exceptions.HTTPError):
         connector = sushy.connector.Connector(url)
-        connector._session = bmc_session.BMCSession(url, False, ())
-        quick_read.get(connector, SYSTEM, 10, 0.4)
+        connector._session = connections.BMCSession(url, False, ())
+        client.quick_get(connector, SYSTEM, 10, 0.4)
 
 
 def test_a_bmc_that_hangs_up_is_asked_once(bmc, read):

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.redfish import bmc_session, client, connections
+from ironic_rules.hardware.redfish import client, connections
 from ironic_rules.hardware.redfish.management import RedfishManagement
 from ironic_rules.hardware.redfish.vendor import RedfishVendor
 from ironic_rules.hardware.time_limit import time_limit
@@ -105,7 +105,7 @@ def test_what_changes_nothing_and_what_was_not_sent_is_repeated(bmc, management,
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     with pytest.raises(requests.ConnectionError):  # after which sushy sends the request again
-        bmc_session.BMCSession(url, False, ()).request("POST", url, timeout=1)
+        connections.BMCSession(url, False, ()).request("POST", url, timeout=1)
 
 
 @pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY])
@@ -126,7 +126,7 @@ def test_a_response_in_single_bytes_ends_with_the_time_of_the_request_or_of_all_
     (b"PK\x03\x04", "is an archive"),
 ], ids=["large", "compressed", "unclosed", "deep", "archive"])
 def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, document, text):
-    monkeypatch.setattr(bmc_session, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(connections, "MAX_BYTES", 10_000)
     bmc.content[SYSTEM] = document
 
     with pytest.raises(BMCError, match=text):
@@ -135,12 +135,12 @@ def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, d
 
 @pytest.mark.parametrize("encoding", [None, "utf-8", "UTF-16", "ISO-8859-1", "gb2312"])
 def test_a_document_in_a_usual_encoding_is_read(encoding):
-    assert bmc_session.document('{"Name": "R640"}'.encode(encoding or "utf-8"), encoding) == {"Name": "R640"}
+    assert connections.document('{"Name": "R640"}'.encode(encoding or "utf-8"), encoding) == {"Name": "R640"}
 
 
 @pytest.mark.parametrize("encoding", ["punycode", "idna", "unicode_escape", "zip", "undefined", "no-such-encoding", ""])
 def test_a_document_in_any_other_encoding_is_utf_8(encoding):
-    assert bmc_session.document(b'{"Name-": "R640-\xc3\xbc"}', encoding) == {"Name-": "R640-\u00fc"}
+    assert connections.document(b'{"Name-": "R640-\xc3\xbc"}', encoding) == {"Name-": "R640-\u00fc"}
 
 
 def test_a_document_that_unpacks_to_much_takes_little_memory(bmc, management):
@@ -154,7 +154,7 @@ def test_a_document_that_unpacks_to_much_takes_little_memory(bmc, management):
     finally:
         tracemalloc.stop()
 
-    assert peak < 4 * bmc_session.MAX_BYTES
+    assert peak < 4 * connections.MAX_BYTES
 
 
 def test_many_large_documents_are_too_much_for_one_reader(bmc, management, monkeypatch):
@@ -169,8 +169,8 @@ def test_many_large_documents_are_too_much_for_one_reader(bmc, management, monke
 
 
 def test_the_size_of_what_is_no_document_is_bounded_too(management, monkeypatch):
-    monkeypatch.setattr(bmc_session, "MAX_BYTES", 10)
-    monkeypatch.setattr(bmc_session, "_MAX_OTHER_BYTES", 10)
+    monkeypatch.setattr(connections, "MAX_BYTES", 10)
+    monkeypatch.setattr(connections, "_MAX_OTHER_BYTES", 10)
 
     with dripping.server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") as url, \
             pytest.raises(BMCError, match="too large"):
@@ -212,7 +212,7 @@ def test_a_host_is_the_same_in_other_spellings(monkeypatch, address, url):
     reply = requests.Response()
     reply.status_code, reply.raw = 204, io.BytesIO()
 
-    assert bmc_session.BMCSession(address, False, ()).request("GET", url, timeout=60) is reply
+    assert connections.BMCSession(address, False, ()).request("GET", url, timeout=60) is reply
 
 
 @pytest.mark.parametrize(("status", "followed"), [

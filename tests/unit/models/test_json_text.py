@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.agent import instance
-from ironic_rules.hardware.redfish import bmc_session
+from ironic_rules.hardware.redfish import connections
 from ironic_rules.legacy import rule_files
 from ironic_rules.models import json_text
 from ironic_rules.policy_files import _parsed
@@ -63,7 +63,7 @@ class TestPlaces:
 
     def test_a_document_of_a_bmc(self, text):
         with pytest.raises(ValueError, match="nested deeper"):
-            bmc_session.document(text.encode(), "utf-8")
+            connections.document(text.encode(), "utf-8")
 
     def test_capabilities_of_an_instance(self, text):
         with pytest.raises(ActionError, match="no valid JSON"):
@@ -109,4 +109,4 @@ class TestPlaces:
     (b'\xef\xbb\xbf{"a": 1}', "utf-8", {"a": 1}), (b'{"a": "\xc3\xa9"}', "no-such", {"a": "\u00e9"}),
 ])
 def test_documents_of_bmcs_may_have_another_encoding(content, encoding, value):
-    assert bmc_session.document(content, encoding) == value
+    assert connections.document(content, encoding) == value

@@ -1,22 +1,79 @@
-"""``ipmitool`` management: the boot device, and what identifies the machine."""
+"""``ipmi``: machines whose BMC supports IPMI.
+
+``ipmitool`` power.
+
+``ipmitool`` management: the boot device, and what identifies the machine.
+"""
 
 from __future__ import annotations
 
 import re
 import uuid as uuids
+from typing import Any
 
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.agent import instance
-from ironic_rules.hardware.base import ManagementInterface, boot_device_args
-from ironic_rules.hardware.ipmi import driver_info
+from ironic_rules.hardware.base import HardwareType, ManagementInterface, PowerInterface, boot_device_args
+from ironic_rules.hardware.ipmi import tool
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
-from ironic_rules.models import machine_ids
+from ironic_rules.hardware.polling import wait_for_power
+from ironic_rules.models import machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
+
+
+class IPMIHardware(HardwareType):
+    supported_boot_interfaces = ("ipxe", "fake")
+    supported_deploy_interfaces = ("direct", "ramdisk", "custom-agent")
+    supported_management_interfaces = ("ipmitool", "noop")
+    supported_power_interfaces = ("ipmitool",)
+
+
+_STATUS = re.compile(r"Chassis Power is (on|off)")
+
+
+class IPMIToolPower(IPMIInterface, PowerInterface):
+    """Runs ``chassis power``, and waits until the BMC reports that the change is complete."""
+
+    def get_power_state(self, task: Task) -> str:
+        told = _STATUS.search(self.ipmitool(task, "power", "status"))
+        if told is None:
+            raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
+        return states.POWER_ON if told.group(1) == "on" else states.POWER_OFF
+
+    def refusal(self, node: Any, target: str) -> str | None:
+        if target == states.SOFT_REBOOT and node.disable_power_off:
+            return ("is refused, because the node has disable_power_off, and IPMI has no graceful reboot that keeps "
+                    "the power on; request 'rebooting' instead")
+        return super().refusal(node, target)
+
+    def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
+        self.check_target(task.node, target)
+        is_on = self.get_power_state(task) == states.POWER_ON
+        soft_timeout_s = timeout_s or self.conf.conductor.soft_power_off_timeout
+        if target == states.POWER_OFF and is_on:
+            self._switch(task, "off", states.POWER_OFF, timeout_s)
+        elif target == states.SOFT_POWER_OFF and is_on:
+            self._switch(task, "soft", states.POWER_OFF, soft_timeout_s)
+        elif target == states.SOFT_REBOOT and is_on:
+            self._switch(task, "soft", states.POWER_OFF, soft_timeout_s)
+            self._switch(task, "on", states.POWER_ON, None)
+        elif target == states.REBOOT and is_on:
+            # A reset keeps the power on.
+            self._switch(task, "reset" if task.node.disable_power_off else "cycle", states.POWER_ON, timeout_s)
+        elif target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) and not is_on:
+            self._switch(task, "on", states.POWER_ON, timeout_s)
+        task.node.power_state = states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
+
+    def _switch(self, task: Task, command: str, ends: str, timeout_s: int | None) -> None:
+        self.ipmitool(task, "power", command)
+        wait_for_power(task, lambda: self.get_power_state(task), ends,
+                 timeout_s or self.conf.conductor.power_state_change_timeout)
+
 
 LOG = log.getLogger(__name__)
 
@@ -69,7 +126,7 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
-        if driver_info.parse(task.node.driver_info).disable_boot_timeout:
+        if tool.parse_driver_info(task.node.driver_info).disable_boot_timeout:
             try:
                 self.ipmitool(task, *_NO_BOOT_TIMEOUT)
             except BMCError as exc:
