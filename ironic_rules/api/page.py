@@ -41,7 +41,7 @@ from ironic_rules.exceptions import (
     TooManyAttempts,
     Unavailable,
 )
-from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.hardware.waiting import RequestDeadline
 from ironic_rules.httpd import faults
 from ironic_rules.models.documents import JSON, JSONObject
 

@@ -14,7 +14,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.exceptions import UnsupportedDriverExtension
-from ironic_rules.hardware.time_limit import time_limit
+from ironic_rules.hardware.waiting import time_limit
 from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)

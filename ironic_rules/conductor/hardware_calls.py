@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.hardware import destinations, vendor_methods
 from ironic_rules.hardware.base import KINDS, Interface
-from ironic_rules.hardware.time_limit import time_limit
+from ironic_rules.hardware.waiting import time_limit
 from ironic_rules.models import secrets, states
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task

@@ -32,9 +32,9 @@ from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import merge, procedures
+from ironic_rules.steps.preview import StepWarning
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 from ironic_rules.steps.progress import ABORT_AFTER
-from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
 
 

@@ -19,7 +19,7 @@ from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
-from ironic_rules.steps import polls, procedures
+from ironic_rules.steps import procedures
 
 LOG = logging.getLogger(__name__)
 TimeOut = Callable[[Conductor, RequestContext, nodes.Overdue, datetime.datetime], None]
@@ -153,7 +153,7 @@ def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: Ti
     while page := _overdue(conductor, state, before, last):
         for last in page:
             # Polls of hardware have their own time-outs. After one that has ended, a ramdisk is waited for.
-            poll = polls.pending(last.driver_internal_info)
+            poll = procedures.pending_poll(last.driver_internal_info)
             if poll is not None and not poll.ended:
                 continue
             # The locks of the nodes are taken only when their turn comes soon; the next pass finds the others.

@@ -39,7 +39,7 @@ from ironic_rules.models.inventories import Report
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Abandoned, Task
 from ironic_rules.rules import RuleRuns
-from ironic_rules.steps import polls, procedures
+from ironic_rules.steps import procedures
 from ironic_rules.text import MAX_MESSAGE, WITHHELD, forget_locals, printable
 
 
@@ -409,7 +409,7 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
         if result.runs is not None:
             conductor.rule_statistics.add(result.runs, row.id, row.uuid, result.changed_by)
     pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
-    if transition.state in states.WAITING and polls.pending(task.node.driver_internal_info) is not None:
+    if transition.state in states.WAITING and procedures.pending_poll(task.node.driver_internal_info) is not None:
         conductor.step_waits.begun(row.id)
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")

@@ -20,7 +20,7 @@ from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
-from ironic_rules.hardware.attempts import noting
+from ironic_rules.hardware.waiting import noting_failures
 from ironic_rules.models import secrets, states
 from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.kept import Kept
@@ -125,12 +125,12 @@ def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_of
     failures: list[str] = []
     try:
         if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
-            with noting("Switching the machine off failed", failures):
+            with noting_failures("Switching the machine off failed", failures):
                 conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
     finally:
         # Without a ramdisk, the media are those of the running instance.
         if not is_excluded:
-            with noting("Undoing its boot (media, boot scripts) failed", failures):
+            with noting_failures("Undoing its boot (media, boot scripts) failed", failures):
                 _undo_boot(conductor, task)
     if failures:
         raise IronicRulesError(" ".join(failures))

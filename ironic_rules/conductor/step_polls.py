@@ -1,7 +1,7 @@
 """Polling of hardware that carries out steps by itself, without a worker and without the lock of the node.
 
-What to poll is in the database (:mod:`ironic_rules.steps.polls`), so every ``[conductor]step_poll_interval`` seconds
-one conductor of the group asks the hardware of all waiting nodes, in threads that do nothing else. Most steps take less
+What to poll is in the database (:mod:`ironic_rules.steps.procedures`), so every ``[conductor]step_poll_interval``
+seconds one conductor of the group asks the hardware of all waiting nodes, in threads that do nothing else. Most steps take less
 than that: the conductor that began one also asks soon, with growing pauses. A poll that ends resumes its node in
 workers of their own, and the outcome is stored in the same transaction; so nothing is lost if this process dies.
 """
@@ -30,8 +30,8 @@ from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
-from ironic_rules.steps import polls
-from ironic_rules.steps.polls import Poll
+from ironic_rules.steps import procedures
+from ironic_rules.steps.procedures import Poll
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -153,10 +153,10 @@ class StepPolls:
 
     def _poll(self, row: Row) -> bool:
         """Ask the hardware of a node; return whether its step has ended, or it does not wait (any more)."""
-        poll = polls.pending(row.driver_internal_info)
+        poll = procedures.pending_poll(row.driver_internal_info)
         if self._stopped or poll is None or poll.ended:
             return True
-        if poll.interface == polls.CLOCK:
+        if poll.interface == procedures.POLL_CLOCK:
             return clock.now() >= poll.until and self._resume(row, poll, None)
         left = self._ask(row, poll)
         if left is None:
@@ -164,7 +164,7 @@ class StepPolls:
         if isinstance(left, HardwareFailed):
             return self._resume(row, poll, str(left))
         if clock.now() >= poll.until:
-            return self._resume(row, poll, polls.overdue(poll, str(left)))
+            return self._resume(row, poll, procedures.overdue_poll(poll, str(left)))
         return False
 
     def _ask(self, row: Row, poll: Poll) -> str | Exception | None:
@@ -192,10 +192,11 @@ class StepPolls:
                 raise NodeLocked(node=row.uuid, host="an unfinished transaction of the database")
             locked = nodes.reserve(conn, lock, _PURPOSE)
             transition = transitions.of_event(locked, "resume")
-            if transition is None or not poll.is_same(polls.pending(locked.driver_internal_info)):
+            if transition is None or not poll.is_same(procedures.pending_poll(locked.driver_internal_info)):
                 nodes.release(conn, lock)
                 return False
-            nodes.update_locked(conn, lock, {"driver_internal_info": polls.end(locked.driver_internal_info, text),
+            nodes.update_locked(conn, lock,
+                                {"driver_internal_info": procedures.end_poll(locked.driver_internal_info, text),
                                              **state_machine.state_values(transition)})
             return True
 

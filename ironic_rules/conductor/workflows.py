@@ -28,11 +28,11 @@ from ironic_rules.models.internal_keys import AGENT_URL, RESCUE_BOOTED
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.models.task import Task
-from ironic_rules.steps import checks, merge, templates, warnings
+from ironic_rules.steps import checks, merge, offers, preview
 from ironic_rules.steps.merge import ScheduledStep
+from ironic_rules.steps.preview import StepWarning
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 from ironic_rules.steps.progress import Progress
-from ironic_rules.steps.warnings import StepWarning
 
 LOG = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def validate_deployment(conductor: Conductor, task: Task, requested: Sequence[Ma
     node = task.node
     with conductor.db.reader() as conn:
         enabled = [] if _is_pinned(conductor) else deploy_templates.for_traits(conn, node.traits)
-    problems = templates.trait_problems(node.instance_info, node.traits)
+    problems = offers.trait_problems(node.instance_info, node.traits)
     if problems := problems + _problems(conductor, task, enabled, merge.requested_steps(requested)):
         raise Invalid("; ".join(problems))
 
@@ -57,12 +57,13 @@ def expected_warnings(conductor: Conductor, task: Task) -> list[StepWarning]:
     If its instance requests none, each of those that are named after the node's traits is considered alone.
     """
     node, offer = task.node, conductor.hardware.offer(task.node)
-    requested = templates.requested_traits(node.instance_info)
+    requested = offers.requested_traits(node.instance_info)
     with conductor.db.reader() as conn:
         enabled = [] if _is_pinned(conductor) else deploy_templates.for_traits(conn, requested or node.traits)
     alone = [[template] for template in enabled] if enabled and not requested else [enabled]
-    found = [warning for together in alone for warning in warnings.of_deployment(offer, merge.order(offer, together))]
-    return list(dict.fromkeys(found))[:warnings.MAX_WARNINGS]
+    found = [warning for together in alone
+             for warning in preview.warnings_of_deployment(offer, merge.order(offer, together))]
+    return list(dict.fromkeys(found))[:preview.MAX_WARNINGS]
 
 
 def _problems(conductor: Conductor, task: Task, templates: list[DeployTemplate],
@@ -83,7 +84,7 @@ def deploy(conductor: Conductor, task: Task) -> StateResult:
 def _plan_deployment(conductor: Conductor, task: Task, progress: Progress) -> StepPlan:
     node = task.node
     with conductor.db.reader() as conn:
-        asked = deploy_templates.for_traits(conn, templates.requested_traits(node.instance_info))
+        asked = deploy_templates.for_traits(conn, offers.requested_traits(node.instance_info))
     applied, notice = _applied(conductor, node, asked)
     requested = progress.requested()
     # The request was checked when it came; the templates may have changed since.
@@ -91,10 +92,10 @@ def _plan_deployment(conductor: Conductor, task: Task, progress: Progress) -> St
         raise Invalid("; ".join(problems))
     offer = conductor.hardware.offer(node)
     steps = merge.order(offer, applied, requested)
-    for warning in warnings.of_deployment(offer, steps):
+    for warning in preview.warnings_of_deployment(offer, steps):
         LOG.warning("Node %s: %s", node.uuid, warning)
         notice += f" Warning: {warning}."
-    return StepPlan(steps, templates.left_out(applied, requested), notice)
+    return StepPlan(steps, offers.left_out(applied, requested), notice)
 
 
 def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:

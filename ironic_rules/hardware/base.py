@@ -26,7 +26,8 @@ from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments, polls
+from ironic_rules.steps import declaration as declaration_steps
+from ironic_rules.steps import procedures
 from ironic_rules.steps.declaration import StepInfo, declaration, deploy_step, requested_step
 from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
 
@@ -98,14 +99,14 @@ class Interface(ExtensionPoint):
         :raises IronicRulesError: it failed; the text says why
         """
         internal = task.node.driver_internal_info
-        poll = polls.pending(internal)
+        poll = procedures.pending_poll(internal)
         if poll is None:
             internal.pop(STEP_POLL, None)
             return None
         # The token of the ramdisk that ran before the reboot is void, so this is the new one's.
         awaits_ramdisk = poll.awaits_ramdisk and not task.context.agent_token
         if poll.error is None and (not poll.ended or awaits_ramdisk):
-            polls.note_ramdisk(internal, awaited=awaits_ramdisk)
+            procedures.note_ramdisk(internal, awaited=awaits_ramdisk)
             return wait_state(task)
         internal.pop(STEP_POLL)
         if poll.error is not None:
@@ -121,8 +122,8 @@ class Interface(ExtensionPoint):
         :param awaits_ramdisk: wait for a heartbeat of the ramdisk, too
         :returns: what a step that waits returns: the wait state of the procedure that runs
         """
-        polls.begin(task.node.driver_internal_info, self.kind, what, clock.now(), timeout_s,
-                    f"{timeout_s:g} seconds, {limit}", awaits_ramdisk=awaits_ramdisk)
+        procedures.begin_poll(task.node.driver_internal_info, self.kind, what, clock.now(), timeout_s,
+                              f"{timeout_s:g} seconds, {limit}", awaits_ramdisk=awaits_ramdisk)
         return wait_state(task)
 
     def reboot_and_wait(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str) -> str:
@@ -320,7 +321,7 @@ class BootInterface(Interface):
         """Undo ``prepare_instance``. Safe to repeat, even if nothing was prepared."""
 
 
-def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, JSONObject]:
+def boot_device_args(device: Mapping[str, Any] = declaration_steps.TEXT_ARGUMENT) -> dict[str, JSONObject]:
     """Return the ``argsinfo`` of ``set_boot_device``.
 
     :param device: the JSON schema of the devices that an interface supports
@@ -328,7 +329,7 @@ def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, JS
     return {
         "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True, "schema": device},
         "persistent": {"description": "Whether it applies to all boots, not only to the next one. Default: false.",
-                       "schema": arguments.BOOLEAN},
+                       "schema": declaration_steps.BOOLEAN_ARGUMENT},
     }
 
 

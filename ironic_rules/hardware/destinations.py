@@ -3,14 +3,18 @@
 A URL is read (``models.urls``), its host is resolved, and each of its addresses is compared with the networks that are
 denied. A request of the conductor then goes to one of these addresses, so that a name server that changes its answers
 leads it nowhere else. A BMC or a ramdisk resolves the name again when it loads a URL: that can only be checked before.
+
+Files of the conductor's machine that users name, below folders that the operator allows.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import ssl
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oslo_config import cfg
@@ -23,6 +27,7 @@ from ironic_rules.models.urls import Network, Url
 
 if TYPE_CHECKING:
     import httpx
+
 
 _OPTION = "[deploy]image_url_denied_networks"
 
@@ -122,3 +127,18 @@ def refuse(shown: str, address: str, denied: Iterable[Network], option: str = _O
     if network is not None:
         why = f" ({option})" if urls.has_servers(network) else ", which contains no servers"
         raise Denied(f"{shown} is in the network {network}{why}")
+
+
+def allowed_file(path: str | Path, folders: Iterable[str]) -> Path | None:
+    """Return the file or folder at ``path``, without links.
+
+    None whenever it cannot be used: what leads out of ``folders``, what does not exist and what the conductor may not
+    read are the same, so that users do not find out which files exist.
+    """
+    try:
+        found = Path(path).resolve(strict=True)
+        is_allowed = any(found.is_relative_to(Path(folder).resolve()) for folder in folders)
+    # A NUL character, and links in a circle.
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return found if is_allowed and os.access(found, os.R_OK) else None

@@ -18,7 +18,7 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task
-from ironic_rules.steps import polls, procedures
+from ironic_rules.steps import procedures
 from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
 from ironic_rules.steps.offers import NODE_COLUMNS, Offer
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
@@ -202,7 +202,8 @@ class EnabledHardware:
 
     def pause(self, task: Task, seconds: float) -> str:
         """Let a node wait, as if for hardware; return its wait state."""
-        polls.begin(task.node.driver_internal_info, polls.CLOCK, {}, clock.now(), seconds, f"{seconds:g} seconds")
+        procedures.begin_poll(task.node.driver_internal_info, procedures.POLL_CLOCK, {}, clock.now(), seconds,
+                              f"{seconds:g} seconds")
         return wait_state(task)
 
     def properties(self, driver: str) -> dict[str, str]:

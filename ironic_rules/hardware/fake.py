@@ -23,15 +23,14 @@ from ironic_rules.hardware.base import (
     VendorInterface,
     boot_device_args,
 )
-from ironic_rules.hardware.bios_steps import BIOSSteps
-from ironic_rules.hardware.raid_steps import RAIDSteps
+from ironic_rules.hardware.declared_steps import BIOSSteps, RAIDSteps
 from ironic_rules.hardware.vendor_methods import vendor_method
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import FAKE_BIOS_SETTINGS, FAKE_BOOT_DEVICE, FAKE_MEDIA
 from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent, as_text
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 from ironic_rules.steps.declaration import clean_step, deploy_step, requested_step
 from ironic_rules.text import printable
 
@@ -42,7 +41,7 @@ _FIRST_BOOT_DEVICE = {"boot_device": "pxe", "persistent": False}
 _FIRMWARE = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,
     "items": {"description": "an object with component and url", "type": "object", "required": ["component", "url"],
-              "properties": {"component": arguments.TEXT, "url": arguments.TEXT}},
+              "properties": {"component": declaration.TEXT_ARGUMENT, "url": declaration.TEXT_ARGUMENT}},
 }
 
 
@@ -71,7 +70,7 @@ class Pretends(Interface):
         "seconds": {"description": f"How long it takes, 0 to {MAX_SECONDS}. Default: 0.", "schema": _SECONDS},
         "error": {"description": "Fail with this text, after that time."},
         "asynchronous": {"description": "End when the ramdisk calls back, not by itself. Default: false.",
-                         "schema": arguments.BOOLEAN},
+                         "schema": declaration.BOOLEAN_ARGUMENT},
     }, rerunnable=True, abortable=True)
     def pretend(self, task: Task, seconds: float = 0, error: Any = None,
                 asynchronous: bool = False) -> str | None:
@@ -106,7 +105,7 @@ class FakeManagement(Pretends, ManagementInterface):
     def get_boot_device(self, task: Task) -> JSONObject:
         return dict(task.node.driver_internal_info.get(FAKE_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
 
-    @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    @requested_step(boot_device_args(declaration.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
@@ -254,10 +253,10 @@ class FakeVendor(Pretends, VendorInterface):
 
     @vendor_method("POST", description="Send a raw command to the BMC, such as '0x00 0x08'.", schema={
         "type": "object", "additionalProperties": False, "required": ["raw_bytes"],
-        "properties": {"raw_bytes": arguments.TEXT}})
+        "properties": {"raw_bytes": declaration.TEXT_ARGUMENT}})
     @requested_step({
         "raw_bytes": {"description": "The bytes of the command, such as '0x00 0x08'.", "required": True,
-                      "schema": arguments.TEXT},
+                      "schema": declaration.TEXT_ARGUMENT},
     })
     def send_raw(self, task: Task, raw_bytes: str) -> None:
         """Send a raw command to the BMC."""

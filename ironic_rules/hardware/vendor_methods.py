@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSON, JSONObject
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 from ironic_rules.text import enumeration, printable
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ def vendor_method(*http_methods: str, description: str, schema: Mapping[str, Any
     """
     if not http_methods or not set(http_methods) <= set(HTTP_METHODS):
         raise TypeError(f"the HTTP methods must be some of {', '.join(HTTP_METHODS)}")
-    arguments.check_schema(schema)
+    declaration.check_schema(schema)
 
     def declare(method: Method) -> Method:
         setattr(method, _MARK, VendorMethod(http_methods, description, schema, locks))
@@ -74,7 +74,7 @@ def find(cls: type[Any], method: str, http_method: str, args: Mapping[str, JSON]
     if http_method not in found.http_methods:
         raise InvalidParameterValue(f"The vendor method {method} is for {' and '.join(found.http_methods)}, not for "
                                     f"{http_method}.")
-    if wrong := arguments.problems(found.schema, args):
+    if wrong := declaration.argument_problems(found.schema, args):
         raise InvalidParameterValue("; ".join(f"{documents.format_pointer(place)}: {text}" if place else text
                                               for place, text in wrong))
     return found

@@ -44,7 +44,7 @@ WAITS_FOR_MORE = "inspection_waits_for_more"
 #: The rescue system was booted, and its heartbeat is awaited.
 RESCUE_BOOTED = "rescue_ramdisk_booted"
 
-#: What is polled until the current step ends, see :mod:`ironic_rules.steps.polls`.
+#: What is polled until the current step ends, see :mod:`ironic_rules.steps.procedures`.
 STEP_POLL = "step_poll"
 #: What boots the ramdisk of a failed procedure could not be removed. The next procedure that boots one replaces it.
 BOOT_LEFT = "ramdisk_boot_left"

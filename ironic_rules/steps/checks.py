@@ -12,13 +12,11 @@ from dataclasses import replace
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import documents, secrets
 from ironic_rules.models.steps import DeployTemplate, Step
-from ironic_rules.steps import reserved
-from ironic_rules.steps.arguments import REQUIRED, wrong_arguments
-from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps import offers
+from ironic_rules.steps.declaration import REQUIRED, StepInfo, wrong_arguments
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.offers import Offer, RegisteredSteps
+from ironic_rules.steps.offers import MAX_TRAIT_PROBLEMS, Offer, RegisteredSteps
 from ironic_rules.steps.procedures import Procedure
-from ironic_rules.steps.templates import MAX_PROBLEMS
 from ironic_rules.text import printable
 
 #: ``where`` of the problems is a JSON pointer below the step, e.g. ``/args/size_gb``.
@@ -101,7 +99,7 @@ def request_problems(offer: Offer, procedure: Procedure, requested: Collection[S
              for problem in (*_wrong(known.find(step), step, disallowed), *_without_ramdisk(known, step, ramdisk)))
     texts = (f"{where}{problem}" if problem.startswith("/") else f"{where} ({step.interface}."
              f"{printable(step.step, 255)}): {problem}" for where, step, problem in found)
-    return list(itertools.islice(texts, MAX_PROBLEMS))
+    return list(itertools.islice(texts, MAX_TRAIT_PROBLEMS))
 
 
 def _without_ramdisk(offer: Offer, step: Step, ramdisk: bool) -> Iterator[str]:
@@ -127,8 +125,8 @@ def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> It
 def _problems(offer: Offer, steps: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
     known = {info.key: info for info in offer.steps}
     texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in steps
-             for text in _wrong(known.get(step.key) or reserved.find(step), step, disallowed))
-    return list(itertools.islice(texts, MAX_PROBLEMS))
+             for text in _wrong(known.get(step.key) or offers.find_reserved(step), step, disallowed))
+    return list(itertools.islice(texts, MAX_TRAIT_PROBLEMS))
 
 
 def _wrong(info: StepInfo | None, step: Step, disallowed: Collection[str]) -> Iterator[str]:

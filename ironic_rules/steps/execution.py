@@ -15,9 +15,8 @@ from ironic_rules.models import documents
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps import checks, polls, reserved
-from ironic_rules.steps.arguments import wrong_arguments
-from ironic_rules.steps.declaration import StepInfo, SteppedInterface, declaration
+from ironic_rules.steps import checks, offers, procedures
+from ironic_rules.steps.declaration import StepInfo, SteppedInterface, declaration, wrong_arguments
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
 from ironic_rules.steps.procedures import DEPLOYMENT, WAIT_STATES, Procedure
@@ -52,7 +51,7 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
     node, procedure = task.node, progress.procedure
     offer = hardware.offer(node, procedure)
     info = offer.declared(step)
-    if info is None and reserved.find(step) is not None:
+    if info is None and offers.find_reserved(step) is not None:
         return _execute_reserved(hardware, task, progress, step)
     if offer.in_ramdisk and info is None:
         in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict(), procedure)
@@ -69,14 +68,14 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
 
 
 def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep) -> str | None:
-    if step.step == reserved.HOLD:
+    if step.step == offers.HOLD:
         return progress.procedure.hold_state
     seconds = step.args.get("seconds")
     if seconds is None:
         return None if progress.is_waiting else progress.procedure.wait_state
     if not progress.is_waiting:
         return hardware.pause(task, seconds) if seconds else None
-    poll = polls.pending(task.node.driver_internal_info)
+    poll = procedures.pending_poll(task.node.driver_internal_info)
     # A heartbeat of the machine comes earlier.
     if poll is not None and not poll.ended:
         return progress.procedure.wait_state

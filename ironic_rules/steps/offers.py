@@ -1,4 +1,10 @@
-"""The steps that nodes offer by their interfaces, as their conductor knows them, or as it has registered them.
+"""Which deploy templates apply to an instance: those that are named after its traits (document 003).
+
+Steps of every procedure that no interface has to declare: ``hold`` and ``wait``, with the name of any interface.
+
+An interface that declares a step of its own with such a name keeps it.
+
+The steps that nodes offer by their interfaces, as their conductor knows them, or as it has registered them.
 
 A registration is ``{hardware type: {kind: {"enabled": [names], "default": name}}, "deploy_steps": {kind: {interface
 name: [StepInfo.to_wire()]}}, "clean_steps": likewise, "service_steps": likewise, "ramdisk_deploy_interfaces":
@@ -9,17 +15,72 @@ known.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
+from ironic_rules.models.documents import JSON
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES, DeployTemplate, Step
-from ironic_rules.steps import reserved
-from ironic_rules.steps import templates as asked
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure
+from ironic_rules.text import printable
+
+#: Maximum number of problems reported for one node.
+MAX_TRAIT_PROBLEMS = 100
+
+
+def requested_traits(instance_info: Mapping[str, JSON]) -> list[str]:
+    """Return the traits that an instance requests, without duplicates; items that are not strings are left out."""
+    traits = instance_info.get("traits")
+    return list(dict.fromkeys(item for item in traits if isinstance(item, str))) if isinstance(traits, list) else []
+
+
+def trait_problems(instance_info: Mapping[str, JSON], traits: Collection[str]) -> list[str]:
+    """Return the problems of the traits that an instance requests, for a node that has ``traits``."""
+    asked = instance_info.get("traits")
+    if asked is None:
+        return []
+    if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
+        return ["/instance_info/traits: must be a list of traits"]
+    return [f"/instance_info/traits/{index}: the node does not have the trait {printable(trait, 255)}"
+            for index, trait in enumerate(asked) if trait not in traits][:MAX_TRAIT_PROBLEMS]
+
+
+def steps_of_templates(templates: Iterable[DeployTemplate], requested: Iterable[Step] = ()) -> list[Step]:
+    """Return all requested steps, those of the request last."""
+    return [*(step for template in templates for step in template.steps), *requested]
+
+
+def left_out(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> list[str]:
+    """Return the names of the steps that are requested with priority 0, such as ``raid.create_configuration``."""
+    return sorted({step.name for step in steps_of_templates(templates, requested) if step.priority == 0})
+
+
+#: Stops the procedure until ``unhold``.
+HOLD = "hold"
+#: Waits for a time, or for the next heartbeat of the machine.
+WAIT = "wait"
+#: Maximum time. No worker waits.
+MAX_WAIT_S = 86400
+
+_ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, JSON]]] = {
+    HOLD: {},
+    WAIT: {"seconds": {
+        "description": f"How long to wait, 0 to {MAX_WAIT_S}. Default: until the next heartbeat of the machine.",
+        "required": False,
+        "schema": {"description": f"a number from 0 to {MAX_WAIT_S}, or null", "type": ["number", "null"],
+                   "minimum": 0, "maximum": MAX_WAIT_S}}},
+}
+
+
+def find_reserved(step: Step) -> StepInfo | None:
+    """Return the declaration of a reserved step; None if the step is not reserved."""
+    if step.step not in _ARGUMENTS or step.interface not in STEP_INTERFACES:
+        return None
+    return StepInfo(step.interface, step.step, 0, _ARGUMENTS[step.step], rerunnable=True, abortable=True)
+
 
 #: The columns of a node that determine its steps.
 NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
@@ -48,7 +109,7 @@ class Offer:
 
     def find(self, step: Step) -> StepInfo | None:
         """Return how the step is declared; None if no interface has it and it is not reserved."""
-        return self.declared(step) or reserved.find(step)
+        return self.declared(step) or find_reserved(step)
 
     @property
     def only_out_of_band(self) -> Offer:
@@ -73,8 +134,8 @@ class Offer:
             return self
         known = {info.key for info in self.steps}
         args: dict[tuple[str, str], dict[str, Any]] = {}
-        for step in asked.steps_of(templates, requested):
-            if step.key not in known and reserved.find(step) is None:
+        for step in steps_of_templates(templates, requested):
+            if step.key not in known and find_reserved(step) is None:
                 args.setdefault(step.key, {}).update({name: dict(_ANY) for name in step.args})
         return replace(self, steps=(*self.steps, *(StepInfo(*key, 0, argsinfo) for key, argsinfo in args.items())))
 

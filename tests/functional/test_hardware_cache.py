@@ -6,7 +6,7 @@ import pytest
 
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware import time_limit
+from ironic_rules.hardware import waiting
 from ironic_rules.hardware.fake import FakeBIOS
 from ironic_rules.models import states
 from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
@@ -99,7 +99,7 @@ def test_a_bmc_that_does_not_report_its_settings_leaves_those_that_are_known(who
     left = []
 
     def fail(self, task):
-        left.append(time_limit.left_s())
+        left.append(waiting.left_s())
         raise BMCError(node=task.node.uuid, reason="it is busy.")
 
     monkeypatch.setattr(FakeBIOS, "read_settings", fail)

@@ -12,7 +12,7 @@ import pytest
 from ironic_rules.conductor import hardware_calls, recovery
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware import time_limit
+from ironic_rules.hardware import waiting
 from ironic_rules.hardware.fake import FakeManagement
 from tests.functional.api.conftest import at
 from tests.functional.processes import wait_for
@@ -312,7 +312,7 @@ def test_one_slow_bmc_leaves_turns_for_others(whole, monkeypatch):
 
 
 def test_what_only_reads_ends_before_its_caller_gives_up(whole, monkeypatch):
-    monkeypatch.setattr(FakeManagement, "get_boot_device", lambda self, task: {"left_s": time_limit.left_s()})
+    monkeypatch.setattr(FakeManagement, "get_boot_device", lambda self, task: {"left_s": waiting.left_s()})
 
     assert whole.app.get(f"/v1/nodes/{whole.enroll()}/management/boot_device").json["left_s"] <= 1
 

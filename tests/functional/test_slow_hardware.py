@@ -20,7 +20,7 @@ from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.driver_info import RedfishHardware
 from ironic_rules.models import states
 from ironic_rules.models.internal_keys import STEP_POLL
-from ironic_rules.steps import polls
+from ironic_rules.steps import procedures
 from tests.functional.agents import agent
 from tests.functional.processes import wait_for
 from tests.functional.test_direct_deployment import beat
@@ -271,7 +271,7 @@ def test_the_reboot_of_a_step_boots_the_ramdisk_that_runs_again(ironic, bmc, dep
         is_waiting(ironic, node, "clean wait")
         applied(bmc, path)
         if ramdisk:
-            wait_for("the settings", lambda: polls.pending(ironic.row(node).driver_internal_info).ended)
+            wait_for("the settings", lambda: procedures.pending_poll(ironic.row(node).driver_internal_info).ended)
             ironic.at_rest(node)
             # With this, the ramdisk that was running is none any more, and the new one is waited for.
             body = {"callback_url": running.url, "agent_token": first}
@@ -299,7 +299,7 @@ def test_a_ramdisk_that_does_not_come_back_after_the_reboot_of_a_step_is_waited_
     is_waiting(ironic, node, "clean wait")
     applied(bmc, path)
     round_of_polls()
-    wait_for("the settings", lambda: polls.pending(ironic.at_rest(node).driver_internal_info).ended)
+    wait_for("the settings", lambda: procedures.pending_poll(ironic.at_rest(node).driver_internal_info).ended)
     ironic.put(node, provision_updated_at=clock.now().replace(year=2000))
 
     recovery.fail_overdue(ironic.conductor)
@@ -317,7 +317,7 @@ def test_a_heartbeat_does_not_end_the_step_and_costs_no_request_to_the_bmc(ironi
     heartbeat.heartbeat(ironic.conductor, context.admin(), node, "http://192.0.2.1:9999", "11", {})
     is_waiting(ironic, node)
 
-    assert (len(bmc.read), polls.pending(ironic.row(node).driver_internal_info).ended) == (asked, False)
+    assert (len(bmc.read), procedures.pending_poll(ironic.row(node).driver_internal_info).ended) == (asked, False)
 
 
 def test_what_waits_for_hardware_does_not_time_out_as_a_ramdisk_does(ironic, deploying, alone):

@@ -28,7 +28,7 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import Step
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
-from ironic_rules.steps import checks, preview, templates
+from ironic_rules.steps import checks, offers, preview
 from ironic_rules.steps.offers import NODE_COLUMNS, RegisteredSteps
 from ironic_rules.steps.procedures import CLEANING
 from ironic_rules.text import printable
@@ -60,10 +60,10 @@ class NodeDeployStepsController(Resource):
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
             # As in a deployment: templates are ignored while conductors are pinned.
             enabled = [] if request.conf.conductor.pin_release_version else deploy_templates.for_traits(
-                conn, {*templates.requested_traits(instance_info), *own})
+                conn, {*offers.requested_traits(instance_info), *own})
         if registered is None:
             raise NoValidHost
-        return resources.deploy_preview(preview.of_deployment(
+        return resources.deploy_preview(preview.preview_of_deployment(
             registered.of_node(row), enabled, instance_info, own, request.conf.api.disallow_deploy_steps))
 
 
@@ -87,7 +87,7 @@ class NodeCleanStepsController(Resource):
         if registered is None:
             raise NoValidHost
         own = row.automated_clean
-        return resources.clean_preview(preview.of_cleaning(registered.of_node(row, CLEANING)),
+        return resources.clean_preview(preview.preview_of_cleaning(registered.of_node(row, CLEANING)),
                                        request.conf.conductor.automated_clean if own is None else own)
 
 

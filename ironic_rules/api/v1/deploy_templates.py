@@ -20,8 +20,8 @@ from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate, Step
 from ironic_rules.policies import deploy_templates as policies
-from ironic_rules.steps import checks, template_warnings
-from ironic_rules.steps.warnings import StepWarning
+from ironic_rules.steps import checks, preview
+from ironic_rules.steps.preview import StepWarning
 
 _LIST = filters.Listing.of(DEPLOY_TEMPLATE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
@@ -169,7 +169,7 @@ def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     """Return the warnings about the steps of a stored template; none if no conductor is alive."""
     with request.db.reader() as conn:
         registered = request.offered_steps.current(conn).get(None)
-    return () if registered is None else template_warnings.of_template(registered, steps)
+    return () if registered is None else preview.warnings_of_template(registered, steps)
 
 
 def _checked(request: Request, steps: list[JSONObject], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:

@@ -175,7 +175,7 @@ def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], 
     if registered is None:
         return None
     # What Nova's driver writes before it deploys.
-    return preview.of_deployment(
+    return preview.preview_of_deployment(
         registered.of_node(node), enabled, {"traits": list(required.required)}, own, disallowed)
 
 

@@ -37,8 +37,7 @@ from ironic_rules.models.nodes import INTERFACES, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.resources import OPERATION, RegisteredConductor
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate
-from ironic_rules.steps.preview import Judgement, Preview
-from ironic_rules.steps.warnings import StepWarning
+from ironic_rules.steps.preview import Judgement, Preview, StepWarning
 
 
 class PortView(RowView):

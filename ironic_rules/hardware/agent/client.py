@@ -13,7 +13,7 @@ from ironic_rules import context
 from ironic_rules.exceptions import AgentSilent, IronicRulesError
 from ironic_rules.hardware import destinations
 from ironic_rules.hardware.destinations import Destination, NoAddress
-from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.hardware.waiting import RequestDeadline
 from ironic_rules.models import json_text, urls
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.urls import Network

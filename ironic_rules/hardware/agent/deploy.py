@@ -21,7 +21,7 @@ from oslo_log import log
 from oslo_utils import strutils
 
 from ironic_rules.exceptions import AgentSilent, BMCError, InvalidParameterValue, IronicRulesError, Problem
-from ironic_rules.hardware import allowed_files, destinations, polling
+from ironic_rules.hardware import destinations, waiting
 from ironic_rules.hardware.agent import config_drive, image, instance, ramdisk
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, failure
 from ironic_rules.hardware.agent.in_band import AgentSteps, client_of, forget
@@ -228,7 +228,7 @@ class DirectDeploy(CustomAgentDeploy):
 
         :raises InvalidParameterValue: it is in none of ``[conductor]file_url_allowed_paths``, or no file
         """
-        path = allowed_files.find(image.path_of(wanted), self.conf.conductor.file_url_allowed_paths)
+        path = destinations.allowed_file(image.path_of(wanted), self.conf.conductor.file_url_allowed_paths)
         if path is None or not path.is_file():
             raise InvalidParameterValue(problems=[Problem(
                 "/instance_info/image_source", "is not a file in one of the folders that are allowed "
@@ -238,7 +238,7 @@ class DirectDeploy(CustomAgentDeploy):
     def _await_power_off(self, task: Task, timeout_s: int) -> None:
         power = self.interface_of(task.node, "power")
         try:
-            polling.wait_for_power(task, lambda: power.get_power_state(task), states.POWER_OFF, timeout_s)
+            waiting.wait_for_power(task, lambda: power.get_power_state(task), states.POWER_OFF, timeout_s)
         except BMCError as exc:
             LOG.warning("The ramdisk of node %s does not switch the machine off, so the BMC does: %s", task.node.uuid,
                         exc)

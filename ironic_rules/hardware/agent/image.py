@@ -26,7 +26,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.hardware.destinations import Destination
-from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.hardware.waiting import RequestDeadline
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node

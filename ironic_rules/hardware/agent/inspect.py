@@ -9,10 +9,10 @@ from oslo_log import log
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.agent import ramdisk
-from ironic_rules.hardware.attempts import noting
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from, forced_persistence
+from ironic_rules.hardware.waiting import noting_failures
 from ironic_rules.models import addresses as addresses_models
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -114,11 +114,11 @@ class AgentInspect(InspectInterface):
         failures: list[str] = []
         try:
             if self.conf.inspector.power_off and not node.disable_power_off:
-                with noting("Switching the machine off failed", failures):
+                with noting_failures("Switching the machine off failed", failures):
                     self._power_off(task)
         finally:
             if booted_by := node.driver_internal_info.get(MANAGED_BOOT):
-                with noting("Undoing its boot (media, boot scripts) failed", failures):
+                with noting_failures("Undoing its boot (media, boot scripts) failed", failures):
                     # The boot interface that booted it, not the current one. Earlier versions stored only a flag.
                     booted = NodeDraft(booted_by) if isinstance(booted_by, dict) else node
                     self.interface_of(booted, "boot").clean_up_ramdisk(task)

@@ -18,11 +18,11 @@ from ironic_rules.hardware.agent import instance
 from ironic_rules.hardware.base import HardwareType, ManagementInterface, PowerInterface, boot_device_args
 from ironic_rules.hardware.ipmi import tool
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
-from ironic_rules.hardware.polling import wait_for_power
+from ironic_rules.hardware.waiting import wait_for_power
 from ironic_rules.models import machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 from ironic_rules.steps.declaration import requested_step
 
 
@@ -122,7 +122,7 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
     def inject_nmi(self, task: Task) -> None:
         self.ipmitool(task, "power", "diag")
 
-    @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    @requested_step(boot_device_args(declaration.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")

@@ -20,7 +20,7 @@ from oslo_log import log
 
 from ironic_rules.db import clock
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
-from ironic_rules.hardware.bios_steps import BIOSSteps
+from ironic_rules.hardware.declared_steps import BIOSSteps
 from ironic_rules.hardware.redfish import power
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.hardware.redfish.inspect import SECRET

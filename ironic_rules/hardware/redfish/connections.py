@@ -33,7 +33,7 @@ from urllib3.poolmanager import pool_classes_by_scheme
 
 from ironic_rules import context
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware import destinations, time_limit
+from ironic_rules.hardware import destinations, waiting
 from ironic_rules.hardware.destinations import Denied
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
 from ironic_rules.models import addresses, json_text
@@ -93,12 +93,12 @@ class Connections:
             try:
                 if is_new:
                     self._make(wanted, kept, log_in)
-                left_s = time_limit.left_s()
+                left_s = waiting.left_s()
                 made = kept.made.result(None if math.isinf(left_s) else max(0.0, left_s))
             except BaseException as exc:  # whatever ends the login
                 # A thread that waits no longer for a login does not end it.
                 self._leave(wanted, kept, limit, kept.made.done() and kept.made.exception() is not None)
-                if not is_new and kept.ran_out and isinstance(exc, Exception) and time_limit.left_s() > 0:
+                if not is_new and kept.ran_out and isinstance(exc, Exception) and waiting.left_s() > 0:
                     continue  # the thread that has tried had less time
                 raise
             break
@@ -126,7 +126,7 @@ class Connections:
         try:
             kept.made.set_result(log_in())
         except BaseException as exc:  # otherwise those who wait for the login would not end
-            kept.ran_out = time_limit.left_s() < _MOMENT_S
+            kept.ran_out = waiting.left_s() < _MOMENT_S
             kept.made.set_exception(exc)
             raise
         with self._guard:
@@ -275,7 +275,7 @@ class BMCSession(requests.Session):
         raise ValueError(f"{printable(url, 200)} is redirected again and again")
 
     def _request(self, method: str, url: str, arguments: Any, named: dict[str, Any]) -> requests.Response:
-        left_s = time_limit.left_s()
+        left_s = waiting.left_s()
         if left_s <= 0:
             raise requests.RequestException("no time is left for it")
         timeout = named.get("timeout")
@@ -285,7 +285,7 @@ class BMCSession(requests.Session):
             return super().request(method, url, *arguments, **named)
         except requests.RequestException as exc:
             changes_nothing = method == "GET" or _was_not_sent(exc)
-            if changes_nothing and time_limit.left_s() > 0:
+            if changes_nothing and waiting.left_s() > 0:
                 raise
             raise requests.RequestException(
                 exc if changes_nothing else f"it was sent, and may have been carried out: {exc}") from exc

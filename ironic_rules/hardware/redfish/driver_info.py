@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware import allowed_files
+from ironic_rules.hardware import destinations
 from ironic_rules.hardware.base import HardwareType
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
@@ -104,7 +104,7 @@ def verification(value: JSON, ca_folders: Iterable[str]) -> bool | str:
     if isinstance(value, str):
         if value.strip().lower() in _BOOLEANS:
             return _BOOLEANS[value.strip().lower()]
-        if value.startswith("/") and (path := allowed_files.find(value, ca_folders)) is not None:
+        if value.startswith("/") and (path := destinations.allowed_file(value, ca_folders)) is not None:
             return str(path)
     raise _wrong("redfish_verify_ca", "must be true, false, or the path of a file or folder with certificates that the "
                                       "conductor can read, in one of the folders that are allowed "

@@ -26,7 +26,7 @@ from ironic_rules.models import states
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import FirmwareComponent
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments, polls
+from ironic_rules.steps import declaration, procedures
 from ironic_rules.steps.declaration import requested_step
 from ironic_rules.text import printable
 
@@ -97,7 +97,7 @@ _SETTINGS = {
         "description": "an object with component, url and, optionally, wait", "type": "object",
         "required": ["component", "url"], "additionalProperties": False,
         "properties": {
-            "component": arguments.TEXT,
+            "component": declaration.TEXT_ARGUMENT,
             "url": {"description": "an HTTP or HTTPS URL", "type": "string", "pattern": "^https?://[^/]"},
             "wait": {"description": f"seconds, 0 to {_MAX_WAIT_S}", "type": "integer", "minimum": 0,
                      "maximum": _MAX_WAIT_S}},
@@ -131,7 +131,7 @@ class RedfishFirmware(FirmwareVersions):
         return self._send(task, settings, 0)
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
-        ended = polls.pending(task.node.driver_internal_info)
+        ended = procedures.pending_poll(task.node.driver_internal_info)
         waits = super().continue_step(task, step, args)
         if waits is not None or ended is None:
             return waits

@@ -15,7 +15,7 @@ from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import machine_ids
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 from ironic_rules.steps.declaration import requested_step
 
 LOG = log.getLogger(__name__)
@@ -44,7 +44,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": _NAMES[target], "persistent": None if enabled is None else enabled == "Continuous"}
 
-    @requested_step(boot_device_args(arguments.one_of(_DEVICES)), rerunnable=True)
+    @requested_step(boot_device_args(declaration.one_of(_DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in _DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(_DEVICES)}.")
@@ -110,7 +110,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return _boot_mode(system)
 
     @requested_step({
-        "mode": {"description": "uefi or bios.", "required": True, "schema": arguments.one_of(_MODES)},
+        "mode": {"description": "uefi or bios.", "required": True, "schema": declaration.one_of(_MODES)},
     }, rerunnable=True)
     def set_boot_mode(self, task: Task, mode: str) -> None:
         if mode not in _MODES:

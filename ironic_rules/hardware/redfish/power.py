@@ -7,8 +7,8 @@ from typing import Any
 
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.base import PowerInterface
-from ironic_rules.hardware.polling import wait_for_power
 from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.waiting import wait_for_power
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
-from ironic_rules.hardware.raid_steps import MAX_SIZE, RAIDSteps
+from ironic_rules.hardware.declared_steps import MAX_SIZE, RAIDSteps
 from ironic_rules.hardware.redfish import reading
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.reading import MAX_ITEMS, FoundResources, RedfishResource

@@ -12,7 +12,7 @@ import httpx
 
 from ironic_rules import samples
 from ironic_rules.models import states
-from ironic_rules.steps import polls
+from ironic_rules.steps import procedures
 from tests.functional.agents import Agent
 from tests.functional.processes import Process, standalone, wait_for
 
@@ -86,7 +86,7 @@ class Service:
         shown = self.provision(node, "active")
         token = None
         while shown["provision_state"] == states.DEPLOYWAIT:
-            poll = polls.pending(shown["driver_internal_info"])
+            poll = procedures.pending_poll(shown["driver_internal_info"])
             if poll is not None and not poll.ended:
                 # It waits for its BMC, which is polled.
                 wait_for(f"the end of a step of node {node}", functools.partial(self._has_left, shown))

@@ -16,7 +16,7 @@ from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, nodes
 from ironic_rules.hardware.redfish import client
 from ironic_rules.models import states
-from ironic_rules.steps import polls
+from ironic_rules.steps import procedures
 from tests.functional.test_slow_hardware import OPTIONS, Machine
 from tests.functional.whole import running
 from tests.unit.hardware.redfish_bmc import close_all
@@ -69,8 +69,9 @@ def test_a_round_of_a_thousand_nodes(bmc, tmp_path, monkeypatch):
         def create(conn):
             for number in range(_NODES):
                 path, internal = f"/redfish/v1/Systems/{number}", {}
-                polls.begin(internal, "bios", {"path": f"{path}/Bios", "settings": {"VMX": "on"}, "told_before": None},
-                            clock.now(), 1800, "[redfish]configuration_timeout")
+                procedures.begin_poll(internal, "bios",
+                                      {"path": f"{path}/Bios", "settings": {"VMX": "on"}, "told_before": None},
+                                      clock.now(), 1800, "[redfish]configuration_timeout")
                 nodes.create(conn, {
                     "driver": "redfish", "conductor_group": "", "provision_state": states.DEPLOYWAIT,
                     "bios_interface": "redfish", "driver_internal_info": internal,

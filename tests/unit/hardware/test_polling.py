@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.polling import wait_for_power
+from ironic_rules.hardware.waiting import wait_for_power
 from tests.unit.inspection.tasks import make_task
 
 

@@ -12,7 +12,7 @@ from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.client import Connections
 from ironic_rules.hardware.redfish.firmware import RedfishFirmware
 from ironic_rules.models import states
-from ironic_rules.steps import polls
+from ironic_rules.steps import procedures
 from tests.unit.hardware.redfish_bmc import ROOT, SYSTEM, documents, serving
 from tests.unit.hardware.test_redfish_steps import MANAGER, OK, TASK, Power, begin, poll, proceed
 from tests.unit.inspection.tasks import make_task
@@ -76,12 +76,12 @@ def test_a_bios_image_is_loaded_applied_by_a_reboot_and_waited_for(conf, bmc, ta
     bmc.content[TASK]["TaskState"] = "Completed"
     assert poll(interface, task) is None
     assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
-    assert polls.pending(task.node.driver_internal_info).ended
+    assert procedures.pending_poll(task.node.driver_internal_info).ended
     task.context.agent_token = "of the new ramdisk"
 
     assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
     assert "seconds are left to wait" in poll(interface, task)
-    what = polls.pending(task.node.driver_internal_info).what
+    what = procedures.pending_poll(task.node.driver_internal_info).what
     assert interface.poll(task, {**what, "until": clock.now().isoformat()}) is None
     assert proceed(interface, task, "update", settings=settings) is None
     assert task.node.driver_internal_info == {}
@@ -121,7 +121,7 @@ def test_an_update_without_a_task_and_with_the_version_as_before_is_told(conf, b
     assert poll(interface, task) is None
     if setting is BIOS:
         assert proceed(interface, task, "update", settings=[setting]) == states.DEPLOYWAIT
-        what = dict(polls.pending(task.node.driver_internal_info).what)
+        what = dict(procedures.pending_poll(task.node.driver_internal_info).what)
         assert interface.poll(task, what) is not None
         what["rebooted_at"] = (clock.now() - datetime.timedelta(seconds=301)).isoformat()
         assert interface.poll(task, what) is None
@@ -153,7 +153,7 @@ def test_a_bmc_that_restarts_is_asked_again_until_the_time_out_of_one_component(
         poll(interface, task)
 
     assert not isinstance(caught.value, HardwareFailed)
-    waits = polls.pending(task.node.driver_internal_info)
+    waits = procedures.pending_poll(task.node.driver_internal_info)
     assert waits.until - before >= datetime.timedelta(seconds=100)
     assert waits.limit == "100 seconds, [redfish]firmware_update_timeout"
 

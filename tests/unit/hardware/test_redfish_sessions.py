@@ -19,7 +19,7 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.redfish import client, connections
 from ironic_rules.hardware.redfish.management import RedfishManagement
 from ironic_rules.hardware.redfish.vendor import RedfishVendor
-from ironic_rules.hardware.time_limit import time_limit
+from ironic_rules.hardware.waiting import time_limit
 from tests.functional.processes import in_time
 from tests.unit.hardware import dripping
 from tests.unit.hardware.redfish_bmc import ROOT, SESSIONS, SYSTEM, close_all, documents, serving

@@ -14,7 +14,7 @@ from ironic_rules.hardware.redfish.client import Connections
 from ironic_rules.hardware.redfish.management import RedfishManagement
 from ironic_rules.hardware.redfish.raid import RedfishRAID
 from ironic_rules.models import states
-from ironic_rules.steps import execution, polls
+from ironic_rules.steps import execution, procedures
 from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.redfish_bmc import SYSTEM, documents, members, serving
 from tests.unit.inspection.tasks import make_task
@@ -95,12 +95,12 @@ def begin(cls, conf, task, step, power=None, **args):
 def poll(interface, task):
     """Poll as a conductor does from what the node has, which is stored in between; return what is missing."""
     task.node.driver_internal_info = json.loads(json.dumps(task.node.driver_internal_info))
-    return interface.poll(task, polls.pending(task.node.driver_internal_info).what)
+    return interface.poll(task, procedures.pending_poll(task.node.driver_internal_info).what)
 
 
 def proceed(interface, task, step, **args):
     """Continue a step whose poll has ended."""
-    task.node.driver_internal_info = polls.end(task.node.driver_internal_info, None)
+    task.node.driver_internal_info = procedures.end_poll(task.node.driver_internal_info, None)
     return interface.continue_step(task, step, args)
 
 
@@ -271,7 +271,7 @@ def test_a_reset_that_changes_no_setting_ends_when_the_machine_has_started(conf,
     interface, _ = begin(RedfishBIOS, conf, task, "factory_reset", Power())
     bmc.content[SYSTEM].update(PowerState="On", **({} if progress is None else {"BootProgress": {
         "LastState": progress}}))
-    what = dict(polls.pending(task.node.driver_internal_info).what)
+    what = dict(procedures.pending_poll(task.node.driver_internal_info).what)
     what["begun_at"] = (datetime.datetime.fromisoformat(what["begun_at"])
                         - datetime.timedelta(seconds=passed_s)).isoformat()
 
@@ -344,7 +344,7 @@ def test_a_task_is_only_looked_for_at_the_bmc_itself(conf, bmc, task, location):
     bmc.task = location
     begin(RedfishRAID, conf, task, "delete_configuration")
 
-    assert polls.pending(task.node.driver_internal_info).what["tasks"] == ["/steal"]
+    assert procedures.pending_poll(task.node.driver_internal_info).what["tasks"] == ["/steal"]
 
 
 def test_a_task_of_the_bmc_is_waited_for(conf, bmc, task):

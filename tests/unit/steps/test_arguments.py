@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 
 SCHEMA = {"description": "an object", "type": "object", "required": ["a", "b"], "additionalProperties": False,
           "properties": {"a": {"description": "a number", "type": "integer"}, "b": {"enum": [1]}}}
 
 
 def test_a_value_that_fits():
-    assert arguments.problems(SCHEMA, {"a": 2, "b": 1}) == []
+    assert declaration.argument_problems(SCHEMA, {"a": 2, "b": 1}) == []
 
 
 @pytest.mark.parametrize(("value", "wrong"), [
@@ -21,27 +21,29 @@ def test_a_value_that_fits():
     ({"a": 1.0, "b": 1}, [(("a",), "must be a number")]),
 ])
 def test_each_problem_has_its_place(value, wrong):
-    assert arguments.problems(SCHEMA, value) == wrong
+    assert declaration.argument_problems(SCHEMA, value) == wrong
 
 
 def test_no_problem_has_the_value():
-    assert "s3cr3t" not in str(arguments.problems({"items": {"type": "integer"}}, ["s3cr3t"]))
+    assert "s3cr3t" not in str(declaration.argument_problems({"items": {"type": "integer"}}, ["s3cr3t"]))
 
 
 def test_what_is_no_schema_is_refused():
     with pytest.raises(TypeError, match="schema"):
-        arguments.check_schema({"type": "nonsense"})
+        declaration.check_schema({"type": "nonsense"})
 
 
 @pytest.mark.parametrize(("value", "fits"), [
     ("2026-11-21T12:00:00+00:00", True), ("2026-11-21T12:00:00Z", True), ("2026-11-21T12:00:00", False),
     ("2026-02-30T12:00:00Z", False), ("noon", False), ("", False), (5, True)])
 def test_a_time_has_an_offset(value, fits):
-    assert (arguments.problems({"format": "date-time"}, value) == []) == fits
+    assert (declaration.argument_problems({"format": "date-time"}, value) == []) == fits
 
 
 def test_one_of_a_few_texts():
-    schema = arguments.one_of(("a", "b"))
+    schema = declaration.one_of(("a", "b"))
 
-    assert arguments.problems(schema, "b") == []
-    assert arguments.problems(schema, "c") == arguments.problems(schema, ["a"]) == [((), "must be one of a, b")]
+    assert declaration.argument_problems(schema, "b") == []
+    assert declaration.argument_problems(schema, "c") == declaration.argument_problems(schema,
+                                                                                       ["a"]) == [((),
+                                                                                                   "must be one of a, b")]

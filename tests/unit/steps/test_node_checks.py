@@ -9,7 +9,7 @@ import pytest
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
-from ironic_rules.steps import checks, merge, templates
+from ironic_rules.steps import checks, merge, offers
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
 
@@ -83,7 +83,7 @@ def test_names_that_are_not_printable_are_escaped_and_cut():
 def test_a_thousand_problems_are_not_all_told():
     wrong = template("CUSTOM_A", *[("raid", "no", {}, 1)] * 1000)
 
-    assert len(checks.node_problems(OFFER, [wrong])) == templates.MAX_PROBLEMS
+    assert len(checks.node_problems(OFFER, [wrong])) == offers.MAX_TRAIT_PROBLEMS
 
 
 @pytest.mark.parametrize(("traits", "problems"), [
@@ -93,12 +93,12 @@ def test_a_thousand_problems_are_not_all_told():
     ([1], ["/instance_info/traits: must be a list of traits"]),
 ])
 def test_traits_of_the_instance_must_be_the_nodes(traits, problems):
-    assert templates.trait_problems({"traits": traits}, ["CUSTOM_A", "CUSTOM_B"]) == problems
+    assert offers.trait_problems({"traits": traits}, ["CUSTOM_A", "CUSTOM_B"]) == problems
 
 
 def test_the_traits_of_an_instance_count_once():
-    assert templates.requested_traits({"traits": ["B", "A", "B", 1]}) == ["B", "A"]
-    assert templates.requested_traits({"traits": "B"}) == templates.requested_traits({}) == []
+    assert offers.requested_traits({"traits": ["B", "A", "B", 1]}) == ["B", "A"]
+    assert offers.requested_traits({"traits": "B"}) == offers.requested_traits({}) == []
 
 
 def test_the_steps_of_fake_hardware_are_the_core_steps(hardware):

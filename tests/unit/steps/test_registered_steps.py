@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironic_rules.models.steps import Step
-from ironic_rules.steps import checks, template_warnings
+from ironic_rules.steps import checks, preview
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import RegisteredSteps
 
@@ -53,12 +53,12 @@ def test_arguments_that_are_missing_are_warned_about_with_the_interfaces_that_re
             ("one", info(a=True)), ("two", info(a=False)), ("three", info(a=True)), ("four", info(b=False))))])
 
     assert problems(step(), info(a=True)) == []
-    assert [warning.to_wire() for warning in template_warnings.of_template(registered, [step(0), step()])] == [{
+    assert [warning.to_wire() for warning in preview.warnings_of_template(registered, [step(0), step()])] == [{
         "kind": "arguments", "pointer": "/steps/1/args/a",
         "text": "the step requires this argument; nodes with the raid interface one or three fail validation and are "
                 "not deployed"}]
     # Invalid for some hardware only: accepted, too.
-    assert [warning.where for warning in template_warnings.of_template(registered, [step(a=1)])] == ["/steps/0/args/a"]
+    assert [warning.where for warning in preview.warnings_of_template(registered, [step(a=1)])] == ["/steps/0/args/a"]
 
 
 def test_a_core_step_can_only_be_left_out():

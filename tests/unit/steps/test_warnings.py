@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.steps import warnings
+from ironic_rules.steps import preview
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
@@ -20,7 +20,7 @@ def told(*runs, core=True):
     """Return kind and place of each warning about the steps, among the core steps unless these are left out."""
     own = [ScheduledStep.by_default(info) for info in CORE.steps] if core else []
     runs = sorted([*own, *runs], key=lambda step: -step.priority)
-    return [(found.kind, found.where) for found in warnings.of_deployment(CORE, runs)]
+    return [(found.kind, found.where) for found in preview.warnings_of_deployment(CORE, runs)]
 
 
 def settings(**values):
@@ -39,7 +39,8 @@ def test_hardware_is_configured_before_the_instance_starts(step, expected):
 
 
 def test_the_text_names_the_step_its_priority_and_its_source():
-    [found] = warnings.of_deployment(Offer(()), [run("deploy.boot_instance", 20), run("raid.delete_configuration", 10)])
+    [found] = preview.warnings_of_deployment(Offer(()),
+                                             [run("deploy.boot_instance", 20), run("raid.delete_configuration", 10)])
 
     assert str(found) == ("raid.delete_configuration with priority 10 runs after deploy.boot_instance: it can destroy "
                           "the instance's data, and reboots the machine (template CUSTOM_A)")
@@ -70,7 +71,7 @@ def test_two_templates_that_disagree(first, second, warns):
 
 
 def test_a_value_that_differs_is_not_shown():
-    [found] = warnings.of_deployment(Offer(()), [
+    [found] = preview.warnings_of_deployment(Offer(()), [
         run("bios.apply_configuration", 90, settings=settings(AdminPassword="s3cr3t")),
         run("bios.apply_configuration", 89, "template CUSTOM_B", settings=settings(AdminPassword="0ther"))])
 
@@ -83,7 +84,7 @@ def test_arguments_of_any_form_do_no_harm():
 
     for one in odd:
         for other in odd:
-            warnings.of_deployment(CORE, [
+            preview.warnings_of_deployment(CORE, [
                 run("raid.apply_configuration", 90, raid_config=one, settings=one, delete_existing=one),
                 run("raid.apply_configuration", 90, "template CUSTOM_B", raid_config=other, settings=other,
                     delete_existing=other)])
@@ -93,7 +94,7 @@ def test_nothing_is_deployed_without_core_steps():
     assert told(run("power.power_on", 50), core=False) == [("no-core-steps", "")]
     assert told(run("deploy.boot_instance", 20, "code"), core=False) == []
     # A node without core steps has none to be left out.
-    assert warnings.of_deployment(Offer(()), [run("power.power_on", 50)]) == []
+    assert preview.warnings_of_deployment(Offer(()), [run("power.power_on", 50)]) == []
 
 
 def test_what_takes_effect_at_the_next_boot_needs_one():
@@ -105,4 +106,4 @@ def test_what_takes_effect_at_the_next_boot_needs_one():
 def test_there_is_a_limit():
     steps = [run("raid.create_configuration", 10) for _ in range(200)]
 
-    assert len(told(*steps)) == warnings.MAX_WARNINGS
+    assert len(told(*steps)) == preview.MAX_WARNINGS

@@ -1,4 +1,7 @@
-"""The steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes."""
+"""The steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes.
+
+The steps of BIOS interfaces: requested settings are checked here, an interface writes them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware.base import RAIDInterface
+from ironic_rules.hardware.base import BIOSInterface, RAIDInterface
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import RAID_DELETES
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments
+from ironic_rules.steps import declaration
 from ironic_rules.steps.declaration import requested_step
 
 LEVELS = ("JBOD", "0", "1", "2", "5", "6", "1+0", "5+0", "6+0")
@@ -24,16 +27,16 @@ _DISK = {
     "properties": {
         "size_gb": {"description": "a number above 0, or MAX",
                     "anyOf": [{"const": MAX_SIZE}, {"type": "integer", "minimum": 1}]},
-        "raid_level": arguments.one_of(LEVELS),
-        "is_root_volume": arguments.BOOLEAN,
-        "volume_name": arguments.TEXT,
-        "controller": arguments.TEXT,
+        "raid_level": declaration.one_of(LEVELS),
+        "is_root_volume": declaration.BOOLEAN_ARGUMENT,
+        "volume_name": declaration.TEXT_ARGUMENT,
+        "controller": declaration.TEXT_ARGUMENT,
         "physical_disks": {"description": "a list of names of drives", "type": "array", "minItems": 1,
-                           "uniqueItems": True, "items": arguments.TEXT},
-        "disk_type": arguments.one_of(("hdd", "ssd")),
-        "interface_type": arguments.one_of(("nvme", "sas", "sata", "scsi")),
+                           "uniqueItems": True, "items": declaration.TEXT_ARGUMENT},
+        "disk_type": declaration.one_of(("hdd", "ssd")),
+        "interface_type": declaration.one_of(("nvme", "sas", "sata", "scsi")),
         "number_of_physical_disks": {"description": "a number above 0", "type": "integer", "minimum": 1},
-        "share_physical_disks": arguments.BOOLEAN,
+        "share_physical_disks": declaration.BOOLEAN_ARGUMENT,
     },
 }
 _LOGICAL_DISKS = {
@@ -58,9 +61,10 @@ _DISKS = {"description": "The volumes to create, each an object with size_gb (a 
                          "optionally is_root_volume, volume_name, controller and physical_disks. Default: those of "
                          "target_raid_config of the node.", "schema": {**_LOGICAL_DISKS, "type": ["array", "null"]}}
 _ROOT = {"description": "Whether to create the volume that has is_root_volume. Default: true.",
-         "schema": arguments.BOOLEAN}
-_NONROOT = {"description": "Whether to create the other volumes. Default: true.", "schema": arguments.BOOLEAN}
-_DELETE = {"description": "Delete the existing volumes first. Default: false.", "schema": arguments.BOOLEAN}
+         "schema": declaration.BOOLEAN_ARGUMENT}
+_NONROOT = {"description": "Whether to create the other volumes. Default: true.",
+            "schema": declaration.BOOLEAN_ARGUMENT}
+_DELETE = {"description": "Delete the existing volumes first. Default: false.", "schema": declaration.BOOLEAN_ARGUMENT}
 
 
 class RAIDSteps(RAIDInterface, abc.ABC):
@@ -83,7 +87,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
                 raise InvalidParameterValue("; ".join(
                     f"{documents.format_pointer((name,))}: unknown; a RAID configuration has logical_disks"
                     for name in unknown))
-            checked(config.get("logical_disks"), "/logical_disks")
+            checked_disks(config.get("logical_disks"), "/logical_disks")
         task.node.target_raid_config = config
 
     def logical_disk_properties(self) -> dict[str, str]:
@@ -91,7 +95,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
 
     @requested_step({
         "logical_disks": _DISKS, "delete_configuration": _DELETE,
-        "delete_existing": {"description": "The same as delete_configuration.", "schema": arguments.BOOLEAN},
+        "delete_existing": {"description": "The same as delete_configuration.", "schema": declaration.BOOLEAN_ARGUMENT},
         "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
     }, abortable=True)
     def create_configuration(self, task: Task, logical_disks: Any = None, delete_configuration: bool = False,
@@ -170,7 +174,7 @@ def _wanted(task: Task, args: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "raid_config" in args:
         where, disks = "/args/raid_config/logical_disks", args["raid_config"]["logical_disks"]
     elif (disks := args.get("logical_disks")) is None:
-        disks = checked(task.node.target_raid_config.get("logical_disks"), where)
+        disks = checked_disks(task.node.target_raid_config.get("logical_disks"), where)
     root, others = args.get("create_root_volume", True), args.get("create_nonroot_volumes", True)
     wanted = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
     if not wanted:
@@ -178,13 +182,65 @@ def _wanted(task: Task, args: Mapping[str, Any]) -> list[dict[str, Any]]:
     return wanted
 
 
-def checked(disks: Any, where: str) -> list[JSONObject]:
+def checked_disks(disks: Any, where: str) -> list[JSONObject]:
     """Return ``disks`` if they are valid logical disks.
 
     :raises InvalidParameterValue: they are not; the text has the location below ``where``
     """
-    if wrong := arguments.problems(_LOGICAL_DISKS, disks):
+    if wrong := declaration.argument_problems(_LOGICAL_DISKS, disks):
         raise InvalidParameterValue("; ".join(f"{where}{documents.format_pointer(place)}: {text}" for place,
                                               text in wrong))
     found: list[JSONObject] = disks
+    return found
+
+
+_SETTINGS = {
+    "description": "a list of one or more objects", "type": "array", "minItems": 1,
+    "items": {
+        "description": "an object with name and value", "type": "object",
+        "required": ["name", "value"], "additionalProperties": False,
+        "properties": {
+            "name": {"description": "a text that no other setting has", "type": "string", "minLength": 1},
+            "value": {"description": "a text, a number, true, false or null",
+                      "type": ["string", "number", "boolean", "null"]},
+        },
+    },
+}
+
+
+class BIOSSteps(BIOSInterface, abc.ABC):
+    """Mix-in of the interfaces that can write BIOS settings."""
+
+    @abc.abstractmethod
+    def write_settings(self, task: Task, settings: dict[str, Any]) -> str | None:
+        """Set the settings to these values, or begin to; return as a step does. Safe to repeat."""
+
+    @abc.abstractmethod
+    def reset_settings(self, task: Task) -> str | None:
+        """Reset all settings to factory defaults, or begin to; return as a step does. Safe to repeat."""
+
+    @requested_step({
+        "settings": {"description": "The settings, a list of objects with name and value.", "required": True,
+                     "schema": _SETTINGS},
+    }, rerunnable=True, abortable=True)
+    def apply_configuration(self, task: Task, settings: Any) -> str | None:
+        """Write BIOS settings."""
+        return self.write_settings(task, checked_settings(settings))
+
+    @requested_step(rerunnable=True, abortable=True)
+    def factory_reset(self, task: Task) -> str | None:
+        """Reset all BIOS settings to factory defaults."""
+        return self.reset_settings(task)
+
+
+def checked_settings(settings: list[dict[str, Any]]) -> JSONObject:
+    """Return settings that are valid against the step's schema as names and values.
+
+    :raises InvalidParameterValue: one occurs twice; the text has its location
+    """
+    found: JSONObject = {}
+    for index, setting in enumerate(settings):
+        if setting["name"] in found:
+            raise InvalidParameterValue(f"/args/settings/{index}/name: must be a text that no other setting has")
+        found[setting["name"]] = setting["value"]
     return found
