@@ -22,7 +22,7 @@ from ironic_rules.conf.inspector import hook_names
 from ironic_rules.exceptions import ConfigurationError, InvalidRule
 from ironic_rules.inspection import bulk
 from ironic_rules.inspection.bulk import Comparison
-from ironic_rules.legacy import conversion, rule_files
+from ironic_rules.legacy import conversion
 from ironic_rules.legacy.conversion import Conversion, Verdict
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import InspectionData
@@ -43,7 +43,7 @@ class _File:
     """A file of legacy rules, and their conversions."""
 
     name: str
-    rules: list[rule_files.GivenRule]
+    rules: list[conversion.GivenRule]
     converted: list[Conversion]
 
     @property
@@ -102,7 +102,7 @@ def _run(args: argparse.Namespace) -> int:
     return int(not is_right)
 
 
-def _converted(given: rule_files.GivenRule) -> tuple[Conversion, LegacyRule | None]:
+def _converted(given: conversion.GivenRule) -> tuple[Conversion, LegacyRule | None]:
     try:
         rule = legacy.parse(given.body)
     except InvalidRule as exc:
@@ -133,15 +133,15 @@ def _summary(files: list[_File]) -> list[str]:
     return lines
 
 
-def _named(file: str, given: rule_files.GivenRule) -> str:
+def _named(file: str, given: conversion.GivenRule) -> str:
     place = f"{'standard input' if file == _STDIN else file}{': ' if given.place else ''}{given.place}"
     return f"{place} ({printable(given.name, 64)})" if given.name else place
 
 
 def _read(name: str) -> _File:
     try:
-        return _File(name, rule_files.parse(_text(name)), [])
-    except rule_files.BadRuleFile as exc:
+        return _File(name, conversion.parse(_text(name)), [])
+    except conversion.BadRuleFile as exc:
         raise _Failure(f"{name}: {exc}") from exc
 
 

@@ -11,7 +11,7 @@ from ironic_rules.inspection.hooks.disks import RootDeviceHook
 from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
 from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
-from ironic_rules.legacy import data as legacy_data
+from ironic_rules.legacy import values
 from ironic_rules.models.documents import clone
 from ironic_rules.models.task import Task
 
@@ -41,4 +41,4 @@ def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str
                 hook(scratch, copied, found)
             except Exception:  # noqa: BLE001  (whatever a hook raises for unusual data)
                 continue
-    return legacy_data.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))
+    return values.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))

@@ -5,7 +5,7 @@ task of each inspection.
 """
 
 from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule, compile_rule, compile_stored, parse
-from ironic_rules.legacy.passes import Forgotten, Taken, take_back
+from ironic_rules.legacy.ownership import Forgotten, Taken, take_back
 from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.legacy.plugins import load as load_plugins
 from ironic_rules.legacy.rule_set import DataSource, LegacyFailure, LegacyOutcome, LegacyRuleSet

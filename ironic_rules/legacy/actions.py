@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable
-from ironic_rules.legacy.ledger import MISSING, Ledger
+from ironic_rules.legacy.ownership import MISSING, Ledger
 from ironic_rules.legacy.values import LegacyScope, compile_message
 from ironic_rules.models import documents, traits
 from ironic_rules.models.documents import same

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
-from ironic_rules.legacy import form, paths
+from ironic_rules.legacy import compiler, paths
 from ironic_rules.legacy.actions import Given, LegacyAction
 from ironic_rules.legacy.conditions import Tested, compile_condition
-from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.node_info import NodeInfo
+from ironic_rules.legacy.ownership import Ledger
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import ACTION, Abandoned, Task, is_signal
 from ironic_rules.rules.compiled import Condition
@@ -56,7 +56,7 @@ def complain_of_params(plugin: Any, params: Mapping[str, Any], where: str, compl
         complain(where, f"the plug-in cannot check the parameters: {type(exc).__name__}")
 
 
-def condition(rule: str, said: form.Condition, plugin: Any, field: paths.FieldPath) -> Condition:
+def condition(rule: str, said: compiler.LegacyCondition, plugin: Any, field: paths.FieldPath) -> Condition:
     """Return a condition of a plug-in."""
     where, params = said.where, said.params
     call = plugin.check

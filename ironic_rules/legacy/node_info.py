@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ironic_rules.legacy.ledger import MISSING, Ledger
+from ironic_rules.legacy.ownership import MISSING, Ledger
 from ironic_rules.models import addresses, documents
 from ironic_rules.models.documents import clone, same
 from ironic_rules.models.draft import NodeDraft, PortDraft

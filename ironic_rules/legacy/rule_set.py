@@ -19,8 +19,7 @@ from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.foreign import TASK
-from ironic_rules.legacy.ledger import Ledger
-from ironic_rules.legacy.passes import Forgotten, settle, take_back
+from ironic_rules.legacy.ownership import Forgotten, Ledger, settle, take_back
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.rules import CLEANUPS, OwnedValue

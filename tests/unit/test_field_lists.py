@@ -41,7 +41,7 @@ REASONS = {
     ("hardware/agent/in_band.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",
     ("inspection/enrolment.py", "node"): "what the wait for a report consists of",
-    ("legacy/form.py", "rule"): "the fields that a rule has without its optional ones",
+    ("legacy/compiler.py", "rule"): "the fields that a rule has without its optional ones",
     ("policies/nodes.py", "node"): "the fields that have policies of their own, in Ironic",
     ("rules/built_in.py", "rule"): "the fields that earlier versions did not have, for the UUIDs that these derived",
     ("rules/rule_fields.py", "rule"): "a check of its own for each field of a rule that a user writes",

@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules import legacy
 from ironic_rules.exceptions import InvalidRule
-from ironic_rules.legacy import form, paths
+from ironic_rules.legacy import compiler, paths
 from ironic_rules.rules.limits import DEFAULT
 from tests.unit.legacy.world import Machine, rule, rule_set
 
@@ -130,7 +130,7 @@ def test_the_form_of_the_document_and_of_ironic_inspector() -> None:
 class TestBounds:
     def test_a_large_rule_is_refused_before_it_is_checked(self) -> None:
         value = ["{data[a][b]}"] * 300_000
-        with pytest.raises(InvalidRule, match=f"a rule has at most {form.MAX_SIZE} bytes"):
+        with pytest.raises(InvalidRule, match=f"a rule has at most {compiler.MAX_SIZE} bytes"):
             rule([], [{"action": "set-attribute", "path": "/extra/a", "value": value}])
 
     def test_problems_are_bounded(self) -> None:

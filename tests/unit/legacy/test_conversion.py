@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import InvalidRule
-from ironic_rules.legacy import conversion, converted_actions, converted_conditions
+from ironic_rules.legacy import conversion, counterparts
 from ironic_rules.legacy.conversion import Verdict
 
 HIT = [{"action": "set-capability", "name": "hit", "value": "yes"}]
@@ -40,29 +40,29 @@ def test_a_whole_number_is_compared_without_an_inverse_so_that_a_missing_one_is_
     ({"field": "inventory.system_vendor.manufacturer", "op": "eq", "value": "{Dell}"},
      [{"op": "eq", "args": [VENDOR, "{{Dell}}"]}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "ne", "value": "Dell"},
-     [IS_THERE, {"op": "!eq", "args": [VENDOR, "Dell"]}], [converted_conditions.NULL]),
+     [IS_THERE, {"op": "!eq", "args": [VENDOR, "Dell"]}], [counterparts.NULL]),
     ({"field": "inventory.system_vendor.manufacturer", "op": "ge", "value": "D"},
      [IS_THERE, {"op": "!lt", "args": [VENDOR, "D"]}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": "D{1,2}{x}", "invert": True},
-     [IS_THERE, {"op": "!matches", "args": [VENDOR, "D{1,2}\\{x\\}"]}], [converted_conditions.NULL_TEXT]),
+     [IS_THERE, {"op": "!matches", "args": [VENDOR, "D{1,2}\\{x\\}"]}], [counterparts.NULL_TEXT]),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": "Dell.*"},
      [{"op": "matches", "args": [VENDOR, "Dell.*"]}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": ".*", "invert": True},
      [IS_THERE, {"op": "!matches", "args": [VENDOR, ".*"]}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "contains", "value": "n"},
-     [{"op": "contains", "args": [VENDOR, "n"]}], [converted_conditions.NULL_TEXT]),
+     [{"op": "contains", "args": [VENDOR, "n"]}], [counterparts.NULL_TEXT]),
     ({"field": "cpu_arch", "op": "matches", "value": "x86|arm{1}"},
      [{"op": "contains", "args": ["{inventory[cpu][architecture]}", "\\A(?:x86|arm{1}$)"]}], []),
     ({"field": "inventory.interfaces[*].vendor", "op": "matches", "value": "0x8086", "invert": True},
      [{"op": "!matches", "args": ["{item[vendor]}", "0x8086"], "loop": "{inventory[interfaces]}"}],
      []),
     ({"field": "inventory.cpu.flags", "op": "contains", "value": "vmx"},
-     [{"op": "contains", "args": ["{inventory[cpu][flags]}", "vmx"]}], [converted_conditions.NO_TEXT]),
+     [{"op": "contains", "args": ["{inventory[cpu][flags]}", "vmx"]}], [counterparts.NO_TEXT]),
     ({"field": "inventory.bmc_address", "op": "net", "value": "192.0.2.0/24"},
      [{"op": "in-net", "args": ["{inventory[bmc_address]}", "192.0.2.0/24"]}], []),
     ({"field": "inventory.bmc_address", "op": "in-net", "value": "192.0.2.0/24", "invert": True},
      [{"op": "!is-empty", "args": ["{inventory[bmc_address]}"]},
-      {"op": "!in-net", "args": ["{inventory[bmc_address]}", "192.0.2.0/24"]}], [converted_conditions.NO_ADDRESS]),
+      {"op": "!in-net", "args": ["{inventory[bmc_address]}", "192.0.2.0/24"]}], [counterparts.NO_ADDRESS]),
     ({"field": "inventory.hostname", "op": "is-empty", "invert": True},
      [{"op": "!is-empty", "args": ["{inventory[hostname]}"]}], []),
     ({"field": "inventory.disks[*].size", "op": "ge", "value": 4, "multiple": "all"},
@@ -72,9 +72,9 @@ def test_a_whole_number_is_compared_without_an_inverse_so_that_a_missing_one_is_
     ({"field": "inventory.cpu.flags[*]", "op": "eq", "value": "vmx"},
      [{"op": "eq", "args": ["{item}", "vmx"], "loop": "{inventory[cpu][flags]}"}], []),
     ({"field": "data://site.rack", "op": "eq", "value": 7},
-     [{"op": "eq", "args": ["{plugin_data[site][rack]|int}", 7]}], [converted_conditions.DIGITS]),
+     [{"op": "eq", "args": ["{plugin_data[site][rack]|int}", 7]}], [counterparts.DIGITS]),
     ({"field": "site.load", "op": "gt", "value": 0.5}, [{"op": "gt", "args": ["{plugin_data[site][load]}", 0.5]}],
-     [converted_conditions.NUMBERS]),
+     [counterparts.NUMBERS]),
     ({"field": "auto_discovered", "op": "eq", "value": True},
      [{"op": "eq", "args": ["{plugin_data[auto_discovered]}", True]}], []),
 ])
@@ -111,21 +111,21 @@ def test_interfaces_are_an_object_by_name():
 @pytest.mark.parametrize(("action", "expected", "notes"), [
     ({"action": "set-attribute", "path": "driver_info/{x}", "value": ["{{", 1, {"a": "{data[inventory][disks]}"}]},
      {"op": "set-attribute", "args": {"path": "/driver_info/{{x}}", "value": ["{{", 1, {"a": DISKS}]}},
-     [converted_actions.NULLABLE]),
+     [conversion.NULLABLE]),
     ({"action": "set-attribute", "path": "/properties/x", "value": "{data[memory_mb]}"},
      {"op": "set-attribute", "args": {"path": "/properties/x", "value": "{inventory[memory][physical_mb]|lower}"}}, []),
     ({"action": "set-attribute", "key": "/extra/a", "value": 1, "cleanup": 0},
-     {"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}}, [converted_actions.CLEANUP]),
+     {"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}}, [conversion.CLEANUP]),
     ({"action": "set-attribute", "path": "/extra/list/-", "value": 1},
-     {"op": "set-attribute", "args": {"path": "/extra/list/-", "value": 1}}, [converted_actions.APPENDED_BY_PATH]),
+     {"op": "set-attribute", "args": {"path": "/extra/list/-", "value": 1}}, [conversion.APPENDED_BY_PATH]),
     ({"action": "set-attribute", "path": "/extra/list/0", "value": 1},
-     {"op": "set-attribute", "args": {"path": "/extra/list/0", "value": 1}}, [converted_actions.INSERTED]),
+     {"op": "set-attribute", "args": {"path": "/extra/list/0", "value": 1}}, [conversion.INSERTED]),
     ({"action": "set-attribute", "path": "/driver", "value": "ipmi"},
-     {"op": "set-attribute", "args": {"path": "/driver", "value": "ipmi"}}, [converted_actions.DRIVER]),
+     {"op": "set-attribute", "args": {"path": "/driver", "value": "ipmi"}}, [conversion.DRIVER]),
     ({"action": "extend-attribute", "path": "/extra/a", "value": 1, "unique": True},
      {"op": "extend-attribute", "args": {"path": "/extra/a", "value": 1, "unique": True}}, []),
     ({"action": "append-attribute", "key": "/extra/a", "value": 1},
-     {"op": "extend-attribute", "args": {"path": "/extra/a", "value": 1}}, [converted_actions.APPENDED]),
+     {"op": "extend-attribute", "args": {"path": "/extra/a", "value": 1}}, [conversion.APPENDED]),
     ({"action": "set-capability", "name": "m", "value": "{data[memory_mb]} MB"},
      {"op": "set-capability", "args": {"name": "m", "value": "{inventory[memory][physical_mb]} MB"}}, []),
     ({"action": "set-capability", "name": "profile", "value": None},
@@ -201,4 +201,4 @@ def test_a_reply_has_all_of_it():
         "verdict": "exact with a note", "problems": [], "not_undone": ["/actions/0"],
         "rule": {"conditions": [], "actions": [
             {"op": "extend-attribute", "args": {"path": "/extra/a", "value": 1}}]},
-        "notes": [{"pointer": "/actions/0", "text": converted_actions.APPENDED}]}
+        "notes": [{"pointer": "/actions/0", "text": conversion.APPENDED}]}

@@ -14,7 +14,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import InvalidRule, RuleFailed
 from ironic_rules.legacy import conversion
 from ironic_rules.legacy.conversion import Verdict
-from ironic_rules.legacy.data import processed
+from ironic_rules.legacy.values import processed
 from ironic_rules.rules.rule_fields import from_wire
 from tests import strategies
 from tests.unit.legacy.world import VECTORS, Machine, rule_set

@@ -11,7 +11,7 @@ import pytest
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.agent import instance
 from ironic_rules.hardware.redfish import connections
-from ironic_rules.legacy import rule_files
+from ironic_rules.legacy import conversion
 from ironic_rules.models import json_text
 from ironic_rules.policy_files import _parsed
 from ironic_rules.pxe_filter.targets import kea_control
@@ -70,8 +70,8 @@ class TestPlaces:
             instance._parsed({"capabilities": '{"a":' + text + "}"})
 
     def test_a_file_of_legacy_rules(self, text):
-        with pytest.raises(rule_files.BadRuleFile, match=r"nested deeper|JSON nor YAML"):
-            rule_files.parse(text)
+        with pytest.raises(conversion.BadRuleFile, match=r"nested deeper|JSON nor YAML"):
+            conversion.parse(text)
 
     def test_an_inventory_of_the_simulator(self, text, tmp_path):
         (tmp_path / "machine.json").write_text(text)
