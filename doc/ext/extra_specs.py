@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from ironic_rules.extra_specs import installed, metadefs, rst
+from ironic_rules.extra_specs import installed, output
 from ironic_rules.extra_specs.registry import Registered
 
 
@@ -32,7 +32,7 @@ class ExtraSpecs(SphinxDirective):
         items = self.items(name)
         if not items:
             raise self.error(f"nothing has the name {name!r}")
-        return self.parse_text_to_nodes(rst.page(items))
+        return self.parse_text_to_nodes(output.rst_page(items))
 
 
 class ImageProperties(ExtraSpecs):
@@ -40,14 +40,14 @@ class ImageProperties(ExtraSpecs):
 
     def items(self, name: str) -> list[Registered]:
         """Return what is shown."""
-        return [item for item in installed.image_properties() if metadefs.prefix_of(item) == name]
+        return [item for item in installed.image_properties() if output.prefix_of(item) == name]
 
 
 def write_metadefs(app: Sphinx, error: Exception | None) -> None:
     """Write the metadata definitions beside the pages."""
     if error is None and app.builder.format == "html":
-        found = metadefs.namespaces(installed.built_in(), installed.image_properties())
-        metadefs.write(Path(app.outdir) / "metadefs", found)
+        found = output.namespaces(installed.built_in(), installed.image_properties())
+        output.write_metadefs(Path(app.outdir) / "metadefs", found)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

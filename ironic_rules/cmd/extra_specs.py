@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.cmd import output
-from ironic_rules.extra_specs import check, flavor_files, installed, metadefs, rst, validators, views
-from ironic_rules.extra_specs.problems import DUPLICATE, MAX_LENGTH, UNKNOWN, SpecProblem, problem_of
+from ironic_rules.extra_specs import check, flavor_files, installed, validators
+from ironic_rules.extra_specs import output as output_extra_specs
 from ironic_rules.extra_specs.registry import SpecRegistry
+from ironic_rules.extra_specs.values import DUPLICATE, MAX_LENGTH, UNKNOWN, SpecProblem, problem_of
 from ironic_rules.text import printable
 
 PROG = "ironic-rules-extra-specs"
@@ -105,16 +106,17 @@ def _registry(images: bool) -> SpecRegistry:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    items = views.matching(_registry(arguments.images), arguments.namespace, arguments.type, arguments.status,
-                           arguments.text)
+    items = output_extra_specs.matching(_registry(arguments.images), arguments.namespace, arguments.type,
+                                        arguments.status,
+                                        arguments.text)
     if arguments.format == "json":
-        print(json.dumps([views.describe(item) for item in items], indent=2, ensure_ascii=False))
+        print(json.dumps([output_extra_specs.describe(item) for item in items], indent=2, ensure_ascii=False))
         return CLEAN
     width = max((len(item.validator.name) for item in items), default=0)
     for item in items:
         status = "" if item.validator.status == validators.SUPPORTED else f"({item.validator.status}) "
         print(f"{item.validator.name:{width}}  {item.validator.value['type'].__name__:4}  "
-              f"{status}{views.text_of(item.validator.description)}")
+              f"{status}{output_extra_specs.text_of(item.validator.description)}")
     return CLEAN
 
 
@@ -126,8 +128,8 @@ def _show(arguments: argparse.Namespace) -> int:
         problem = check.validate(arguments.name, "", registry=registry)
         print(f"{PROG}: {problem.text if problem else arguments.name}", file=sys.stderr)
         return PROBLEMS
-    print(json.dumps(views.describe(item), indent=2,
-                     ensure_ascii=False) if arguments.format == "json" else rst.page([item]))
+    print(json.dumps(output_extra_specs.describe(item), indent=2,
+                     ensure_ascii=False) if arguments.format == "json" else output_extra_specs.rst_page([item]))
     return CLEAN
 
 
@@ -233,14 +235,14 @@ def _github(finding: Finding) -> str:
 
 
 def _metadefs(arguments: argparse.Namespace) -> int:
-    found = metadefs.namespaces(_registry(images=False), _registry(images=True))
-    for file in metadefs.write(arguments.folder, found):
+    found = output_extra_specs.namespaces(_registry(images=False), _registry(images=True))
+    for file in output_extra_specs.write_metadefs(arguments.folder, found):
         print(file)
     return CLEAN
 
 
 def _rst(arguments: argparse.Namespace) -> int:
-    print(rst.page(views.matching(_registry(arguments.images), arguments.namespace)))
+    print(output_extra_specs.rst_page(output_extra_specs.matching(_registry(arguments.images), arguments.namespace)))
     return CLEAN
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ironic_rules.extra_specs import installed
-from ironic_rules.extra_specs.hints import foreign_character
-from ironic_rules.extra_specs.problems import (
+from ironic_rules.extra_specs.registry import Registered, SpecRegistry, foreign_character
+from ironic_rules.extra_specs.values import (
     DEPRECATED,
     MAX_LENGTH,
     PATTERN,
@@ -16,10 +16,9 @@ from ironic_rules.extra_specs.problems import (
     TYPE,
     UNKNOWN,
     SpecProblem,
+    ValueFault,
     problem_of,
 )
-from ironic_rules.extra_specs.registry import Registered, SpecRegistry
-from ironic_rules.extra_specs.values import ValueFault
 from ironic_rules.text import printable
 
 #: Keys that are not known and values that are not allowed are problems.

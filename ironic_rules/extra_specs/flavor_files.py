@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ironic_rules.extra_specs.problems import MAX_LENGTH
+from ironic_rules.extra_specs.values import MAX_LENGTH
 
 #: The keys by which a mapping is recognised as what ``openstack flavor show`` or ``list --long`` print.
 _PRINTED = frozenset({"ram", "vcpus"})

@@ -11,8 +11,7 @@ from dataclasses import fields
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from ironic_rules.extra_specs.names import Template
-from ironic_rules.extra_specs.registry import PluginWarning, SpecRegistry
+from ironic_rules.extra_specs.registry import PluginWarning, SpecRegistry, Template
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
 from ironic_rules.text import printable

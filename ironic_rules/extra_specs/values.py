@@ -1,25 +1,185 @@
-"""The values that an extra spec takes, compiled from its definition."""
+"""CPU maps, such as ``0-3,^2,8``: CPUs and ranges of them to include, or with ``^`` to exclude.
+
+Sizes of memory pages: a word, or a number with a unit.
+
+The problems of an extra spec, as data.
+
+The values that an extra spec takes, compiled from its definition.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import re2
 
-from ironic_rules.extra_specs import cpu_map, operators, page_size
-from ironic_rules.extra_specs.problems import ENUM, PATTERN, RANGE, TYPE
-from ironic_rules.text import nearest, printable
+from ironic_rules.extra_specs import validators
+from ironic_rules.text import nearest, pointer_token, printable
+
+_SHOWN_CPUS = 32
+
+
+def cpu_map_problem(text: str, strict: bool) -> str | None:
+    """Return the problem of a CPU map as a sentence, or None. The time is linear in the length of ``text``.
+
+    What Nova takes as well, though it has no meaning (``3-1``, ``0-3-5``), is a problem only if ``strict``.
+    """
+    if not text:
+        return "A CPU map has at least one CPU."
+    parts = text.split(",")
+    for number, part in enumerate(parts, 1):
+        if not all(map(_is_number, _ends(part))):
+            return _cpu_sentence(number, part, _malformed_cpus(part))
+    if strict:
+        for number, part in enumerate(parts, 1):
+            ends = _ends(part)
+            if len(ends) > 2:
+                return _cpu_sentence(number, part, "a range has two ends.")
+            if _magnitude(ends[0]) > _magnitude(ends[-1]):
+                return _cpu_sentence(number, part, "the first CPU of a range is not greater than the last one.")
+    return None
+
+
+def _ends(part: str) -> list[str]:
+    return part.removeprefix("^").split("-")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _cpu_sentence(number: int, part: str, reason: str) -> str:
+    return f"Part {number} of the CPU map, '{printable(part, _SHOWN_CPUS)}', is wrong: {reason}"
+
+
+def _malformed_cpus(item: str) -> str:
+    if not item:
+        return "there is nothing between, before or after commas."
+    if item != item.strip() or " " in item:
+        return "there is white space in it."
+    rest = item.removeprefix("^")
+    if not rest:
+        return "no CPU follows the '^'."
+    if "^" in rest:
+        return "'^' stands once, before a CPU or a range."
+    if rest.startswith("-"):
+        return "a range begins with a CPU."
+    if rest.endswith("-") or "--" in rest:
+        return "a range has two ends."
+    return "CPUs are numbers of the digits 0 to 9."
+
+
+def _magnitude(digits: str) -> tuple[int, str]:
+    """Return what numbers compare by, without converting texts of any length to integers."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+PAGE_SIZES = ("large", "small", "any")
+_SIZE = re.compile(r"[0-9]+(?:[kKMGT]i?)?(?:b|bit|B)?")
+
+
+def page_size_problem(text: str, strict: bool) -> str | None:
+    """Return the problem of a page size as a sentence, or None. ``0`` is wrong only if ``strict``."""
+    if text in PAGE_SIZES:
+        return None
+    if _SIZE.fullmatch(text) is None:
+        return _malformed_size(text)
+    if strict and not text.rstrip("kKMGTibtB").strip("0"):
+        return "A page has more than 0 bytes."
+    return None
+
+
+def _malformed_size(text: str) -> str:
+    words = ", ".join(PAGE_SIZES)
+    if not text:
+        return f"A page size is one of {words}, or a number with or without a unit."
+    if text.lower() in PAGE_SIZES:
+        return f"The words {words} are written in lower case."
+    if not text[0].isascii() or not text[0].isdigit():
+        return f"A page size is one of {words}, or begins with a digit."
+    if "." in text:
+        return "The number is an integer."
+    return "After the number comes a unit: k, K, M, G or T, with or without i, then b, bit, B or nothing."
+
+
+#: There is no such key.
+UNKNOWN = "unknown"
+#: The value is not of the type: not an integer, not a boolean, not a text.
+TYPE = "type"
+#: An integer is too low or too high, or a text too long.
+RANGE = "range"
+#: The value is not one of those allowed.
+ENUM = "enum"
+#: The value has not the form that it must have.
+PATTERN = "pattern"
+#: The key no longer works, or may cease to. Never a reason to refuse anything.
+DEPRECATED = "deprecated"
+#: The key is given more than once. Only what is no object can have it: a file, or arguments of a command.
+DUPLICATE = "duplicate"
+KINDS = (UNKNOWN, TYPE, RANGE, ENUM, PATTERN, DEPRECATED, DUPLICATE)
+
+#: Maximum number of characters of a key, and of a value, as in Nova's database.
+MAX_LENGTH = 255
+
+
+@dataclass(frozen=True)
+class SpecProblem:
+    """One problem of one extra spec.
+
+    :ivar key: the extra spec's name as given, printable
+    :ivar pointer: JSON pointer to it below the object that was checked, or below the prefix given to the check
+    :ivar kind: one of ``KINDS``
+    :ivar reason: one sentence, without a hint
+    :ivar allowed: the values that are allowed, where they are few enough to be listed; empty where not
+    :ivar find_nearest: finds the nearest valid key or value, or None; called when it is needed, as it takes longer than
+        the check
+    """
+
+    key: str
+    pointer: str
+    kind: str
+    reason: str
+    allowed: tuple[str, ...] = ()
+    find_nearest: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
+
+    @functools.cached_property
+    def nearest(self) -> str | None:
+        """The nearest valid key (of an unknown one) or value; None if there is none that resembles it."""
+        return self.find_nearest() if self.find_nearest else None
+
+    @property
+    def text(self) -> str:
+        """The reason, with the nearest valid key or value if there is one: for people."""
+        return f"{self.reason} Did you mean '{self.nearest}'?" if self.nearest else self.reason
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the problem as JSON-like data."""
+        return {"key": self.key, "pointer": self.pointer, "kind": self.kind, "text": self.text,
+                "allowed": list(self.allowed), "nearest": self.nearest}
+
+
+def problem_of(key: object, prefix: str, kind: str, reason: str, allowed: tuple[str, ...] = (),
+               find_nearest: Callable[[], str | None] | None = None) -> SpecProblem:
+    """Return a problem of the extra spec ``key``, which can be of any type and any length.
+
+    :param prefix: JSON pointer to the object that the extra spec is in
+    """
+    return SpecProblem(printable(key, MAX_LENGTH), f"{prefix}/{pointer_token(str(key))}", kind, reason, allowed,
+                       find_nearest)
+
 
 #: name: a function of (text, strict) that returns the problem of a value as a sentence, or None. What is not strict
 #: takes all that Nova takes.
 FORMATS: dict[str, Callable[[str, bool], str | None]] = {
-    "cpu-map": cpu_map.problem,
-    "page-size": page_size.problem,
-    "scheduler-operators": operators.problem,
+    "cpu-map": cpu_map_problem,
+    "page-size": page_size_problem,
+    "scheduler-operators": validators.operator_problem,
 }
 #: The words of oslo.utils' ``bool_from_string`` with ``strict``.
 TRUE = ("1", "t", "true", "on", "y", "yes")

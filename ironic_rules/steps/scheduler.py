@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.extra_specs.definitions.images.hardware import ARCHITECTURE_ALIASES, ARCHITECTURES
+from ironic_rules.extra_specs.definitions.images import ARCHITECTURE_ALIASES, ARCHITECTURES
 from ironic_rules.models.documents import JSON, JSONObject
 
 CAPABILITY = "capabilities:"

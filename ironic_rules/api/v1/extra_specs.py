@@ -15,7 +15,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import flavors
 from ironic_rules.exceptions import ExtraSpecUnknown
-from ironic_rules.extra_specs import check, installed, views
+from ironic_rules.extra_specs import check, installed, output
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
 from ironic_rules.models.documents import JSONObject
@@ -101,7 +101,7 @@ class ExtraSpecsController(Resource):
             nearest = registry.hints.nearest(name)
             hint = f" Did you mean '{nearest}'?" if nearest else ""
             raise ExtraSpecUnknown(f"No extra spec {printable(name, 255)} is known.{hint}")
-        return views.describe(found)
+        return output.describe(found)
 
 
 class ImagePropertiesController(Resource):
@@ -117,15 +117,15 @@ class ImagePropertiesController(Resource):
 def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
     return {item.validator.name: _Known(item.validator.name, item.validator.namespace, shown["value"]["type"],
                                         item.validator.status, shown)
-            for item in registry() for shown in (views.describe(item),)}
+            for item in registry() for shown in (output.describe(item),)}
 
 
 def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: QueryValues,
           conditions: etags.Preconditions,
           more: JSONObject) -> bytes | None:
     known = _known(registry)
-    found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
-                           query.get("text"))
+    found = output.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
+                            query.get("text"))
     rows = [known[item.validator.name] for item in found]
     asked = pagination.page(request, {"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)

@@ -20,8 +20,7 @@ from ironic_rules.api.v1 import flavor_explanation
 from ironic_rules.api.views import resources
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound, Invalid, Problem
-from ironic_rules.extra_specs import check
-from ironic_rules.extra_specs import problems as problems_
+from ironic_rules.extra_specs import check, values
 from ironic_rules.extra_specs.check import MODES, STRICT
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import FIELDS, SORT_KEYS, Flavor, wrong_key, wrong_value
@@ -57,7 +56,7 @@ def write_extra_specs(request: Request, flavor: str, specs: Mapping[str, Any], m
     told = check.warnings(specs, mode, pointer=pointer)
     if mode == check.PERMISSIVE:
         for warning in told:
-            if warning.kind == problems_.UNKNOWN:
+            if warning.kind == values.UNKNOWN:
                 LOG.warning("Flavor %s has got the extra spec %s, which is not known (request %s).",
                             written.flavorid, printable(warning.key, _SHOWN), request.context.request_id)
     found = [Problem(warning.pointer, warning.text) for warning in told]
@@ -97,19 +96,19 @@ def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
                                                  "([api]max_flavor_extra_specs)")])
 
 
-def problems_of_extra_specs(specs: Mapping[str, Any], mode: str, pointer: str) -> list[problems_.SpecProblem]:
+def problems_of_extra_specs(specs: Mapping[str, Any], mode: str, pointer: str) -> list[values.SpecProblem]:
     """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
     found = check.check(specs, mode, pointer=pointer)
     named = {problem.pointer for problem in found}
     return found + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
 
 
-def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[problems_.SpecProblem]:
+def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[values.SpecProblem]:
     """Yield what no mode lets pass: keys and values that cannot be stored, or that Nova's clients cannot address."""
     for key, value in specs.items():
         text = wrong_key(key) or wrong_value(value)
         if text is not None:
-            yield problems_.problem_of(key, pointer, problems_.PATTERN, text)
+            yield values.problem_of(key, pointer, values.PATTERN, text)
 
 
 _WRITE = filters.Query(validation=filters.one_of(*MODES))

@@ -326,9 +326,9 @@ def test_the_build_of_the_documentation_has_the_metadata_definitions(tmp_path):
 
 
 def test_every_name_without_parameters_is_in_the_metadata_definitions():
-    from ironic_rules.extra_specs import metadefs
+    from ironic_rules.extra_specs import output
     registry = installed.built_in()
-    found = metadefs.namespaces(registry, installed.image_properties()).values()
+    found = output.namespaces(registry, installed.image_properties()).values()
     keys = {f"{namespace['resource_type_associations'][0].get('prefix', '')}{name}"
             for namespace in found for name in namespace["properties"]}
     assert {item.validator.name for item in registry if not item.template.parameters and not item.is_removed} <= keys

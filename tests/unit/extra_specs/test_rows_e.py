@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironic_rules.cmd import extra_specs as command
-from ironic_rules.extra_specs import check, definitions, installed, metadefs, plugins, rst, views
+from ironic_rules.extra_specs import check, definitions, installed, output, plugins
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
@@ -100,12 +100,12 @@ def test_e_05_another_type_is_refused_when_it_is_registered():
 
 def test_e_06_drivers_are_documented():
     item = REGISTRY.get("vmware:hw_version")
-    assert views.describe(item)["drivers"] == ["vmware"]
-    assert ":Drivers: vmware" in rst.page([item])
+    assert output.describe(item)["drivers"] == ["vmware"]
+    assert ":Drivers: vmware" in output.rst_page([item])
 
 
 def test_e_07_what_belongs_together_is_documented_and_exists():
-    assert ":Together with: ``hw:numa_nodes``" in rst.page([REGISTRY.get("hw:numa_mem.{num}")])
+    assert ":Together with: ``hw:numa_nodes``" in output.rst_page([REGISTRY.get("hw:numa_mem.{num}")])
     for registry in (REGISTRY, installed.image_properties()):
         for item in registry:
             for name in item.validator.requires:
@@ -128,7 +128,7 @@ def test_e_09_a_validator_has_the_documents_parameters():
 
 
 def test_e_10_a_parameter_has_a_type_or_novas_pattern():
-    parameter, = views.describe(only(NUMA_CPU).get("hw:numa_cpu.{id}"))["parameters"]
+    parameter, = output.describe(only(NUMA_CPU).get("hw:numa_cpu.{id}"))["parameters"]
     assert parameter["description"] == "The ID of the **guest** NUMA node."
     registry = only(ExtraSpecValidator("x:{y}", "A test.", {"type": bool}, [{"name": "y", "pattern": "a|b"}]))
     assert [check.validate(f"x:{name}", "1", registry=registry) is None for name in ("a", "b", "ab", "c")] == [
@@ -207,7 +207,7 @@ def test_e_23_there_is_one_source():
     names = {validator.name for validator in definitions.extra_specs()}
     assert names == {item.validator.name for item in REGISTRY}
     # The reference, the metadata definitions and the checks take them from there.
-    for module in (rst, metadefs, check):
+    for module in (output, output, check):
         assert "hw:cpu_policy" not in inspect.getsource(module)
 
 
@@ -222,7 +222,7 @@ def test_e_25_image_properties_are_described_the_same_way():
     assert check.validate("hw_disk_bus", "virtoi", registry=properties).nearest == "virtio"
     text = (ROOT / "doc" / "source" / "reference" / "image-properties.rst").read_text(encoding="utf-8")
     shown = {name.strip() for name in re.findall(r"^\.\. image-properties::(.*)$", text, re.MULTILINE)}
-    assert shown == {metadefs.prefix_of(item) for item in properties}
+    assert shown == {output.prefix_of(item) for item in properties}
 
 
 def test_e_25_extra_specs_and_image_properties_refer_to_each_other():

@@ -1,4 +1,17 @@
-"""The virtual hardware of an instance: ``hw:NAME``."""
+"""The virtual hardware of an instance: ``hw:NAME``.
+
+Random numbers for the guest: ``hw_rng:NAME``.
+
+Video memory: ``hw_video:NAME``.
+
+Accelerators: ``accel:NAME``.
+
+The guest's operating system and its start: ``os:NAME``.
+
+PCI devices of the host: ``pci_passthrough:NAME``.
+
+What only VMware's driver knows: ``vmware:NAME``.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +53,7 @@ def _choice(values: Sequence[str]) -> dict[str, Any]:
 _AT_LEAST_ONE = {"type": int, "min": 1}
 _FLAG = {"type": bool}
 
-EXTRA_SPECS = [
+HW_SPECS = [
     _spec("boot_menu", "Lets a user at the console choose a boot device before the instance boots.", _FLAG,
           "Whether there is a boot menu."),
     _spec("cpu_cores",
@@ -135,4 +148,75 @@ EXTRA_SPECS = [
     _spec("watchdog_action",
           "What happens when the guest does not answer its watchdog any more. Without it, or with ``disabled``, there "
           "is no watchdog.", _choice(WATCHDOG_ACTIONS), "The action."),
+]
+
+
+HW_RNG_SPECS = [
+    ExtraSpecValidator("hw_rng:allowed",
+                       "Whether the guest can have a device for random numbers of the host. With ``false``, it has "
+                       "none whatever its image says.", {"type": bool, "description": "Whether it can."},
+                       drivers=LIBVIRT, see_also="hw_rng_model"),
+    ExtraSpecValidator("hw_rng:rate_bytes", "How much of the host's entropy the guest can read in a period.",
+                       {"type": int, "min": 0, "description": "Bytes of a period."}, drivers=LIBVIRT,
+                       requires=["hw_rng:allowed", "hw_rng:rate_period"]),
+    ExtraSpecValidator("hw_rng:rate_period", "The period in which the guest can read so many bytes of entropy.",
+                       {"type": int, "min": 0, "description": "Milliseconds."}, drivers=LIBVIRT,
+                       requires=["hw_rng:rate_bytes"]),
+]
+
+
+HW_VIDEO_SPECS = [
+    ExtraSpecValidator("hw_video:ram_max_mb", "The most video memory that an image can request.",
+                       {"type": int, "min": 0, "description": "Memory in MiB."}, drivers=LIBVIRT,
+                       see_also="hw_video_ram"),
+]
+
+
+ACCEL_SPECS = [
+    ExtraSpecValidator(
+        name="accel:device_profile",
+        description="Accelerators for the instance, as a device profile of the accelerator service describes them.",
+        value={"type": str, "description": "The name of a device profile."},
+        drivers=["libvirt"],
+    ),
+]
+
+
+OS_SPECS = [
+    ExtraSpecValidator(
+        name="os:secure_boot",
+        description="Whether the guest must boot with UEFI Secure Boot. It comes before what the image says. For bare "
+                    "metal see ``capabilities:secure_boot``.",
+        value={"type": str, "description": "Whether Secure Boot is on.", "enum": ["disabled", "required"]},
+        drivers=["libvirt"],
+        see_also="os_secure_boot",
+    ),
+]
+
+
+PCI_PASSTHROUGH_SPECS = [
+    ExtraSpecValidator(
+        name="pci_passthrough:alias",
+        description="PCI devices of the host that the instance gets, by the aliases that Nova's configuration has for "
+                    "them.",
+        value={"type": str, "description": "Aliases with a number of devices each, such as ``gpu:2,nic:1``.",
+               "pattern": r"[^:]+:[0-9]+(?:\s*,\s*[^:]+:[0-9]+)*"},
+        drivers=["libvirt"],
+    ),
+]
+
+
+VMWARE_SPECS = [
+    ExtraSpecValidator(
+        name="vmware:hw_version",
+        description="The version of the virtual hardware, which decides on which hosts the instance can run.",
+        value={"type": str, "description": "The version, such as ``vmx-19``."},
+        drivers=["vmware"],
+    ),
+    ExtraSpecValidator(
+        name="vmware:storage_policy",
+        description="The storage policy of the instance's disks, where the cloud has such policies.",
+        value={"type": str, "description": "The name of the policy."},
+        drivers=["vmware"],
+    ),
 ]

@@ -1,0 +1,237 @@
+"""Extra specs and image properties as JSON-like data.
+
+The reference of extra specs and image properties in reStructuredText.
+
+Namespaces of the image service's metadata definitions catalog, with which its users choose keys and values.
+
+https://docs.openstack.org/glance/latest/user/metadefs-concepts.html; ``glance-manage db_load_metadefs`` loads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ironic_rules.extra_specs.registry import Registered, SpecRegistry
+from ironic_rules.extra_specs.validators import DEPRECATED, REMOVED
+
+_VALUE_KEYS = ("min", "max", "enum", "pattern", "format")
+
+
+def describe(found: Registered) -> dict[str, Any]:
+    """Return what there is to know about one extra spec or image property.
+
+    Names of libraries that a parameter can be, such as the standard traits, are left out: ``enum`` of the parameter is
+    true where there are some.
+    """
+    validator = found.validator
+    return {
+        "name": validator.name,
+        "namespace": validator.namespace,
+        "description": text_of(validator.description),
+        "status": validator.status,
+        "removed": validator.removed or None,
+        "replaced_by": validator.replaced_by or None,
+        "advice": validator.advice or None,
+        "value": value_of(found),
+        "parameters": [
+            {"name": parameter.name, "description": text_of(parameter.description), "pattern": parameter.pattern,
+             "enum": parameter.choices is not None}
+            for parameter in found.template.parameters],
+        "drivers": [str(driver) for driver in validator.drivers],
+        "requires": [str(name) for name in validator.requires],
+        "see_also": validator.see_also or None,
+        "origin": found.origin or None,
+    }
+
+
+def value_of(found: Registered) -> dict[str, Any]:
+    """Return what the value of an extra spec must be: its type, its description, and its limits if it has any."""
+    described = found.validator.value
+    value: dict[str, Any] = {"type": described["type"].__name__, "description": text_of(described.get("description"))}
+    for key in _VALUE_KEYS:
+        if described.get(key) is not None:
+            value[key] = list(described[key]) if key == "enum" else described[key]
+    if described.get("aliases") is not None:
+        value["aliases"] = dict(described["aliases"])
+    return value
+
+
+def matching(items: Iterable[Registered], namespace: str | None = None, type_: str | None = None,
+             status: str | None = None, text: str | None = None) -> list[Registered]:
+    """Return those of a namespace, with values of a type, with a status, with a text in their name or description.
+
+    :param text: in upper or lower case
+    """
+    wanted = text.casefold() if text else ""
+    return [
+        item for item in items
+        if (namespace is None or item.validator.namespace == namespace)
+        and (type_ is None or item.validator.value["type"].__name__ == type_)
+        and (status is None or item.validator.status == status)
+        and (not wanted or wanted in item.validator.name.casefold()
+             or wanted in item.validator.description.casefold())]
+
+
+def text_of(text: object) -> str:
+    """Return a description of a plug-in or of this package as one line."""
+    return " ".join(str(text or "").split())
+
+
+_RST_TYPES = {"int": "an integer", "bool": "a boolean", "str": "a text"}
+_FORMATS = {
+    "cpu-map": "a CPU map: CPUs and ranges, each with ``^`` to exclude it, such as ``0-3,^2``",
+    "page-size": "``large``, ``small``, ``any``, or a number with or without a unit",
+    "scheduler-operators": "a text, or an operator of the scheduler and what it compares with",
+}
+
+
+def rst_page(items: Iterable[Registered]) -> str:
+    """Return the text of definitions, one after another, as a definition list."""
+    return "\n".join(line for item in items for line in [*_entry(item), ""])
+
+
+def _entry(item: Registered) -> Iterator[str]:
+    validator = item.validator
+    yield f"``{validator.name}``"
+    yield f"   {text_of(validator.description)}"
+    yield ""
+    yield f"   :Value: {_value(item)}"
+    for parameter in item.template.parameters:
+        described = text_of(parameter.description) if parameter.description else f"``{parameter.pattern}``"
+        yield f"   :``{{{parameter.name}}}``: {described}"
+    if validator.removed:
+        yield f"   :Status: Removed in {validator.removed}.{_instead(item)}"
+    elif validator.deprecated:
+        yield f"   :Status: Deprecated.{_instead(item)}"
+    if validator.drivers:
+        yield f"   :Drivers: {', '.join(validator.drivers)}"
+    if validator.requires:
+        yield f"   :Together with: {', '.join(f'``{name}``' for name in validator.requires)}"
+    if validator.see_also:
+        yield f"   :See also: ``{validator.see_also}``"
+    if item.origin:
+        yield f"   :Package: {item.origin}"
+
+
+def _value(item: Registered) -> str:
+    value = value_of(item)
+    kind = _FORMATS.get(value.get("format", ""), _RST_TYPES[value["type"]])
+    if "enum" in value:
+        kind = f"one of {', '.join(f'``{choice}``' for choice in value['enum'])}"
+    if "aliases" in value:
+        others = ", ".join(f"``{alias}`` for ``{choice}``" for alias, choice in value["aliases"].items())
+        kind += f", in upper or lower case{f'; also {others}' if others else ''}"
+    bounds = [f"{words} {value[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in value]
+    if bounds:
+        kind += f", {' and '.join(bounds)}"
+    if "pattern" in value:
+        kind += f" that matches ``{value['pattern']}``"
+    description = f" {text_of(value['description'])}" if value["description"] else ""
+    return f"{kind[0].upper()}{kind[1:]}.{description}"
+
+
+def _instead(item: Registered) -> str:
+    validator = item.validator
+    instead = f" Use ``{validator.replaced_by}`` instead." if validator.replaced_by else ""
+    return f"{instead} {text_of(validator.advice)}" if validator.advice else instead
+
+
+FLAVOR = "OS::Nova::Flavor"
+IMAGE = "OS::Glance::Image"
+VOLUME = "OS::Cinder::Volume"
+_METADEF_TYPES = {int: "integer", bool: "boolean", str: "string"}
+_PREFIXES = ("hw_", "img_", "os_", "trait:")
+#: Maximum number of characters of a property's name and of its title in the catalog's database.
+_MAX_NAME = 80
+
+
+def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dict[str, dict[str, Any]]:
+    """Return the catalog's namespaces by the names of their files: for flavors, and for images.
+
+    Keys that were removed are left out, and names with parameters whose values cannot be listed.
+    """
+    found = {}
+    for name, items in extra_specs.namespaces().items():
+        found[f"flavor-{name or 'general'}.json"] = _namespace(
+            f"Flavor::{name or 'general'}", "Flavors", f"{name}:" if name else "", items, [FLAVOR])
+    by_prefix: dict[str, list[Registered]] = {}
+    for item in image_properties:
+        by_prefix.setdefault(prefix_of(item), []).append(item)
+    for prefix, items in sorted(by_prefix.items()):
+        name = prefix.rstrip(":_") or "general"
+        found[f"image-{name}.json"] = _namespace(f"Image::{name}", "Images", prefix, items, [IMAGE, VOLUME])
+    return {name: namespace for name, namespace in found.items() if namespace["properties"]}
+
+
+def write_metadefs(folder: Path, found: dict[str, dict[str, Any]]) -> list[Path]:
+    """Write namespaces to a folder, which is made where it is missing; return the files.
+
+    :raises OSError: it cannot be written
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, namespace in found.items():
+        files.append(folder / name)
+        files[-1].write_text(json.dumps(namespace, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
+    return files
+
+
+def prefix_of(item: Registered) -> str:
+    """Return what the names of image properties of one kind begin with; empty if it is none of the known prefixes."""
+    return next((prefix for prefix in _PREFIXES if item.validator.name.startswith(prefix)), "")
+
+
+def _namespace(name: str, of: str, prefix: str, items: Iterable[Registered], types: list[str]) -> dict[str, Any]:
+    properties = {}
+    for item in items:
+        if item.validator.status != REMOVED:
+            for key in _keys(item):
+                short = key.removeprefix(prefix)
+                if len(short) <= _MAX_NAME:
+                    properties[short] = _property(item, key)
+    return {
+        "namespace": f"OS::IronicRules::{name}",
+        "display_name": f"{of}: {prefix or 'others'}",
+        "description": f"Keys of {of.lower()} {f'that begin with {prefix}' if prefix else 'of no other namespace'}.",
+        "visibility": "public",
+        "protected": True,
+        "resource_type_associations": [
+            {"name": kind, **({"prefix": prefix} if prefix else {}),
+             **({"properties_target": "image"} if kind == VOLUME else {})} for kind in types],
+        "properties": properties,
+        "objects": [],
+    }
+
+
+def _keys(item: Registered) -> Iterator[str]:
+    """Yield the keys that a definition stands for, as far as they can be listed."""
+    template = item.template
+    if not template.parameters:
+        yield item.validator.name
+    elif template.has_choices:
+        for choice in template.choices():
+            yield "".join(template.literals[:-1]) + choice + template.suffix
+    elif [parameter.pattern for parameter in template.parameters] == ["[0-9]+"]:
+        # Users add the others by hand.
+        yield f"{template.prefix}0{template.suffix}"
+
+
+def _property(item: Registered, key: str) -> dict[str, Any]:
+    validator, value = item.validator, item.validator.value
+    title = key if validator.status != DEPRECATED else f"{key} (deprecated)"
+    description = f"{text_of(validator.description)} {text_of(value.get('description'))}".strip()
+    if validator.replaced_by:
+        description += f" Use {validator.replaced_by} instead."
+    found: dict[str, Any] = {"title": title, "description": description, "type": _METADEF_TYPES[value["type"]]}
+    for theirs, ours in (("minimum", "min"), ("maximum", "max")):
+        if value.get(ours) is not None:
+            found[theirs] = value[ours]
+    if value.get("pattern") is not None:
+        # Expressions of JSON schemas match anywhere.
+        found["pattern"] = f"^(?:{value['pattern']})$"
+    if value.get("enum") is not None:
+        found["enum"] = list(value["enum"])
+    return found
