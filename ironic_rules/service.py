@@ -365,8 +365,8 @@ def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: No
     :raises ConfigurationError: no folder is configured, or as from :func:`make_database`
     """
     from ironic_rules.pxe_filter import settings as pxe_filter_settings
-    from ironic_rules.pxe_filter.keeper import Keeper
     from ironic_rules.pxe_filter.service import FilterService
+    from ironic_rules.pxe_filter.sync import Keeper
 
     keeper = Keeper(pxe_filter_settings.from_conf(conf), make_database(conf))
     transport = None if pxe_filter_rpc.is_local(conf) else rpc_transport.get_transport(conf)

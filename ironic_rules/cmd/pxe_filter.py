@@ -12,10 +12,11 @@ from ironic_rules import service
 from ironic_rules.cmd import lifecycle, output, systemd
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.pxe_filter import metrics, patience, report
+from ironic_rules.pxe_filter import report, statistics
+from ironic_rules.pxe_filter import service as service_pxe_filter
 from ironic_rules.pxe_filter import settings as filter_settings
-from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -74,7 +75,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     signals = lifecycle.StopSignals(conf)
     filter_service = _made(conf)
     if conf.pxe_filter.metrics_port:
-        metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
+        statistics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
     _warn_without_messages(conf)
     filter_service.start()
     print(f"ironic-pxe-filter {conf.host} is running", flush=True)
@@ -93,7 +94,7 @@ def _made(conf: cfg.ConfigOpts) -> FilterService:
     """Return the filter; wait for the database without a limit."""
     # The attempts are made, and logged, here.
     conf.set_override("max_retries", 0, group="database")
-    return patience.eventually(
+    return service_pxe_filter.eventually(
         lambda: service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0),
         db_exc.DBConnectionError, lambda text: lifecycle.warn(service.placed(f"[database]connection: {text}")))
 

@@ -1,4 +1,20 @@
-"""The folder that one dnsmasq watches: reads, writes and compares files, without deciding on their content.
+"""Observes which files of a folder dnsmasq has read, with inotify(7). dnsmasq needs no configuration for that.
+
+dnsmasq reads a file when it was renamed into the folder or written in place, all files when it starts or reloads, and
+closes them without writing. So a file was read if it was opened after it had been renamed or written, and closed.
+
+The kernel tells the observers of a folder of a rename one after the other. On a busy machine dnsmasq may be told, open
+and close the file before this observer is told of the rename; then the file seems to be unread, and nothing reads it
+again (seen with 2 of 12,871 files). What is opened while it is being renamed is therefore ``doubtful``.
+ Other programs that read files (``grep``) cannot be told from dnsmasq: then a file counts as read
+although dnsmasq may need some milliseconds more, and its lines are counted twice, which at worst reloads dnsmasq early.
+dnsmasq's own log would also say what it reads, but systemd's journal has it, not a file, and it may lose lines.
+
+The dnsmasq that is known by its PID file, and signals to it.
+
+The local processes: which dnsmasq runs, and signalling it to read its files again.
+
+The folder that one dnsmasq watches: reads, writes and compares files, without deciding on their content.
 
 dnsmasq ignores names that begin with a dot, and reads a file as soon as another one was renamed to it. So a file is
 written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
@@ -10,20 +26,235 @@ rewrites those that are wrong.
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import ctypes
+import ctypes.util
 import errno
 import fcntl
 import os
 import re
+import select
+import signal
 import stat
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
+
+from oslo_log import log as logging
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import addresses
-from ironic_rules.pxe_filter import dnsmasq, identifiers, plan
+from ironic_rules.pxe_filter import plan
 
-_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
+_IN_CLOSE_WRITE, _IN_CLOSE_NOWRITE, _IN_OPEN, _IN_MOVED_TO = 0x8, 0x10, 0x20, 0x80
+_IN_DELETE, _IN_Q_OVERFLOW = 0x200, 0x4000
+_HEADER = struct.Struct("iIII")
+_BUFFER = 64 * 1024
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6", use_errno=True)
+
+
+class Watch:
+    """The events of one folder since it was opened. Not for several threads at a time."""
+
+    def __init__(self) -> None:
+        self._file = -1
+        #: files that were replaced and not read since
+        self.unread: set[str] = set()
+        #: files that were opened since they were replaced
+        self._opened: set[str] = set()
+        #: how often each file was read since ``take_reads`` was called
+        self._reads: collections.Counter[str] = collections.Counter()
+        #: files that were opened since ``begin`` was called
+        self._touched: set[str] = set()
+        #: files that may have been read although they are in ``unread``
+        self.doubtful: set[str] = set()
+        #: whether events were lost, so that ``unread`` is not reliable until all files are read again
+        self.lost = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether events are received."""
+        return self._file >= 0
+
+    def open(self, path: str) -> None:
+        """Start observing the folder.
+
+        :raises OSError: the system's limit of such observers is reached (``fs.inotify.max_user_instances``)
+        """
+        libc = _libc()
+        self._file = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._file < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        mask = _IN_CLOSE_WRITE | _IN_CLOSE_NOWRITE | _IN_OPEN | _IN_MOVED_TO | _IN_DELETE
+        if libc.inotify_add_watch(self._file, os.fsencode(path), mask) < 0:
+            error = ctypes.get_errno()
+            self.close()
+            raise OSError(error, os.strerror(error), path)
+
+    def close(self) -> None:
+        """Stop observing."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+        self.unread, self._opened, self.doubtful = set(), set(), set()
+
+    def begin(self) -> None:
+        """Files will be renamed: if one of them is opened from now on, that may be the new one."""
+        self._drain()
+        self._touched, self.doubtful = set(), set()
+
+    def expect(self, names: set[str]) -> None:
+        """Take note that these files are to be read again."""
+        self._drain()
+        self.unread |= names
+        self._opened -= names
+        self.lost = False
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until an event is there."""
+        if self._file >= 0:
+            poll = select.poll()  # select() fails with file descriptors above 1023
+            poll.register(self._file, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+            self._drain()
+
+    def look(self) -> None:
+        """Take over the events so far."""
+        self._drain()
+
+    def take_reads(self) -> collections.Counter[str]:
+        """Return how often each file was read since the last call."""
+        self._drain()
+        reads, self._reads = self._reads, collections.Counter()
+        return reads
+
+    def _drain(self) -> None:
+        for mask, name in self._events():
+            if mask & _IN_Q_OVERFLOW:
+                self.lost = True
+            elif name.startswith("."):
+                continue  # dnsmasq ignores it
+            elif mask & _IN_MOVED_TO:
+                if name in self._touched:
+                    self.doubtful.add(name)
+                self.unread.add(name)
+                self._opened.discard(name)
+            elif mask & _IN_CLOSE_WRITE:  # who has written it, has opened it
+                self.unread.add(name)
+                self._opened.discard(name)
+            elif mask & _IN_DELETE:
+                self.unread.discard(name)
+            elif mask & _IN_OPEN:
+                self._touched.add(name)
+                self._opened.add(name)
+            elif mask & _IN_CLOSE_NOWRITE and name in self._opened:
+                self._opened.discard(name)
+                self.unread.discard(name)
+                self._reads[name] += 1
+
+    def _events(self) -> Iterator[tuple[int, str]]:
+        while self._file >= 0:
+            data = b""
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(self._file, _BUFFER)
+            if not data:
+                return
+            position = 0
+            while position < len(data):
+                _, mask, _, length = _HEADER.unpack_from(data, position)
+                position += _HEADER.size
+                yield mask, os.fsdecode(data[position:position + length].rstrip(b"\0"))
+                position += length
+
+
+def pid_in(pid_file: str) -> int | None:
+    """Return the process id in the file; None if it has none.
+
+    :raises OSError: it cannot be read
+    """
+    try:
+        pid = int(Path(pid_file).read_text(encoding="ascii").strip())
+    except ValueError:
+        return None
+    return pid if pid > 1 else None
+
+
+def is_dnsmasq(pid: int) -> bool:
+    """Return whether the process is a dnsmasq: if one died, its id may now be that of an unrelated process."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "dnsmasq"
+    except (OSError, ValueError):  # it has ended
+        return False
+
+
+def signal_dnsmasq(pid_file: str, number: signal.Signals) -> None:
+    """Send a signal to the dnsmasq whose process id is in the file, and to no other process.
+
+    If it ends at any moment, its id may become that of another process. So the process is held by a descriptor before
+    its name is read, and the descriptor is signalled: what was checked is what gets the signal.
+
+    :raises ProcessLookupError: no dnsmasq runs with that id
+    :raises OSError: the file cannot be read, or the process belongs to another user
+    """
+    missing = ProcessLookupError("no dnsmasq runs with the process id in it")
+    pid = pid_in(pid_file)
+    if pid is None:
+        raise missing
+    try:
+        process = os.pidfd_open(pid)
+    except (ProcessLookupError, OverflowError):
+        raise missing from None
+    try:
+        if not is_dnsmasq(pid):
+            raise missing
+        signal.pidfd_send_signal(process, number)
+    finally:
+        os.close(process)
+
+
+LOG = logging.getLogger(__name__)
+
+
+def running(pid_file: str) -> int | None:
+    """Return the process id in the file, None if no dnsmasq runs with it."""
+    try:
+        pid = pid_in(pid_file)
+    except OSError:
+        return None
+    return pid if pid is not None and is_dnsmasq(pid) else None
+
+
+def started(pid_file: str) -> str | None:
+    """Return what identifies the running dnsmasq of a PID file; None if none runs."""
+    pid = running(pid_file)
+    return None if pid is None else identity_of(pid)
+
+
+def identity_of(pid: int) -> str | None:
+    """Return what identifies a running process, its id and its start time; None if it is not running."""
+    try:
+        # The second field, the name of the program, may contain spaces; the start time is the 20th after it.
+        return f"{pid} {Path(f'/proc/{pid}/stat').read_text(errors='replace').rpartition(')')[2].split()[19]}"
+    except (OSError, IndexError):
+        return None
+
+
+def reload(pid_file: str) -> bool:
+    """Signal the dnsmasq to read its hosts files again; return whether it was signalled."""
+    try:
+        signal_dnsmasq(pid_file, signal.SIGHUP)
+    except OSError as exc:
+        LOG.warning("The dnsmasq of %s cannot be signalled to reload: %s", pid_file, exc)
+        return False
+    return True
+
+
+_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{plan.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
                    re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}").fullmatch
 #: Names of files with single changes of several groups (``overrides``).
@@ -45,7 +276,7 @@ _IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
 def addresses_in(text: str) -> list[str]:
     """Return the unicast addresses and the identifiers that have a line in ``text``, the content of a file."""
     refused: set[str] = set()
-    return [found for found in _LINE.findall(text) if identifiers.is_one(found) or plan.usable(found, refused)]
+    return [found for found in _LINE.findall(text) if plan.is_one(found) or plan.usable(found, refused)]
 
 
 def addresses_of(name: str, text: str) -> list[str]:
@@ -248,7 +479,7 @@ class Hostsdir:
 
     def write_state(self, text: str) -> None:
         """Leave a line of text for ``peek_state``."""
-        data = f"{dnsmasq.identity_of(os.getpid())}\n{text}".encode()
+        data = f"{identity_of(os.getpid())}\n{text}".encode()
         try:
             self._replace(_STATE, data)
         except OSError:
@@ -262,7 +493,7 @@ class Hostsdir:
         except OSError:
             return None
         pid = writer.partition(" ")[0]
-        return text if pid.isdigit() and dnsmasq.identity_of(int(pid)) == writer else None
+        return text if pid.isdigit() and identity_of(int(pid)) == writer else None
 
     def _create(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,9 @@
-"""Decides which addresses may boot the inspection image. Without side effects.
+"""Identifiers of clients that a DHCP server does not know by a MAC address, as keys beside the addresses.
+
+A key is ``id:`` and the octets in hexadecimal, which is also how dnsmasq writes it. DHCPv4 clients on InfiniBand have
+no hardware address in their requests (RFC 4390), only a client identifier (option 61); DHCPv6 clients have a DUID.
+
+Decides which addresses may boot the inspection image. Without side effects.
 
 Addresses are arranged in groups, which are written as a whole: the files of a hostsdir, and of other targets as well.
 What a target has written once may remain in effect until its server reloads (as with dnsmasq), so an address that was
@@ -16,7 +21,48 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
 from ironic_rules.models import addresses
-from ironic_rules.pxe_filter import identifiers
+
+#: Regular expression of a key.
+FORM = r"id:[0-9a-f]{2}(?::[0-9a-f]{2}){1,254}"
+_KEY = re.compile(FORM).fullmatch
+#: What consists of an Ethernet address: a DUID-LL (RFC 8415, 11.4), and a client identifier (RFC 2132, 9.14).
+_OF_ADDRESS = re.compile(r"id:(?:00:03:00:01|01)(?::[0-9a-f]{2}){6}").fullmatch
+
+
+def is_one(key: str) -> bool:
+    """Return whether the text is a key of an identifier, not an address."""
+    return key[:3] == "id:" and _KEY(key) is not None
+
+
+def key_of(identifier: object) -> str | None:
+    """Return the key of an identifier, from 2 to 255 octets in hexadecimal; None if it is not one.
+
+    Colons or hyphens may separate the octets. One that consists of a MAC address is refused: a port with that address
+    tells such a client. Otherwise, a machine that reports the address of another one would decide about that one.
+    """
+    if not isinstance(identifier, str) or len(identifier) > 3 * 255:
+        return None
+    digits = identifier.lower().replace("-", ":")
+    if ":" not in digits:
+        digits = ":".join(digits[start:start + 2] for start in range(0, len(digits), 2))
+    key = f"id:{digits}"
+    return key if is_one(key) and _OF_ADDRESS(key) is None else None
+
+
+def octets(key: str) -> bytes:
+    """Return the identifier of a key."""
+    return bytes.fromhex(key[3:].replace(":", ""))
+
+
+def keys(pairs: Iterable[tuple[object, int]], refused: set[str]) -> Iterator[tuple[str, int]]:
+    """Yield (key, node id) of every valid identifier; the others are added to ``refused``, after ``id:``."""
+    for identifier, node_id in pairs:
+        key = key_of(identifier)
+        if key is None:
+            refused.add(f"id:{identifier}")
+        else:
+            yield key, node_id
+
 
 UNKNOWN_FILE = "unknown_hosts_filter"
 WILDCARD = "*:*:*:*:*:*"
@@ -141,7 +187,7 @@ class Layout:
         Addresses that differ only in the last digit share a file: the ports of a machine often have such addresses,
         and change together. An identifier never has its own file: it may be longer than a name can be.
         """
-        if identifiers.is_one(mac):
+        if is_one(mac):
             number = binascii.crc32(mac.encode())
             return self._names[number % len(self._names)] if self._names else f"macs-{number & 0xffff:04x}"
         if not self._names:
@@ -448,7 +494,7 @@ class Plan:
         """
         refused = set() if refused is None else refused
         owners = {mac: node_id for address, node_id in ports
-                  if (mac := address if identifiers.is_one(address) else usable(address, refused))}
+                  if (mac := address if is_one(address) else usable(address, refused))}
         touched = set(owners)
         touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
         touched.update(mac for mac in again if self.node_of(mac) == GONE)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import sqlalchemy as sa
 
 from ironic_rules.db import pxe_filter as records
-from ironic_rules.pxe_filter import identifiers, plan
+from ironic_rules.pxe_filter import plan
 
 
 class Everything(NamedTuple):
@@ -66,7 +66,7 @@ class Reader:
         inspecting = self._inspecting(conn)
         comparisons = [each.compare(refused) for each in plans]
         # Sorted, so that an identifier of two ports always has the same owner.
-        keys = [sorted(dict(sorted(identifiers.keys(pairs, refused))).items())
+        keys = [sorted(dict(sorted(plan.keys(pairs, refused))).items())
                 for pairs in records.identified(conn, self._scopes)]
         self._compare(conn, comparisons, keys)
         again = [comparison.needs_again() for comparison in comparisons]
@@ -109,4 +109,4 @@ def _pairs(ports: Sequence[records.Port], scope: records.Scope, refused: set[str
     """Return (address or identifier, node id) of the ports in a scope."""
     mine = [port for port in ports if scope.has(port.physical_network, port.conductor_group)]
     return [*((port.address, port.node_id) for port in mine),
-            *identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)]
+            *plan.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)]

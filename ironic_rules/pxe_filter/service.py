@@ -1,27 +1,95 @@
-"""The running filter: a loop that reads the database, and an RPC server for messages of API and conductors."""
+"""Waiting for a database or a disk: without a limit at the start, and reported within five seconds.
+
+The running filter: a loop that reads the database, and an RPC server for messages of API and conductors.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import oslo_messaging as messaging
+import sqlalchemy as sa
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import addresses
-from ironic_rules.pxe_filter import patience
-from ironic_rules.pxe_filter.area import Area
-from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.statistics import Statistics
+from ironic_rules.pxe_filter.sync import Area, Keeper
 from ironic_rules.rpc import pxe_filter as rpc
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+#: Seconds until a failed operation is retried.
+RETRY_S = 5.0
+#: Seconds after which an operation that has not ended is reported.
+SLOW_S = 4.0
+#: Errors of the database, and of connections to it.
+DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
+#: Of a disk that is full or read-only, or that cannot be reached at the moment.
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT})
+
+
+def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...] = DATABASE,
+               tell: Callable[[str], None] = LOG.error) -> T:
+    """Return ``work()``, repeated every five seconds while the database or the disk refuses.
+
+    If the filter ended instead, files of the time before would decide until it was started again.
+
+    :param errors: those of the database for which it waits
+    :param tell: called with why it waits, once for each reason
+    :raises ConfigurationError: for another reason than a disk that cannot be written now
+    """
+    said = ""
+    while True:
+        try:
+            with reported_if_slow("The database has not replied for %g seconds; the filter waits for it"):
+                return work()
+        except errors as exc:
+            problem = f"The database cannot be reached; the filter waits for it: {first_line(exc)}"
+        except ConfigurationError as exc:
+            if not _is_of_disk(exc):
+                raise
+            problem = f"The disk cannot be written; the filter waits for it: {exc}"
+        if problem != said:
+            tell(printable(problem))
+        said = problem
+        time.sleep(RETRY_S)
+
+
+@contextlib.contextmanager
+def reported_if_slow(message: str) -> Iterator[None]:
+    """Log ``message``, with the seconds, if the block has not ended after :data:`SLOW_S`."""
+    timer = threading.Timer(SLOW_S, LOG.warning, (message, SLOW_S))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def first_line(exc: Exception) -> str:
+    """Return the text of a database's error without the statement and the advice that follow."""
+    return printable(str(exc).partition("\n")[0])
+
+
+def _is_of_disk(exc: BaseException | None) -> bool:
+    while exc is not None:
+        if isinstance(exc, OSError) and exc.errno in _DISK:
+            return True
+        exc = exc.__cause__
+    return False
+
 
 #: Seconds between two looks at what the servers have taken over.
 _OBSERVE_S = 1.0
@@ -119,17 +187,17 @@ class FilterService:
 
         :raises ConfigurationError: a folder cannot be used
         """
-        patience.eventually(self._open)
+        eventually(self._open)
         if self._server is not None:
             # In a thread: it waits for the broker, and the files must be right without one.
             self._listener.start()
-        patience.eventually(lambda: self._keeper.sync(periodic=True))
+        eventually(lambda: self._keeper.sync(periodic=True))
         # Before all is written: what can be written must follow messages, whatever another target refuses.
         for writer in self._writers:
             writer.start()
         while self._keeper.is_behind:  # it has logged why
-            time.sleep(patience.RETRY_S)
-            patience.eventually(lambda: self._keeper.sync(periodic=True))
+            time.sleep(RETRY_S)
+            eventually(lambda: self._keeper.sync(periodic=True))
         self._loop.start()
 
     def _open(self) -> None:
@@ -215,7 +283,7 @@ class FilterService:
     def _rest_s(self) -> float:
         """Return the seconds until the next pass, if no message is received before."""
         rest = min(min(self._next_period, self._look_at) - time.monotonic(), self._alive_interval_s)
-        return min(rest, patience.RETRY_S) if self._keeper.is_behind else rest
+        return min(rest, RETRY_S) if self._keeper.is_behind else rest
 
     def _pass(self) -> None:
         periodic = time.monotonic() >= self._next_period
@@ -225,17 +293,17 @@ class FilterService:
         began = time.monotonic()
         try:
             if periodic or (looks and not self._database_is_away):
-                with patience.reported_if_slow("The database has not replied for %g seconds; messages are processed"):
+                with reported_if_slow("The database has not replied for %g seconds; messages are processed"):
                     self._keeper.sync(periodic=periodic)
                 if self._database_is_away:
                     LOG.info("The database can be read again")
                 self._database_is_away = False
             elif self._keeper.is_behind:
                 self._keeper.write()
-        except patience.DATABASE as exc:
+        except DATABASE as exc:
             if not self._database_is_away:
                 LOG.error("The database cannot be read; the files are unchanged, but messages are processed: %s",
-                          patience.first_line(exc))
+                          first_line(exc))
             self._database_is_away = True
             if self._keeper.is_behind:
                 self._keeper.write()
@@ -249,4 +317,4 @@ class FilterService:
         if periodic:
             self._next_period = time.monotonic() + self._period_s
         if self._database_is_away:
-            self._next_period = min(self._next_period, time.monotonic() + patience.RETRY_S)
+            self._next_period = min(self._next_period, time.monotonic() + RETRY_S)

@@ -1,10 +1,15 @@
-"""The statistics of the filter, for its metrics and its log."""
+"""The statistics of the filter, for its metrics and its log.
+
+The filter's metrics for Prometheus, with the library of the extra ``metrics``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from ironic_rules.metrics import exporter, exposition
 
 T = TypeVar("T")
 
@@ -70,3 +75,64 @@ class Statistics:
     in_force = _OfAreas[bool](all)
     closed = _OfAreas[int](sum)
     allows_unknown = _OfAreas[bool](any)
+
+
+_PREFIX = "ironic_pxe_filter_"
+#: name, explanation, attribute of Statistics
+_COUNTERS = (
+    ("messages", "Messages received.", "messages"),
+    ("files_written", "Files written.", "written"),
+    ("write_errors", "Failed attempts to write to a folder.", "write_errors"),
+    ("files_healed", "Files that other processes had changed, and that were repaired.", "healed"),
+    ("reloads", "Times that dnsmasq was signalled to reload.", "reloads"),
+)
+_GAUGES = (
+    ("addresses", "Addresses in the files.", "addresses"),
+    ("addresses_gone", "Addresses in the files without a port.", "gone"),
+    ("addresses_refused", "Ports whose address is not a unicast MAC address.", "refused"),
+    ("nodes_on_inspection", "Nodes on inspection.", "inspecting"),
+    ("files_unwritten", "Files that are waiting to be written.", "unwritten"),
+    ("files_unread", "Files that dnsmasq has not read since they were written; -1: unknown.", "unread"),
+    ("in_force", "Whether the DHCP servers follow everything that was decided.", "in_force"),
+    ("unknown_allowed", "Whether unknown addresses are allowed.", "allows_unknown"),
+    ("unknown_closed", "Folders or databases that deny unknown addresses because the denial of a known one cannot be "
+                       "written.", "closed"),
+    ("last_sync_timestamp_seconds", "Time of the last sync.", "synced_at"),
+    ("last_sync_duration_seconds", "Duration of the last sync.", "duration_s"),
+)
+
+
+class _Collector:
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the current metrics; the library calls this for each request."""
+        from prometheus_client import core
+
+        syncs = core.CounterMetricFamily(f"{_PREFIX}syncs", "Syncs with the database.", labels=["kind"])
+        for kind, number in self._statistics.syncs.items():
+            syncs.add_metric([kind], number)
+        yield syncs
+        for family, metrics in ((core.CounterMetricFamily, _COUNTERS), (core.GaugeMetricFamily, _GAUGES)):
+            for name, text, attribute in metrics:
+                yield self._family(family, _PREFIX + name, text, attribute)
+
+    def _family(self, kind: Any, name: str, text: str, attribute: str) -> Any:
+        """Return a metric: of each target that has a name, with the label ``target``, otherwise of the process."""
+        areas = [area for area in self._statistics.areas if area.name and hasattr(area, attribute)]
+        if not areas:
+            return kind(name, text, value=float(getattr(self._statistics, attribute)))
+        family = kind(name, text, labels=["target"])
+        for area in areas:
+            family.add_metric([area.name], float(getattr(area, attribute)))
+        return family
+
+
+def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:
+    """Serve the metrics over HTTP from a thread.
+
+    :raises ConfigurationError: the library is missing, or the port is in use
+    """
+    return exporter.serve(exposition.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
+                          "pxe_filter")

@@ -186,8 +186,8 @@ def test_a_template(whole: Whole, trace: Trace) -> None:
 @pytest.mark.slow
 def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ironic_rules.pxe_filter import service, settings
-    from ironic_rules.pxe_filter.keeper import Keeper
     from ironic_rules.pxe_filter.service import FilterService
+    from ironic_rules.pxe_filter.sync import Keeper
 
     monkeypatch.setattr(service, "_OBSERVE_S", 3600)  # what it observes in between is no part of the journey
     with whole.option("pxe_filter", "dhcp_hostsdir", [str(tmp_path)]):

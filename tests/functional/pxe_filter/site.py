@@ -16,7 +16,7 @@ from ironic_rules.db import nodes, ports, tables
 from ironic_rules.db.session import Database
 from ironic_rules.models import states
 from ironic_rules.pxe_filter import settings
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from tests.functional import databases
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import verdicts

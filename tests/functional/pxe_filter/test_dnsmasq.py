@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironic_rules.models import states
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import Dnsmasq, Network, network
 from tests.functional.pxe_filter.site import Site

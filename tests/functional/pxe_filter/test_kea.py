@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
 from ironic_rules.pxe_filter import plan, report, settings, targets
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.pxe_filter.targets.base import Batch
 from tests.functional import databases
 from tests.functional.processes import wait_for

@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules.models import states
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.pxe_filter.targets import hostsdir
 from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
 from tests.functional.processes import wait_for

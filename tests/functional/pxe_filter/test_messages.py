@@ -16,8 +16,8 @@ from ironic_rules import context
 from ironic_rules.models import states
 from ironic_rules.pxe_filter import service as filter_service
 from ironic_rules.pxe_filter import settings
-from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.rpc import pxe_filter as rpc
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import in_time, wait_for

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ironic_rules import service
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
-from ironic_rules.pxe_filter import patience
+from ironic_rules.pxe_filter import service as service_pxe_filter
 from ironic_rules.pxe_filter.service import FilterService
 from tests.functional.processes import Process, wait_for
 from tests.functional.pxe_filter import site as sites
@@ -25,7 +25,7 @@ from tests.functional.relay import Relay
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "RETRY_S", 0.05)
+    monkeypatch.setattr(service_pxe_filter, "RETRY_S", 0.05)
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ from ironic_rules import context
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
-from ironic_rules.pxe_filter import metrics, report, settings
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter import report, settings, statistics
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.service import FilterService
-from ironic_rules.pxe_filter.targets import kea, kea_control, kea_hosts
+from ironic_rules.pxe_filter.sync import Keeper
+from ironic_rules.pxe_filter.targets import kea
 from ironic_rules.pxe_filter.targets.base import Batch
 from tests.functional import databases
 from tests.functional.processes import wait_for
@@ -132,7 +132,7 @@ def test_status_and_metrics_name_the_target(two: Site) -> None:
     try:
         keeper.sync(periodic=True)
         samples = {(sample.name, sample.labels.get("target")): sample.value
-                   for family in metrics._Collector(keeper.statistics).collect() for sample in family.samples}
+                   for family in statistics._Collector(keeper.statistics).collect() for sample in family.samples}
     finally:
         keeper.close()
     assert samples["ironic_pxe_filter_addresses", "leaf1"] == 0
@@ -201,7 +201,7 @@ def number_of_hosts(url: str) -> int | None:
 @pytest.mark.long
 def test_a_host_database_that_hangs_keeps_only_its_target_waiting(
         two: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(kea_hosts, "_LIMIT_S", 2)
+    monkeypatch.setattr(kea, "_LIMIT_S", 2)
     monkeypatch.setattr(kea, "_REST_S", 0.5)
     _, mac = two.machine(states.INSPECTWAIT)
     with keas.host_database("postgresql") as url:
@@ -234,14 +234,14 @@ def test_a_host_database_that_hangs_keeps_only_its_target_waiting(
 
 
 def test_a_silent_control_socket_is_asked_less_and_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kea_control, "_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(kea, "_TIMEOUT_S", 0.05)
     monkeypatch.setattr(kea, "_SLOW_S", 0.01)
     path = str(tmp_path / "control")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen(16)
         server.setblocking(False)
-        target = kea.KeaTarget(kea_hosts.Hosts("postgresql+psycopg://u@192.0.2.1/kea", ["hw-address"], "all"), [path],
+        target = kea.KeaTarget(kea.Hosts("postgresql+psycopg://u@192.0.2.1/kea", ["hw-address"], "all"), [path],
                                Layout(1), allowed_only=False)
         answers = [target.apply(Batch({}, True)) for _ in range(3)]
 

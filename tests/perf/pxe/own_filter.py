@@ -19,7 +19,7 @@ from oslo_config import cfg
 from ironic_rules import service
 from ironic_rules.db import migration
 from ironic_rules.pxe_filter import settings
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from tests.perf.pxe import population
 
 

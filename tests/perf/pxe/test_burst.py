@@ -24,8 +24,8 @@ from rich.table import Table
 from ironic_rules import context
 from ironic_rules.db.tables import nodes
 from ironic_rules.pxe_filter import settings
-from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.pxe_filter.targets.base import Batch, Outcome, Target
 from ironic_rules.rpc import pxe_filter as rpc
 from ironic_rules.rpc import transport as rpc_transport

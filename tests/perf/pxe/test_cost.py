@@ -20,8 +20,8 @@ from rich.table import Table
 
 from ironic_rules import context
 from ironic_rules.db.tables import nodes
+from ironic_rules.pxe_filter.hostsdir import Watch
 from ironic_rules.pxe_filter.plan import Layout
-from ironic_rules.pxe_filter.watch import Watch
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import Wire
 from tests.perf.pxe import population

@@ -19,7 +19,7 @@ from rich.table import Table
 from ironic_rules import service
 from ironic_rules.conductor import recovery
 from ironic_rules.pxe_filter import settings
-from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.databases import migrated_database
 from tests.perf import loads

@@ -14,7 +14,7 @@ from ironic_rules.hardware.redfish import connections
 from ironic_rules.legacy import conversion
 from ironic_rules.models import json_text
 from ironic_rules.policy_files import _parsed
-from ironic_rules.pxe_filter.targets import kea_control
+from ironic_rules.pxe_filter.targets import kea
 from ironic_rules.rules import ActionError
 from ironic_rules.simulator import inventories
 
@@ -99,8 +99,8 @@ class TestPlaces:
 
             thread = threading.Thread(target=answer)
             thread.start()
-            with pytest.raises(kea_control.KeaError, match="is not one of Kea's"):
-                kea_control.command(path, "list-commands")
+            with pytest.raises(kea.KeaError, match="is not one of Kea's"):
+                kea.command(path, "list-commands")
             thread.join()
 
 

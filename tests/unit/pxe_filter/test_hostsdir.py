@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.pxe_filter import dnsmasq
+from ironic_rules.pxe_filter import hostsdir
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
 
 
@@ -163,12 +163,12 @@ def test_only_a_dnsmasq_is_signalled(tmp_path, text):
     if text is not None:
         file.write_text(text)
 
-    assert dnsmasq.running(str(file)) is None
-    assert dnsmasq.reload(str(file)) is False
+    assert hostsdir.running(str(file)) is None
+    assert hostsdir.reload(str(file)) is False
 
 
 def test_another_process_with_that_id_is_left_alone(tmp_path):
     file = tmp_path / "pid"
     file.write_text(str(os.getpid()))
 
-    assert dnsmasq.running(str(file)) is None
+    assert hostsdir.running(str(file)) is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.pxe_filter import hostsdir, identifiers, plan
+from ironic_rules.pxe_filter import hostsdir, plan
 
 #: The client identifier of an InfiniBand port, as the agent reports it; the last eight octets are its GUID.
 GUID = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:51"
@@ -10,8 +10,8 @@ GUID = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:51"
 
 @pytest.mark.parametrize("text", [GUID, GUID.upper(), GUID.replace(":", "-"), GUID.replace(":", "")])
 def test_octets_in_any_notation_become_a_key(text: str) -> None:
-    assert identifiers.key_of(text) == f"id:{GUID}"
-    assert identifiers.octets(f"id:{GUID}") == bytes.fromhex(GUID.replace(":", ""))
+    assert plan.key_of(text) == f"id:{GUID}"
+    assert plan.octets(f"id:{GUID}") == bytes.fromhex(GUID.replace(":", ""))
 
 
 @pytest.mark.parametrize("bad", [
@@ -20,7 +20,7 @@ def test_octets_in_any_notation_become_a_key(text: str) -> None:
 def test_what_is_not_in_hexadecimal_or_is_made_of_an_address_is_refused(bad: object) -> None:
     refused: set[str] = set()
 
-    assert list(identifiers.keys([(bad, 1)], refused)) == []
+    assert list(plan.keys([(bad, 1)], refused)) == []
     assert refused == {f"id:{bad}"}
 
 

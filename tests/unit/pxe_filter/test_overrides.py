@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.pxe_filter import dnsmasq
+from ironic_rules.pxe_filter import hostsdir
 from ironic_rules.pxe_filter.hostsdir import Hostsdir, addresses_in, is_ours
-from ironic_rules.pxe_filter.overrides import Overrides
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.targets.base import Batch, Outcome
-from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
+from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget, Overrides
 from tests import matrices
 
 MACS = [f"52:54:00:00:{number >> 4:02x}:{number & 15:x}0" for number in range(64)]
@@ -60,8 +59,8 @@ class Site:
         self.process: str | None = "4711 1"
         self.layout = Layout(8)
         self.signals = True
-        monkeypatch.setattr(dnsmasq, "started", lambda _: self.process)
-        monkeypatch.setattr(dnsmasq, "reload", self._reload)
+        monkeypatch.setattr(hostsdir, "started", lambda _: self.process)
+        monkeypatch.setattr(hostsdir, "reload", self._reload)
         self.target = self.open(allowed_only=allowed_only)
 
     def open(self, *, allowed_only: bool = False) -> HostsdirTarget:

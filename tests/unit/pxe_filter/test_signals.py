@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ironic_rules.pxe_filter import signals
+from ironic_rules.pxe_filter import hostsdir
 from tests.functional.processes import wait_for
 
 
@@ -33,7 +33,7 @@ def test_a_dnsmasq_gets_it(tmp_path, pid_file):
     process = sleeper(tmp_path, "dnsmasq")
     pid_file.write_text(f"{process.pid}\n")
 
-    signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
+    hostsdir.signal_dnsmasq(str(pid_file), signal.SIGHUP)
 
     assert process.wait(60) == -signal.SIGHUP
 
@@ -43,7 +43,7 @@ def test_another_process_with_that_id_does_not(tmp_path, pid_file):
     pid_file.write_text(str(process.pid))
     try:
         with pytest.raises(ProcessLookupError, match="no dnsmasq runs"):
-            signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
+            hostsdir.signal_dnsmasq(str(pid_file), signal.SIGHUP)
         assert process.poll() is None
     finally:
         process.kill()
@@ -55,12 +55,12 @@ def test_a_file_without_the_id_of_a_process_is_told(pid_file, text):
     pid_file.write_text(text)
 
     with pytest.raises(ProcessLookupError, match="no dnsmasq runs"):
-        signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
+        hostsdir.signal_dnsmasq(str(pid_file), signal.SIGHUP)
 
 
 def test_a_missing_file_is_told(pid_file):
     with pytest.raises(FileNotFoundError):
-        signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
+        hostsdir.signal_dnsmasq(str(pid_file), signal.SIGHUP)
 
 
 def test_a_process_that_is_replaced_after_the_check_does_not_get_the_signal(tmp_path, pid_file, monkeypatch):
@@ -74,7 +74,7 @@ def test_a_process_that_is_replaced_after_the_check_does_not_get_the_signal(tmp_
         monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("signalled by its id"))
         return True
 
-    monkeypatch.setattr(signals, "is_dnsmasq", ends_after)
+    monkeypatch.setattr(hostsdir, "is_dnsmasq", ends_after)
 
     with pytest.raises(ProcessLookupError):
-        signals.signal_dnsmasq(str(pid_file), signal.SIGHUP)
+        hostsdir.signal_dnsmasq(str(pid_file), signal.SIGHUP)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ironic_rules.pxe_filter.watch import Watch
+from ironic_rules.pxe_filter.hostsdir import Watch
 
 CLOSED, OPENED, MOVED = 0x10, 0x20, 0x80
 
