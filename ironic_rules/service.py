@@ -20,7 +20,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions, log_lines
-from ironic_rules.conf import arguments, log_options, sources, unread, validation
+from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.db import clock, conductors, migration, unusable
 from ironic_rules.db.session import Database
@@ -144,7 +144,7 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     try:
         logging.setup(conf, "ironic_rules", version())
     except Exception as exc:  # also of what the file of log_config_append evaluates
-        raise log_options.error_of_setup(conf, exc) from exc
+        raise validation.error_of_setup(conf, exc) from exc
     log_lines.prepare_handlers()
     found = [*unread.repeated(conf), *unread.lines(conf)]
     for line in found[:_MAX_UNREAD]:
@@ -351,9 +351,9 @@ def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int 
     """
     options = conf[group]
     if options.metrics_port:
-        from ironic_rules.metrics import exporter, exposition
+        from ironic_rules.metrics import exporter
 
-        page = exposition.page_of(exposition.NumbersCollector(numbers), "metrics_port")
+        page = exporter.page_of(exporter.NumbersCollector(numbers), "metrics_port")
         exporter.serve(page, options.metrics_host, port or options.metrics_port, group)
 
 

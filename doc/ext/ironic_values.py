@@ -11,8 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from ironic_rules.conf.ironic_options import PROTECTIONS
-from ironic_rules.conf.ironic_values import VALUES
+from ironic_rules.conf.ironic import PROTECTIONS, VALUES
 
 HEAD = """\
 .. list-table::

@@ -46,7 +46,7 @@ from ironic_rules.inspection.journal import Journal, RefusedMachines
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_sets import RuleCaches
 from ironic_rules.inspection.rule_statistics import RuleStatistics
-from ironic_rules.metrics import exposition
+from ironic_rules.metrics import exporter
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
@@ -79,7 +79,7 @@ class DependenciesHook(hooks.PecanHook):
             report_digests=ReportDigests(db), conductor_check=ConductorCheck(conf.conductor.heartbeat_timeout),
             broker=BrokerCheck(rpc.ping_broker), database=DatabaseCheck(self._read_health), numbers=numbers,
             lock_patience=LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4)),
-            metrics_page=exposition.page_of(exposition.NumbersCollector(numbers), "[api]serve_metrics")
+            metrics_page=exporter.page_of(exporter.NumbersCollector(numbers), "[api]serve_metrics")
             if conf.api.serve_metrics else None)
 
     def on_route(self, state: Any) -> None:

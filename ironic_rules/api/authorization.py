@@ -31,7 +31,7 @@ from ironic_rules.conf import sources, validation
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError, Forbidden, NotFound
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.policies import nodes, runbooks
+from ironic_rules.policies import nodes, templates
 from ironic_rules.policy import ADMIN_STRATEGIES
 from ironic_rules.text import enumeration, printable
 
@@ -193,8 +193,8 @@ class Confinement:
         self.is_decided = True
         wanted = {} if row.owner is None else {"runbook.owner": row.owner}
         if not row.public:
-            self._check(runbooks.GET, wanted, missing)
-        elif self._policy == runbooks.GET:
+            self._check(templates.RUNBOOK_GET, wanted, missing)
+        elif self._policy == templates.RUNBOOK_GET:
             return
         policy.authorize(self._conf, self._policy, self._context, wanted)
 

@@ -22,7 +22,7 @@ from ironic_rules.exceptions import InvalidParameterValue, MarkerNotFound, NotFo
 from ironic_rules.extra_specs.check import MODES, OFF, STRICT
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import SORT_KEYS, Flavor
-from ironic_rules.policies import flavors as policies
+from ironic_rules.policies import templates
 
 _WRITE = filters.Query(validation=filters.one_of(*MODES))
 
@@ -30,7 +30,7 @@ _WRITE = filters.Query(validation=filters.one_of(*MODES))
 class ComputeExtraSpecsController(Resource):
     """Bodies as Nova's, so without warnings; a number as a value is stored as text."""
 
-    @expose(policy=policies.LIST_EXTRA_SPECS)
+    @expose(policy=templates.FLAVOR_LIST_EXTRA_SPECS)
     def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
@@ -39,7 +39,7 @@ class ComputeExtraSpecsController(Resource):
         with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor).extra_specs}
 
-    @expose(policy=policies.GET_EXTRA_SPEC)
+    @expose(policy=templates.FLAVOR_GET_EXTRA_SPEC)
     def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor.
 
@@ -48,7 +48,7 @@ class ComputeExtraSpecsController(Resource):
         with request.db.reader() as conn:
             return one(flavors.get(conn, flavor).extra_specs, flavor, key)
 
-    @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
+    @expose(policy=templates.FLAVOR_CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
     def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them. ``validation`` needs 2.86.
 
@@ -60,7 +60,7 @@ class ComputeExtraSpecsController(Resource):
                                      or_name=False)
         return body
 
-    @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
+    @expose(policy=templates.FLAVOR_UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
     def put(self, request: Request, flavor: str, key: str, body: JSONObject,
             query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key.
@@ -72,7 +72,7 @@ class ComputeExtraSpecsController(Resource):
         flavors_v1.write_extra_specs(request, flavor, _as_texts(body), _mode(request, query), "", or_name=False)
         return body
 
-    @expose(policy=policies.DELETE_EXTRA_SPEC)
+    @expose(policy=templates.FLAVOR_DELETE_EXTRA_SPEC)
     def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor.
 
@@ -113,7 +113,7 @@ _LIST = filters.Query(limit=_amount, marker=filters.text, is_public=_public, min
 class ComputeFlavorDetailController(Resource):
     """``/compute/v2.1/flavors/detail``."""
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors with all fields; from 2.61 also with their extra specs."""
         return _listed(request, query, resources.FLAVOR_ALL)
@@ -125,12 +125,12 @@ class ComputeFlavorsController(Resource):
     below: ClassVar = {"detail": ComputeFlavorDetailController()}
     below_item: ClassVar = {"os-extra_specs": ComputeExtraSpecsController()}
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors: public ones, unless ``is_public`` is given; it may be ``None`` for all."""
         return _listed(request, query, resources.FLAVOR_SUMMARY)
 
-    @expose(policy=policies.GET)
+    @expose(policy=templates.FLAVOR_GET)
     def get_one(self, request: Request, flavor: str) -> JSONObject:
         """Show a flavor.
 
@@ -139,7 +139,7 @@ class ComputeFlavorsController(Resource):
         with request.db.reader() as conn:
             return _shown(request, flavors.get(conn, flavor))
 
-    @expose(policy=policies.CREATE, body=schemas.FLAVOR_CREATE)
+    @expose(policy=templates.FLAVOR_CREATE, body=schemas.FLAVOR_CREATE)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a flavor and return it; ``description`` needs 2.55.
 
@@ -151,7 +151,7 @@ class ComputeFlavorsController(Resource):
         values = columns(body)
         return _shown(request, request.db.write(lambda conn: flavors.create(conn, values)))
 
-    @expose(policy=policies.UPDATE, body=schemas.FLAVOR_UPDATE)
+    @expose(policy=templates.FLAVOR_UPDATE, body=schemas.FLAVOR_UPDATE)
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor and return it; 404 below 2.55.
 
@@ -162,7 +162,7 @@ class ComputeFlavorsController(Resource):
         description = body["flavor"]["description"]
         return _shown(request, request.db.write(lambda conn: flavors.describe(conn, flavor, description)))
 
-    @expose(policy=policies.DELETE, status=202)
+    @expose(policy=templates.FLAVOR_DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs.
 

@@ -23,7 +23,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.exceptions import IronicRulesError, NotFound
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.policies import metrics as policies
+from ironic_rules.policies import base
 
 LOG = logging.getLogger(__name__)
 
@@ -241,7 +241,7 @@ def _require_enabled(request: Request) -> None:
 class MetricsController(Resource):
     """With the credentials and the policy that any other request needs."""
 
-    @expose(policy=policies.GET)
+    @expose(policy=base.METRICS_GET)
     def get_all(self, request: Request) -> bytes:
         """Return the metrics in the format that the header ``Accept`` selects: Prometheus' text format, or OpenMetrics.
 

@@ -1,4 +1,8 @@
-"""Commands about dry runs of rules and about past inspections.
+"""The command that runs hooks and rules again over the stored data of nodes.
+
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+
+Commands about dry runs of rules and about past inspections.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
@@ -8,16 +12,86 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from cliff import columns
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import node_filters, operation_commands, reapply_commands, rule_file
-from ironic_rules.client.of_node import OfNode
+from ironic_rules.client import inspection_commands, node_commands, output, rule_file
+from ironic_rules.client.node_commands import OfNode
 from ironic_rules.client.rule_requests import Requests
+
+_SHOWN_RUN = ("operation", "node", "status", "error", "result")
+
+
+class ResultGroups(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
+    """The results of a dry run, each with its number of nodes; in a table one in each line."""
+
+    def human_readable(self) -> str:
+        return "\n".join(f"{each['number']} nodes: {operation_text(each['result'])}" for each in self._value)
+
+
+def operation_text(result: Mapping[str, Any]) -> str:
+    """Return in a line what a dry run would change."""
+    if result["failure"] is not None:
+        return f"{result['outcome']}: {result['failure'].get('reason', '')}"
+    parts = {"node": result["node"]["patch"], "traits": result["traits"], "plugin_data": result["plugin_data"]["patch"]}
+    parts |= {name: result[name] for name in ("ports", "ports_created", "ports_removed", "would")}
+    changed = {name: value for name, value in parts.items() if value and value != {"added": [], "removed": []}}
+    return json.dumps(changed) if changed else "nothing"
+
+
+class ReapplyRules(command.ShowOne):
+    """Run hooks and rules again over the data of the last inspection of a node, or of many, without a machine.
+
+    The exit status is 1 if they fail on any of them, or the operation was cancelled: then the node is as it was.
+    """
+
+    _failed = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("node", metavar="<node>", nargs="?", help="Name or UUID of the node.")
+        node_commands.add_filter_arguments(parser)
+        parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
+        parser.add_argument("--allow-deployed", action="store_true",
+                            help="Also if the node has an instance: then only rules change it, and no port is added or "
+                                 "removed.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        requests = Requests(self.app)
+        filters = node_commands.chosen_filters(parsed_args)
+        if (parsed_args.node is None) == (filters is None):
+            raise exceptions.CommandError("Either a node, or --all, or --filter is required")
+        if filters is not None:
+            return self._many(requests, filters, parsed_args)
+        begun = requests.reapply(parsed_args.node, parsed_args.dry_run, parsed_args.allow_deployed)
+        uuid = begun["uuid"]
+        ended = output.wait_for_operation(begun, lambda: requests.operation(uuid), sys.stderr)
+        node, = requests.operation_nodes(uuid)
+        # A node that no conductor has begun with when it was cancelled is still left.
+        self._failed = node["status"] in ("failed", "left")
+        status = ended["status"] if node["status"] == "left" else node["status"]
+        return _SHOWN_RUN, (uuid, node["node"], status, node["error"], node["result"])
+
+    def _many(self, requests: Requests, filters: dict[str, str],
+              parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        begun = requests.reapply_nodes(filters, parsed_args.dry_run, parsed_args.allow_deployed)
+        names, ended = inspection_commands.waited_operation(requests, begun, sys.stderr)
+        self._failed = ended["status"] != "finished" or bool(ended["progress"]["failed"])
+        shown = inspection_commands.operation_row(ended, names)
+        if not parsed_args.dry_run:
+            return names, shown
+        return (*names, "groups"), (*shown, ResultGroups(requests.operation_groups(begun["uuid"])))
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or int(self._failed)
+
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
@@ -41,7 +115,7 @@ class TestRules(command.Lister):
         data = parser.add_mutually_exclusive_group(required=True)
         data.add_argument("--node", metavar="<node>", dest="nodes", nargs="+", default=[],
                           help="Names or UUIDs of nodes: the data are those of their last inspections.")
-        node_filters.add_arguments(data)
+        node_commands.add_filter_arguments(data)
         data.add_argument("--inventory", metavar="<file>", dest="inventories", nargs="+", default=[],
                           help="Files (JSON or YAML) with what ramdisks send.")
         parser.add_argument("--expect", metavar="<file>",
@@ -55,7 +129,7 @@ class TestRules(command.Lister):
             raise exceptions.CommandError(f"{parsed_args.expect}: must be an object")
         requests = Requests(self.app)
         rows: list[tuple[Any, ...]] = []
-        filters = node_filters.chosen(parsed_args)
+        filters = node_commands.chosen_filters(parsed_args)
         if filters is not None:
             return _COLUMNS, self._many(requests, given, filters, expected)
         asked = [(node, {"node": node}) for node in parsed_args.nodes]
@@ -79,7 +153,7 @@ class TestRules(command.Lister):
             operation = requests.dry_run({"nodes": filters, "rules": given.rules})
         except exceptions.CommandError as error:
             raise exceptions.CommandError(given.explained(str(error))) from error
-        _, ended = operation_commands.waited(requests, operation, sys.stderr)
+        _, ended = inspection_commands.waited_operation(requests, operation, sys.stderr)
         self._failed = ended["status"] != "finished" or bool(ended["errors"])
         rows: list[tuple[Any, ...]] = []
         for group in requests.operation_groups(operation["uuid"]):
@@ -87,7 +161,7 @@ class TestRules(command.Lister):
             self._failed |= any(result.get(key) != value for key, value in expected.items())
             why = "" if result["failure"] is None else result["failure"].get("reason", "")
             rows.append((f"{group['number']} nodes", "the inspection", result["outcome"],
-                         reapply_commands.told({**result, "failure": None}) if "node" in result else "", why))
+                         operation_text({**result, "failure": None}) if "node" in result else "", why))
         return rows + [(each["node"], "the inspection", "not tried", "", each["error"]) for each in ended["errors"]]
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from osc_lib import exceptions
 from osc_lib import utils as osc_utils
 from oslo_utils import strutils
 
-from ironic_rules.client import rule_warnings, upstream
+from ironic_rules.client import output, upstream
 from ironic_rules.client.rule_requests import WITHHELD, Requests, are_withheld
 
 _AS_GIVEN = ("uuid", "name", "bundle", "description", "phase", "scope", "enabled", "max_nodes")
@@ -50,10 +50,10 @@ class CreateRule(upstream.CreateRule):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         if not _has_any(parsed_args, _OURS):
-            with rule_warnings.shown(self.app):
+            with output.warnings_shown(self.app):
                 return super().take_action(parsed_args)
         created = Requests(self.app).create(_fields(parsed_args))
-        rule_warnings.show(created)
+        output.show_warnings(created)
         return self.dict2columns({name: value for name, value in sorted(created.items())
                                   if name not in ("links", "warnings")})
 
@@ -86,9 +86,9 @@ class SetRule(upstream.SetRule):
             if parsed_args.description:
                 # python-ironicclient parses it as JSON, in which "2024" is not a string.
                 parsed_args.description = json.dumps(parsed_args.description)
-            with rule_warnings.shown(self.app):
+            with output.warnings_shown(self.app):
                 return super().take_action(parsed_args)
-        rule_warnings.show(Requests(self.app).patch(parsed_args.rule, [
+        output.show_warnings(Requests(self.app).patch(parsed_args.rule, [
             {"op": "add", "path": f"/{name}", "value": value} for name, value in _fields(parsed_args).items()]))
         return None
 
@@ -112,14 +112,14 @@ class UnsetRule(upstream.UnsetRule):
         parsed_args.condition = _last_first(parsed_args.condition)
         names = [name for name in ("scope", "name", "bundle", "max_nodes", "conditions") if getattr(parsed_args, name)]
         if not names:
-            with rule_warnings.shown(self.app):
+            with output.warnings_shown(self.app):
                 return super().take_action(parsed_args)
         if parsed_args.conditions and parsed_args.condition:
             raise exceptions.CommandError("--conditions and --condition cannot be used together")
         names = [name for name in ("description", "priority", "phase") if getattr(parsed_args, name)] + names
         names += [f"actions/{index}" for index in parsed_args.action or ()]
         names += [f"conditions/{index}" for index in parsed_args.condition or ()]
-        rule_warnings.show(
+        output.show_warnings(
             Requests(self.app).patch(parsed_args.rule, [{"op": "remove", "path": f"/{name}"} for name in names]))
         return None
 

@@ -1,14 +1,62 @@
-"""python-ironicclient's command ``baremetal node list``, with the option of document 001 that it lacks.
+"""What commands about one node have in common.
+
+Which nodes a command is about: the filters of a list of nodes.
+
+python-ironicclient's command ``baremetal node list``, with the option of document 001 that it lacks.
 
 Entry point group ``openstack.extension``, like the commands for rules (``extended_commands``).
+
+Commands about deploy templates that python-ironicclient does not have.
+
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+
+Commands about flavors; those that create and change flavors are ``openstack flavor …``.
+
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from typing import Any
 
+from osc_lib import exceptions
+from osc_lib.command import command
+
 from ironic_rules.client import upstream
+from ironic_rules.client.rule_requests import Requests
+
+
+class OfNode(command.Command):
+    """A command whose first argument is a node. The other base class comes after this one."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
+        return parser
+
+
+def add_filter_arguments(parser: Any) -> None:
+    """Add ``--all`` and ``--filter`` to a parser, or to a group of one."""
+    parser.add_argument("--all", action="store_true", dest="all_nodes", help="All nodes.")
+    parser.add_argument("--filter", metavar="<name>=<value>", dest="filters", action="append", default=[],
+                        help="The nodes of a list with this filter, such as driver=ipmi; may be repeated.")
+
+
+def chosen_filters(parsed_args: argparse.Namespace) -> dict[str, str] | None:
+    """Return the filters, empty for all nodes; None if neither option was given.
+
+    :raises CommandError: one of them is not a name with a value
+    """
+    found: dict[str, str] = {}
+    for each in parsed_args.filters:
+        name, separator, value = each.partition("=")
+        if not (name and separator):
+            raise exceptions.CommandError(f"--filter must be a name with a value, such as driver=ipmi, not {each}")
+        found[name] = value
+    return found if found or parsed_args.all_nodes else None
 
 
 class _DiscoveredNodes(upstream.NodeManager):  # type: ignore[misc]
@@ -40,3 +88,125 @@ class ListNodes(upstream.ListNodes):
             return super().take_action(parsed_args)
         finally:
             client.node = everything
+
+
+Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+
+
+class ListDeploySteps(OfNode, command.Lister):
+    """List the steps that a deployment of a node would run, in order. The exit status is 1 if it could not start."""
+
+    _failed = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--trait", metavar="<trait>", action="append", dest="traits",
+                            help="A trait of the instance, instead of those in instance_info of the node "
+                                 "(can be specified multiple times).")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        found = Requests(self.app).deploy_steps(parsed_args.node, parsed_args.traits)
+        for problem in found["problems"]:
+            self._failed = True
+            print(problem, file=sys.stderr)
+        # Services of earlier versions have none.
+        for warning in found.get("warnings", ()):
+            print(f"Warning: {warning['text']}", file=sys.stderr)
+        return ("priority", "interface", "step", "args", "source"), [
+            (step["priority"], step["interface"], step["step"], json.dumps(step["args"]), step["source"])
+            for step in found["deploy_steps"]]
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or int(self._failed)
+
+
+class ListTemplateNodes(command.Lister):
+    """List the nodes that have the name of a deploy template among their traits, and whether they support it."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("template", metavar="<template>", help="Name or UUID of the deploy template.")
+        parser.add_argument("--limit", metavar="<limit>", type=int,
+                            help="Maximum number of nodes; 0 for all. Default: one page.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        if parsed_args.limit is not None and parsed_args.limit < 0:
+            raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
+        found = Requests(self.app).template_nodes(parsed_args.template, parsed_args.limit)
+        return ("uuid", "name", "driver", "supported", "problems"), [
+            (node["uuid"], node["name"], node["driver"], node["supported"], "; ".join(node["problems"]))
+            for node in found]
+
+
+class CheckFlavor(command.Lister):
+    """List the problems of the extra specs of a flavor, and warnings. The exit status is 1 if there are problems."""
+
+    _failed = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("flavor", metavar="<flavor>", help="Name or ID of the flavor.")
+        parser.add_argument("--permissive", action="store_true",
+                            help="Unknown keys are warnings, not problems.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        found = Requests(self.app).check_flavor(
+            parsed_args.flavor, "permissive" if parsed_args.permissive else "strict")
+        self._failed = bool(found["problems"])
+        return ("severity", "kind", "key", "text"), [
+            (severity, item["kind"], item["key"], item["text"])
+            for severity, items in (("problem", found["problems"]), ("warning", found["warnings"])) for item in items]
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or int(self._failed)
+
+
+class ExplainFlavor(command.ShowOne):
+    """Show what a flavor requires of nodes, which nodes have it, and what its deployment runs."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("flavor", metavar="<flavor>", help="Name or ID of the flavor.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        told = Requests(self.app).explain_flavor(parsed_args.flavor)
+        for warning in told["warnings"]:
+            print(f"{warning['pointer']}: {warning['text']}", file=sys.stderr)
+        deployment = told["deployment"]
+        shown: dict[str, Any] = {
+            "flavor": f"{told['flavor']['name']} ({told['flavor']['id']})",
+            "resource_class": told["resource_class"]["name"],
+            "required_traits": _lines(
+                f"{item['trait']}: {item['nodes']} nodes, "
+                + (f"deploy template {item['deploy_template']['name']}" if item["deploy_template"]
+                   else "no deploy template") for item in told["required_traits"]),
+            "forbidden_traits": _lines(
+                f"{item['trait']}: {item['nodes']} nodes" for item in told["forbidden_traits"]),
+            "capabilities": _lines(
+                f"{item['name']} {item['value']}: {item['nodes']} nodes" for item in told["capabilities"]),
+            "schedulable": told["schedulable"],
+            "fitting": _nodes(told["fitting"]),
+            "nearly_fitting": _lines(
+                f"{item['lacks']['kind']} {item['lacks']['name']}: {_nodes(item)}" for item in told["nearly_fitting"]),
+            "deploy_node": deployment["node"] and (deployment["node"]["name"] or deployment["node"]["uuid"]),
+            "deploy_steps": deployment["reason"] or _lines(
+                f"{step['priority']} {step['interface']}.{step['step']} {json.dumps(step['args'])} ({step['source']})"
+                for step in deployment["deploy_steps"]),
+            "deploy_problems": _lines(deployment["problems"]),
+        }
+        return tuple(shown), tuple(shown.values())
+
+
+def _lines(items: Any) -> str:
+    return "\n".join(items)
+
+
+def _nodes(part: dict[str, Any]) -> str:
+    """Return the number of nodes, and the names of those that the service names."""
+    names = ", ".join(node["name"] or node["uuid"] for node in part["nodes"])
+    rest = ", …" if part["count"] > len(part["nodes"]) else ""
+    return f"{part['count']} ({names}{rest})" if names else str(part["count"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironic_rules import service
 from ironic_rules.api import authorization
-from ironic_rules.cmd import api_workers, lifecycle, systemd
+from ironic_rules.cmd import lifecycle, systemd, workers
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -23,7 +23,7 @@ def _run(argv: Sequence[str]) -> int:
     service.setup_logging(conf)
     lifecycle.give_memory_back()
     if conf.api.workers > 1:
-        return api_workers.run(conf)
+        return workers.run_api(conf)
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     transport = rpc_transport.get_transport(conf)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.cmd import conductor_workers, lifecycle, systemd
+from ironic_rules.cmd import lifecycle, systemd, workers
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -23,7 +23,7 @@ def _run(argv: Sequence[str]) -> int:
     service.setup_logging(conf)
     if conf.conductor.workers == 1:
         return _work(conf)
-    return conductor_workers.run(conf)
+    return workers.run_conductors(conf)
 
 
 def _work(conf: cfg.ConfigOpts) -> int:

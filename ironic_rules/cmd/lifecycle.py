@@ -22,7 +22,7 @@ from oslo_log import log as logging
 
 from ironic_rules import log_lines, service
 from ironic_rules.cmd import output
-from ironic_rules.conf import log_options, sources, validation
+from ironic_rules.conf import sources, validation
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 from ironic_rules.models import known_secrets
 from ironic_rules.rpc import transport as rpc_transport
@@ -139,7 +139,7 @@ def _unchanged_on_error(conf: cfg.ConfigOpts) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as exc:  # also of what the file of log_config_append evaluates
-        error = log_options.error_of_setup(conf, exc)
+        error = validation.error_of_setup(conf, exc)
         conf._mutable_ns = options
         conf.clear_override("debug")  # which no process has; there is no other way to make it forget the values
         for logger, handlers, level, propagate in before:

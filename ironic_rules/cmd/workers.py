@@ -1,12 +1,21 @@
 """Several processes of one command: started, monitored, replaced when they die, and stopped together.
 
 cotyledon monitors them. What is in each of them is a :class:`Process`.
+
+Several API processes of one command, on one port.
+
+Several conductor processes of one command.
+
+Each process is a separate conductor, with its own locks and its own heartbeats, so that the death of one is detected
+and handled like that of any other conductor.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import signal
+import socket
 import sys
 from typing import Any
 
@@ -16,9 +25,12 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import service
+from ironic_rules.api import authorization
 from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.httpd import server
 from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
 
@@ -87,3 +99,100 @@ def make_manager(kind: type[Process], number: int, grace_s: float, *args: Any) -
     manager = cotyledon.ServiceManager(graceful_shutdown_timeout=math.ceil(grace_s + _MARGIN_S))
     manager.add(kind, workers=number, args=args)
     return manager
+
+
+#: Seconds that a process needs at most to end.
+_GRACE_S = 1
+
+
+class APIProcess(Process):
+    """One of the processes that serve the API.
+
+    :param shared: the socket of all processes
+    """
+
+    name = "api"
+
+    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: socket.socket) -> None:
+        super().__init__(worker_id, conf)
+        self._place = f"{worker_id + 1} of {conf.api.workers}"
+        self._api = service.make_api(conf, service.make_database(conf), rpc_transport.get_transport(conf),
+                                     numbers=self._numbers, shared=shared)
+
+    def start(self) -> str:
+        self._api.start()
+        return f"process {self._place} listens on {self._api.url}"
+
+    def stop(self) -> int:
+        self._api.stop()  # requests that are being processed have a moment to finish
+        return 0
+
+    def is_well(self) -> bool:
+        return self._api.is_answering()
+
+
+def run_api(conf: cfg.ConfigOpts) -> int:
+    """Run ``[api]workers`` processes until SIGTERM or Ctrl-C.
+
+    :raises ConfigurationError: as from ``service.make_api``, or the port cannot be bound; no process is started then
+    """
+    # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
+    db = service.make_database(conf)
+    transport = rpc_transport.get_transport(conf)
+    service.make_wsgi_app(conf, db, transport)
+    lifecycle.reach_broker(conf)
+    transport.cleanup()
+    db.dispose()  # connections are not shared with the processes
+    authorization.warn_if_open(conf)
+    shared = server.listen(conf)
+    manager = make_manager(APIProcess, conf.api.workers, _GRACE_S, conf, shared)
+    # Else clients could still connect, without ever getting a reply, until this process has ended too.
+    manager.register_hooks(on_terminate=shared.close)
+    manager.run()
+    return 0
+
+
+class ConductorProcess(Process):
+    """One of the conductors. The first has the name of the host, the next ones have it with their number."""
+
+    name = "conductor"
+
+    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts) -> None:
+        super().__init__(worker_id, conf)
+        self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
+        self._conductor = service.make_conductor_service(
+            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host,
+            numbers=self._numbers)
+
+    def start(self) -> str:
+        self._conductor.start()
+        return f"{self._host} is running"
+
+    def stop(self) -> int:
+        self._conductor.stop()
+        return 1 if self._conductor.is_displaced else 0
+
+    def is_well(self) -> bool:
+        return self._conductor.is_well()
+
+
+def _end_all() -> None:
+    # Another command runs with this name. Its process and ours would repeatedly take the name from each other.
+    os.kill(os.getppid(), signal.SIGTERM)
+
+
+def run_conductors(conf: cfg.ConfigOpts) -> int:
+    """Run ``[conductor]workers`` processes until SIGTERM or Ctrl-C.
+
+    :raises ConfigurationError: as from ``service.make_conductor``; no process is started then
+    """
+    # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
+    db = service.make_database(conf)
+    service.make_conductor(conf, db)
+    transport = rpc_transport.get_transport(conf)
+    lifecycle.reach_broker(conf)
+    transport.cleanup()
+    db.dispose()  # connections are not shared with the processes
+    grace_s = max(conf.conductor.shutdown_grace, 1)
+    make_manager(ConductorProcess, conf.conductor.workers, grace_s, conf).run()
+    return 0

@@ -13,7 +13,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, discovery, inventory, nodes
 from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import Report

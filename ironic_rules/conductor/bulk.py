@@ -42,7 +42,7 @@ from ironic_rules.inspection import reapplying, records, trial_machines, trials
 from ironic_rules.inspection.pipeline import Outcome, withheld
 from ironic_rules.inspection.trial_machines import StoredNode
 from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
 from ironic_rules.models.inventories import InspectionData, StoredInventory

@@ -21,7 +21,7 @@ from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
 from ironic_rules.inspection.pipeline import Outcome
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import addresses, documents, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE

@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
     RuleSpent,
 )
 from ironic_rules.inspection import records
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
 from ironic_rules.models.inventories import Report

@@ -4,41 +4,25 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from ironic_rules.conf import (
-    api,
-    auto_discovery,
-    conductor,
-    database,
-    default,
-    deploy,
-    inspection_history,
-    inspection_journal,
-    inspection_rules,
-    inspector,
-    inventory,
-    ipmi,
-    legacy_rules,
-    pxe_filter,
-    redfish,
-)
+from ironic_rules.conf import api, conductor, database, default, deploy, hardware, inspection, inspector, pxe_filter
 
 #: The groups of the service's own options, with them; an empty name is the group DEFAULT.
 GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     ("", default.OPTS),
     (api.GROUP, api.OPTS),
-    (auto_discovery.GROUP, auto_discovery.OPTS),
+    (inspection.DISCOVERY_GROUP, inspection.DISCOVERY_OPTS),
     (conductor.GROUP, conductor.OPTS),
     (database.GROUP, database.OPTS),
     (deploy.GROUP, deploy.OPTS),
-    (inspection_history.GROUP, inspection_history.OPTS),
-    (inspection_journal.GROUP, inspection_journal.OPTS),
-    (inspection_rules.GROUP, inspection_rules.OPTS),
+    (inspection.HISTORY_GROUP, inspection.HISTORY_OPTS),
+    (inspection.JOURNAL_GROUP, inspection.JOURNAL_OPTS),
+    (inspection.RULES_GROUP, inspection.RULES_OPTS),
     (inspector.GROUP, inspector.OPTS),
-    (inventory.GROUP, inventory.OPTS),
-    (ipmi.GROUP, ipmi.OPTS),
-    (legacy_rules.GROUP, legacy_rules.OPTS),
+    (inspection.INVENTORY_GROUP, inspection.INVENTORY_OPTS),
+    (hardware.IPMI_GROUP, hardware.IPMI_OPTS),
+    (inspection.LEGACY_RULES_GROUP, inspection.LEGACY_RULES_OPTS),
     (pxe_filter.GROUP, pxe_filter.OPTS),
-    (redfish.GROUP, redfish.OPTS),
+    (hardware.REDFISH_GROUP, hardware.REDFISH_OPTS),
 )
 
 

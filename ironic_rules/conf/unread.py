@@ -14,7 +14,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.conf import ironic_options, opts, pxe_filter, sources
+from ironic_rules.conf import ironic, opts, pxe_filter, sources
 from ironic_rules.models import secrets
 from ironic_rules.text import misspelt, printable
 
@@ -80,7 +80,7 @@ def unprotected(conf: cfg.ConfigOpts, groups: Collection[str] = ()) -> list[str]
     for section, options in sources.given(conf).items():
         group = section if section == "DEFAULT" else section.lower()
         for name, given in options.items():
-            protection = ironic_options.PROTECTIONS.get((group, name.replace("-", "_")))
+            protection = ironic.PROTECTIONS.get((group, name.replace("-", "_")))
             if protection is not None and protection.is_requested(given.value) and (not groups or group in groups):
                 value = printable(secrets.mask_text(given.value), _MAX_VALUE)
                 found.append(f"{given.place}: [{group}]{name} = {value}: no process reads this option. "
@@ -170,8 +170,8 @@ def _told(section: str, places: Mapping[str, str], known: Mapping[str, set[str]]
         if base == pxe_filter.GROUP.name:
             yield f"{place}: {group}: no process reads this group; [{base}]targets does not have its name."
             return
-        renamed = {name: ironic_options.RENAMED[section.lower(), name] for name in places
-                   if (section.lower(), name) in ironic_options.RENAMED}
+        renamed = {name: ironic.RENAMED[section.lower(), name] for name in places
+                   if (section.lower(), name) in ironic.RENAMED}
         yield f"{place}: {group}: no process reads this group{_question(_similar_group(section, known))}"
         yield from (f"{places[name]}: {group}{name}: here this is {other}." for name, other in renamed.items())
         return
@@ -183,7 +183,7 @@ def _similar_group(section: str, known: Mapping[str, set[str]]) -> str | None:
     if section == _NOT_DEFAULT:
         return "[DEFAULT]"
     # The groups of libraries resemble each other, and what one means is nothing for another.
-    if section.lower().startswith("oslo_") or section.lower() in ironic_options.GROUPS:
+    if section.lower().startswith("oslo_") or section.lower() in ironic.GROUPS:
         return None
     similar = misspelt(section, known)
     return f"[{'DEFAULT' if similar == 'default' else similar}]" if similar else None
@@ -192,9 +192,9 @@ def _similar_group(section: str, known: Mapping[str, set[str]]) -> str | None:
 def _hint(section: str, name: str, of_group: Collection[str]) -> str:
     """Return the end of a line: which other option may be meant, if it can be no other one."""
     group, dest = section if section == "DEFAULT" else section.lower(), name.replace("-", "_")
-    if other := ironic_options.RENAMED.get((group, dest)):
+    if other := ironic.RENAMED.get((group, dest)):
         return f"; here it is {other}."
-    if ironic_options.is_known(group, dest):
+    if ironic.is_known(group, dest):
         return "."
     if similar := misspelt(name, of_group):
         return _question(f"[{printable(section, 64)}]{similar}")

@@ -1,24 +1,142 @@
-"""Reading every option once, when a process starts: the work on a node must not be the first to find a wrong value."""
+"""Options of oslo.log with which logging could not begin, or lines would be lost: found without opening a log.
+
+Reading every option once, when a process starts: the work on a node must not be the first to find a wrong value.
+"""
 
 from __future__ import annotations
 
 import argparse
+import configparser
 import contextlib
+import logging
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from oslo_config import cfg, types
+from oslo_log import formatters, handlers
+from oslo_log import log as oslo_log
 
 from ironic_rules import entry_points
-from ironic_rules.conf import ironic_values, log_options, opts, sources, unread
+from ironic_rules.conf import ironic, opts, sources, unread
 from ironic_rules.conf.arguments import readable_files
 from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
+from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import secrets
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.text import enumeration, printable
+
+#: Formats of lines and of their parts -> whether they are for lines of a request only.
+_FORMATS = {"logging_context_format_string": True, "logging_default_format_string": False,
+            "logging_debug_format_suffix": False, "logging_exception_prefix": False,
+            "logging_user_identity_format": True}
+_KINDS = ("loggers", "handlers", "formatters")
+
+
+def log_problems(value: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names of options that cannot be used, and why.
+
+    :param value: returns that of an option by its name; None: it has none, or one that cannot be read
+    """
+    if file := value("log_config_append"):  # the other options have no effect then
+        if reason := _of_file(file):
+            yield "log_config_append", reason
+        return
+    if value("use_journal") and handlers.journal is None:
+        yield "use_journal", ("systemd's bindings for Python are not installed: install systemd-python; what a service "
+                              "of systemd prints is in the journal without this option, too")
+    if value("use_journal") or value("use_syslog"):
+        try:
+            oslo_log._find_facility(value("syslog_log_facility") or "")
+        except TypeError as exc:
+            yield "syslog_log_facility", printable(exc)
+    if reason := _of_rotation(value):
+        yield "log_rotate_interval", reason
+    levels = logging.getLevelNamesMapping()
+    if wrong := [pair for pair in value("default_log_levels") or () if not _is_level(pair.partition("=")[2], levels)]:
+        yield "default_log_levels", (f"LOGGER=LEVEL entries are required, where LEVEL is a number or one of "
+                                     f"{', '.join(levels)}: {printable(', '.join(wrong))}")
+    if not value("use_json"):
+        for name in _FORMATS:
+            if reason := _of_format(name, value(name)):
+                yield name, reason
+
+
+def _of_file(path: str) -> str | None:
+    """Return why ``logging.config.fileConfig`` would refuse a file. What it evaluates there is not evaluated here."""
+    parser = configparser.ConfigParser()
+    try:
+        with open(path, encoding="locale") as file:
+            parser.read_file(file)
+        for kind in _KINDS:
+            keys = [key.strip() for key in parser.get(kind, "keys").split(",") if key.strip()]
+            wanted = [f"{kind[:-1]}_{key}" for key in keys]
+            if kind == "loggers" and "root" not in keys:
+                return "[loggers]keys must have root"
+            if missing := [name for name in wanted if name not in parser]:
+                return f"the section [{printable(missing[0], 64)}] is missing, which [{kind}]keys names"
+    except OSError as exc:
+        return f"it cannot be read: {exc.strerror}"
+    except (configparser.Error, UnicodeDecodeError) as exc:
+        return f"it is no configuration of logging: {printable(exc)}"
+    return None
+
+
+def _of_rotation(value: Callable[[str], Any]) -> str | None:
+    interval = value("log_rotate_interval")
+    if interval is None or str(value("log_rotation_type")).lower() != "interval":
+        return None
+    if str(value("log_rotate_interval_type")).lower() != "weekday":
+        return None if interval >= 1 else "a whole number of at least 1 is required"
+    return None if 0 <= interval <= 6 else (
+        "with log_rotate_interval_type = weekday, a day from 0 (Monday) to 6 is required")
+
+
+def _is_level(text: str, levels: dict[str, int]) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return text in levels
+    return True
+
+
+def _of_format(name: str, text: str | None) -> str | None:
+    """Return why no line can be written with a format: the one of this option, while all others are empty."""
+    if text is None:
+        return None
+    conf = SimpleNamespace(**{**dict.fromkeys(_FORMATS, ""), name: text}, instance_format="", instance_uuid_format="")
+    try:
+        raise LookupError
+    except LookupError:
+        record = logging.LogRecord("ironic_rules", logging.DEBUG, __file__, 1, "text", (), sys.exc_info(), "function")
+    record.context = RequestContext(overwrite=False) if _FORMATS[name] else None
+    try:
+        formatters.ContextFormatter(config=conf, datefmt="%Y").format(record)
+    except (KeyError, ValueError, TypeError) as exc:
+        unknown = exc if isinstance(exc, KeyError) else exc.__context__
+        if isinstance(unknown, KeyError):
+            return f"there is no %({printable(unknown.args[0], 64)}) here"
+        return f"it is no format of a log line: {printable(exc)}"
+    return None
+
+
+def error_of_setup(conf: cfg.ConfigOpts, error: BaseException) -> ConfigurationError:
+    """Return the error for one that oslo.log has raised: options that it cannot use have been refused before."""
+    if conf.log_config_append:
+        reason = error.err_msg if isinstance(error, oslo_log.LogConfigError) else error
+        return ConfigurationError(
+            f"[DEFAULT]log_config_append = {printable(conf.log_config_append)}: logging cannot be set up with it: "
+            f"{printable(reason)}.")
+    if isinstance(error, OSError):
+        place = "log_file" if conf.log_file else "log_dir"
+        return ConfigurationError(
+            f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
+    return ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")
+
 
 #: The groups of our options; in other groups, libraries decide what an empty value means.
 OWN_GROUPS = frozenset(group for group, _ in opts.list_opts()) - {"DEFAULT"}
@@ -61,7 +179,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
     """Return one line for each problem. Parameters as of :func:`check`."""
     values = _Values()
     found = list(_unreadable(conf, groups, values))
-    found += [OptionProblem("DEFAULT", *text) for text in log_options.problems(lambda name: values["DEFAULT", name])]
+    found += [OptionProblem("DEFAULT", *text) for text in log_problems(lambda name: values["DEFAULT", name])]
     if api:
         found += _discovery(values)
     if conductor:
@@ -207,7 +325,7 @@ def _line(conf: cfg.ConfigOpts, problem: OptionProblem) -> str:
     texts = [str(item) for item in raw] if isinstance(raw, list) else [] if raw is None else [str(raw)]
     value = f" = {printable(secrets.mask_text(', '.join(texts)), _MAX_VALUE)}" if texts else " is not set"
     words = problem.words or texts
-    advice = "".join(f" {text}" for text in ironic_values.advice(group, name, words))
+    advice = "".join(f" {text}" for text in ironic.advice(group, name, words))
     if any("\n" in text for text in texts):
         advice += " The value has several lines: an indented line continues the line before."
     return f"{place}: [{group}]{name}{' = (not shown)' if option.secret else value}: {problem.reason}.{advice}"
@@ -291,4 +409,3 @@ def _number(kind: Any) -> str:
         return f"{noun} from {least} to {most} is required"
     bound = f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
     return f"{noun}{bound} is required"
-

@@ -94,5 +94,5 @@ def collation_of_server(connection: sa.Connection) -> str:
         if name in found:
             return name
     raise ConfigurationError(
-        f"The database server has neither the collation {MARIADB_COLLATION} nor {MYSQL_COLLATION}: MariaDB 10.6 or later, "
-        "or MySQL 8.0.17 or later, is required.")
+        f"The database server has neither the collation {MARIADB_COLLATION} nor {MYSQL_COLLATION}: MariaDB 10.6 or "
+        "later, or MySQL 8.0.17 or later, is required.")

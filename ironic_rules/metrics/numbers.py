@@ -1,9 +1,13 @@
-"""The numbers behind the metrics of a process. To count costs less than a microsecond; Prometheus reads them."""
+"""The numbers behind the metrics of a process. To count costs less than a microsecond; Prometheus reads them.
+
+The stage that a piece of work is in, and the time that each of its stages took.
+"""
 
 from __future__ import annotations
 
 import bisect
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -103,3 +107,25 @@ class Numbers:
     @staticmethod
     def _bounded(labels: Labels, number: int) -> Labels:
         return labels if number < _MOST else (_OTHER,) * len(labels)
+
+
+class Stages:
+    """Noted by the thread that works; a stage can come several times. Costs less than a microsecond per stage."""
+
+    __slots__ = ("_began", "_seconds", "now")
+
+    def __init__(self, first: str) -> None:
+        self.now = first
+        self._began = time.monotonic()
+        self._seconds: dict[str, float] = {}
+
+    def begin(self, stage: str) -> None:
+        """Begin a stage, which ends the one before."""
+        moment = time.monotonic()
+        self._seconds[self.now] = self._seconds.get(self.now, 0.0) + moment - self._began
+        self.now, self._began = stage, moment
+
+    def end(self) -> dict[str, float]:
+        """Return the seconds of each stage so far."""
+        self.begin(self.now)
+        return self._seconds

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft

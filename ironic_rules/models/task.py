@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ironic_rules.context import RequestContext, admin
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import addresses
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign

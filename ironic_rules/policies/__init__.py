@@ -1,41 +1,23 @@
-"""Access policies: one module per resource, each with a list of documented defaults."""
+"""Access policies: lists of documented defaults."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-from ironic_rules.policies import (
-    allocations,
-    base,
-    chassis,
-    conductors,
-    deploy_templates,
-    drivers,
-    flavors,
-    inspection_journal,
-    inspection_rules,
-    metrics,
-    nodes,
-    operations,
-    portgroups,
-    ports,
-    ramdisk,
-    rules,
-    runbooks,
-    shards,
-    volume,
-)
+from ironic_rules.policies import base, nodes, rules, templates
 from ironic_rules.policies.base import Policy
 
-MODULES = (
-    base, nodes, chassis, allocations, ports, portgroups, drivers, conductors, volume, inspection_rules, rules,
-    deploy_templates, runbooks, shards, operations, ramdisk, inspection_journal, metrics, flavors)
+_POLICIES = (
+    *base.RULES, *nodes.RULES, *nodes.CHASSIS_RULES, *nodes.ALLOCATION_RULES, *nodes.PORT_RULES, *nodes.PORTGROUP_RULES,
+    *nodes.DRIVER_RULES, *nodes.CONDUCTOR_RULES, *nodes.VOLUME_RULES, *rules.INSPECTION_RULES, *rules.LEGACY_RULES,
+    *templates.TEMPLATE_RULES, *templates.RUNBOOK_RULES, *nodes.SHARD_RULES, *rules.OPERATION_RULES,
+    *base.RAMDISK_RULES,
+    *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
 
 
 def policies() -> list[Policy]:
     """Return every policy of the service."""
-    return list(itertools.chain.from_iterable(module.RULES for module in MODULES))
+    return list(_POLICIES)
 
 
 def by_name() -> dict[str, Policy]:

@@ -2,6 +2,10 @@
 
 Policies are plain values here and are converted to oslo.policy's in ``policies.list_rules``, so that a service in which
 every user is an administrator need not load oslo.policy.
+
+Policies of the endpoints that ramdisks call without authentication. ``!`` disables one.
+
+Policies of ``/metrics``.
 """
 
 from __future__ import annotations
@@ -89,3 +93,21 @@ def listed(name: str, everywhere: str, what: str, *operations: tuple[str, str],
     return [documented(name, ANY_READER, f"List {what} of one's own project", *operations, of="project",
                        everywhere=everywhere),
             documented(everywhere, READER, f"List {what} of all projects", *operations, *only_all)]
+
+
+LOOKUP = "baremetal:driver:ipa_lookup"
+HEARTBEAT = "baremetal:node:ipa_heartbeat"
+CONTINUE_INSPECTION = "baremetal:driver:ipa_continue_inspection"
+
+RAMDISK_RULES = [
+    documented(LOOKUP, PUBLIC, "Look a node up by its addresses", ("GET", "/v1/lookup")),
+    documented(HEARTBEAT, PUBLIC, "Send a heartbeat from a ramdisk", ("POST", "/v1/heartbeat/{node}")),
+    documented(CONTINUE_INSPECTION, PUBLIC, "Send inspection data from a ramdisk", ("POST", "/v1/continue_inspection")),
+]
+
+
+METRICS_GET = "baremetal:metrics:get"
+
+METRICS_RULES = [
+    documented(METRICS_GET, READER, "Read the metrics of an API process", ("GET", "/metrics")),
+]

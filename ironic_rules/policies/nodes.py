@@ -1,4 +1,21 @@
-"""Policies of nodes and everything below ``/v1/nodes/{node}``."""
+"""Policies of nodes and everything below ``/v1/nodes/{node}``.
+
+Policies of ``/v1/chassis``.
+
+Policies of ``/v1/conductors``.
+
+Policies of ``/v1/drivers``.
+
+The policy of ``/v1/shards``.
+
+Policies of ports.
+
+Policies of port groups.
+
+Policies of ``/v1/volume``: volume connectors and targets.
+
+Policies of ``/v1/allocations``, and of the allocation of a node.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +28,10 @@ from ironic_rules.policies.base import (
     OWNER_ADMIN,
     OWNER_MEMBER,
     OWNER_MEMBER_OR_LESSEE_ADMIN,
+    OWNER_OR_LESSEE_ADMIN,
     OWNER_READER,
+    READER,
+    SERVICE_OR_OWNER_ADMIN,
     documented,
     listed,
 )
@@ -175,4 +195,138 @@ RULES = [
                ("POST", f"{_NODE}/inventory/reapply"), ("POST", "/v1/nodes/reapply")),
     documented(LIST_LEGACY_VALUES, OWNER_READER, "List what legacy rules have written on a node",
                ("GET", f"{_NODE}/legacy_values"), of="node"),
+]
+
+
+CHASSIS_GET = "baremetal:chassis:get"
+CHASSIS_CREATE = "baremetal:chassis:create"
+CHASSIS_UPDATE = "baremetal:chassis:update"
+CHASSIS_DELETE = "baremetal:chassis:delete"
+
+_CHASSIS_CHASSIS = "/v1/chassis/{chassis_uuid}"
+CHASSIS_RULES = [
+    documented(CHASSIS_GET, READER, "List and show chassis",
+               ("GET", "/v1/chassis"), ("GET", "/v1/chassis/detail"), ("GET", _CHASSIS_CHASSIS)),
+    documented(CHASSIS_CREATE, ADMIN, "Create a chassis", ("POST", "/v1/chassis")),
+    documented(CHASSIS_UPDATE, ADMIN, "Change a chassis", ("PATCH", _CHASSIS_CHASSIS)),
+    documented(CHASSIS_DELETE, ADMIN, "Delete a chassis", ("DELETE", _CHASSIS_CHASSIS)),
+]
+
+
+CONDUCTOR_GET = "baremetal:conductor:get"
+
+CONDUCTOR_RULES = [
+    documented(CONDUCTOR_GET, READER, "List and show conductors",
+               ("GET", "/v1/conductors"), ("GET", "/v1/conductors/{hostname}")),
+]
+
+
+DRIVER_GET = "baremetal:driver:get"
+DRIVER_GET_PROPERTIES = "baremetal:driver:get_properties"
+DRIVER_GET_RAID = "baremetal:driver:get_raid_logical_disk_properties"
+DRIVER_VENDOR_PASSTHRU = "baremetal:driver:vendor_passthru"
+
+DRIVER_RULES = [
+    documented(DRIVER_GET, READER, "List and show drivers", ("GET", "/v1/drivers"), ("GET", "/v1/drivers/{driver}")),
+    documented(DRIVER_GET_PROPERTIES, READER, "Show the properties of a driver",
+               ("GET", "/v1/drivers/{driver}/properties")),
+    documented(DRIVER_GET_RAID, READER, "Show the properties of a driver's logical disks",
+               ("GET", "/v1/drivers/{driver}/raid/logical_disk_properties")),
+    documented(DRIVER_VENDOR_PASSTHRU, ADMIN, "List and call the vendor methods of a driver",
+               ("GET", "/v1/drivers/{driver}/vendor_passthru/methods"),
+               *((method, "/v1/drivers/{driver}/vendor_passthru?method={method_name}")
+                 for method in ("GET", "POST", "PUT", "PATCH", "DELETE"))),
+]
+
+
+SHARD_GET = "baremetal:shards:get"
+
+SHARD_RULES = [documented(SHARD_GET, READER, "List shards, with the numbers of their nodes", ("GET", "/v1/shards"))]
+
+
+PORT_LIST = "baremetal:port:list"
+PORT_LIST_ALL = "baremetal:port:list_all"
+PORT_GET = "baremetal:port:get"
+PORT_CREATE = "baremetal:port:create"
+PORT_UPDATE = "baremetal:port:update"
+PORT_DELETE = "baremetal:port:delete"
+
+_PORT_PORT = "/v1/ports/{port_ident}"
+PORT_RULES = [
+    *listed(PORT_LIST, PORT_LIST_ALL, "ports", ("GET", "/v1/ports"), ("GET", "/v1/ports/detail"),
+            ("GET", "/v1/nodes/{node_ident}/ports"), ("GET", "/v1/nodes/{node_ident}/ports/detail"),
+            ("GET", "/v1/portgroups/{portgroup_ident}/ports"),
+            ("GET", "/v1/portgroups/{portgroup_ident}/ports/detail")),
+    documented(PORT_GET, NODE_READER, "Show a port", ("GET", _PORT_PORT), of="node"),
+    documented(PORT_CREATE, SERVICE_OR_OWNER_ADMIN, "Create a port", ("POST", "/v1/ports"), of="node"),
+    documented(PORT_UPDATE, OWNER_ADMIN, "Change a port", ("PATCH", _PORT_PORT), of="node"),
+    documented(PORT_DELETE, SERVICE_OR_OWNER_ADMIN, "Delete a port", ("DELETE", _PORT_PORT), of="node"),
+]
+
+
+PORTGROUP_LIST = "baremetal:portgroup:list"
+PORTGROUP_LIST_ALL = "baremetal:portgroup:list_all"
+PORTGROUP_GET = "baremetal:portgroup:get"
+PORTGROUP_CREATE = "baremetal:portgroup:create"
+PORTGROUP_UPDATE = "baremetal:portgroup:update"
+PORTGROUP_DELETE = "baremetal:portgroup:delete"
+
+_PORTGROUP_PORTGROUP = "/v1/portgroups/{portgroup_ident}"
+PORTGROUP_RULES = [
+    *listed(PORTGROUP_LIST, PORTGROUP_LIST_ALL, "port groups", ("GET", "/v1/portgroups"),
+            ("GET", "/v1/portgroups/detail"),
+            ("GET", "/v1/nodes/{node_ident}/portgroups"), ("GET", "/v1/nodes/{node_ident}/portgroups/detail")),
+    documented(PORTGROUP_GET, NODE_READER, "Show a port group", ("GET", _PORTGROUP_PORTGROUP), of="node"),
+    documented(PORTGROUP_CREATE, SERVICE_OR_OWNER_ADMIN, "Create a port group", ("POST", "/v1/portgroups"), of="node"),
+    documented(PORTGROUP_UPDATE, OWNER_ADMIN, "Change a port group", ("PATCH", _PORTGROUP_PORTGROUP), of="node"),
+    documented(PORTGROUP_DELETE, SERVICE_OR_OWNER_ADMIN, "Delete a port group", ("DELETE", _PORTGROUP_PORTGROUP),
+               of="node"),
+]
+
+
+VOLUME_LIST = "baremetal:volume:list"
+VOLUME_LIST_ALL = "baremetal:volume:list_all"
+VOLUME_GET = "baremetal:volume:get"
+VOLUME_CREATE = "baremetal:volume:create"
+VOLUME_UPDATE = "baremetal:volume:update"
+VOLUME_DELETE = "baremetal:volume:delete"
+
+_VOLUME_CONNECTORS = "/v1/volume/connectors"
+_VOLUME_TARGETS = "/v1/volume/targets"
+
+
+def _on(method: str, below: str = "") -> tuple[tuple[str, str], ...]:
+    return tuple((method, path + below) for path in (_VOLUME_CONNECTORS, _VOLUME_TARGETS))
+
+
+VOLUME_RULES = [
+    *listed(VOLUME_LIST, VOLUME_LIST_ALL, "volume connectors and targets",
+            ("GET", "/v1/volume"), *_on("GET"),
+            ("GET", "/v1/nodes/{node_ident}/volume"), ("GET", "/v1/nodes/{node_ident}/volume/connectors"),
+            ("GET", "/v1/nodes/{node_ident}/volume/targets")),
+    documented(VOLUME_GET, NODE_READER, "Show a volume connector or target", *_on("GET", "/{uuid}"), of="node"),
+    documented(VOLUME_CREATE, OWNER_OR_LESSEE_ADMIN, "Create a volume connector or target", *_on("POST"), of="node"),
+    documented(VOLUME_UPDATE, OWNER_MEMBER_OR_LESSEE_ADMIN, "Change a volume connector or target",
+               *_on("PATCH", "/{uuid}"), of="node"),
+    documented(VOLUME_DELETE, OWNER_OR_LESSEE_ADMIN, "Delete a volume connector or target",
+               *_on("DELETE", "/{uuid}"), of="node"),
+]
+
+
+ALLOCATION_LIST = "baremetal:allocation:list"
+ALLOCATION_GET = "baremetal:allocation:get"
+ALLOCATION_CREATE = "baremetal:allocation:create"
+ALLOCATION_UPDATE = "baremetal:allocation:update"
+ALLOCATION_DELETE = "baremetal:allocation:delete"
+
+_ALLOCATION_ALLOCATION = "/v1/allocations/{allocation_ident}"
+_ALLOCATION_OF_NODE = "/v1/nodes/{node_ident}/allocation"
+ALLOCATION_RULES = [
+    documented(ALLOCATION_LIST, READER, "List allocations", ("GET", "/v1/allocations")),
+    documented(ALLOCATION_GET, READER, "Show an allocation", ("GET", _ALLOCATION_ALLOCATION),
+               ("GET", _ALLOCATION_OF_NODE)),
+    documented(ALLOCATION_CREATE, MEMBER, "Create an allocation", ("POST", "/v1/allocations")),
+    documented(ALLOCATION_UPDATE, MEMBER, "Change an allocation", ("PATCH", _ALLOCATION_ALLOCATION)),
+    documented(ALLOCATION_DELETE, MEMBER, "Delete an allocation", ("DELETE", _ALLOCATION_ALLOCATION),
+               ("DELETE", _ALLOCATION_OF_NODE)),
 ]

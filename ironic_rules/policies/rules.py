@@ -1,23 +1,103 @@
-"""Policies of ``/v1/rules``, the rules of ironic-inspector."""
+"""Policies of ``/v1/inspection_rules``.
+
+Policies of ``/v1/rules``, the rules of ironic-inspector.
+
+Policies of ``/v1/operations``.
+
+Policies of the journal of refused callbacks.
+"""
 
 from __future__ import annotations
 
 from ironic_rules.policies.base import ADMIN, READER, documented
 
-LIST = "baremetal:legacy_rule:list_all"
-GET = "baremetal:legacy_rule:get"
-GET_DETAILS = "baremetal:legacy_rule:get_details"
-CREATE = "baremetal:legacy_rule:create"
-UPDATE = "baremetal:legacy_rule:update"
-DELETE = "baremetal:legacy_rule:delete"
+INSPECTION_LIST = "baremetal:inspection_rule:list_all"
+INSPECTION_GET = "baremetal:inspection_rule:get"
+INSPECTION_GET_DETAILS = "baremetal:inspection_rule:get_details"
+INSPECTION_CREATE = "baremetal:inspection_rule:create"
+INSPECTION_UPDATE = "baremetal:inspection_rule:update"
+INSPECTION_REVISIONS = "baremetal:inspection_rule:revisions"
+INSPECTION_STATISTICS = "baremetal:inspection_rule:statistics"
+INSPECTION_DRY_RUN = "baremetal:inspection_rule:dry_run"
+INSPECTION_DELETE = "baremetal:inspection_rule:delete"
 
-_ALL = "/v1/rules"
-_ONE = "/v1/rules/{uuid}"
-RULES = [
-    documented(LIST, READER, "List legacy rules without conditions and actions", ("GET", _ALL)),
-    documented(GET, READER, "Show a legacy rule without conditions and actions", ("GET", _ONE)),
-    documented(GET_DETAILS, ADMIN, "See conditions and actions of legacy rules", ("GET", _ALL), ("GET", _ONE)),
-    documented(CREATE, ADMIN, "Create a legacy rule", ("POST", _ALL), ("PUT", _ONE)),
-    documented(UPDATE, ADMIN, "Replace a legacy rule", ("PUT", _ONE)),
-    documented(DELETE, ADMIN, "Delete legacy rules", ("DELETE", _ONE), ("DELETE", _ALL)),
+_INSPECTION_ALL = "/v1/inspection_rules"
+_INSPECTION_ONE = "/v1/inspection_rules/{uuid}"
+_INSPECTION_REVISIONS = "/v1/inspection_rules/revisions"
+_INSPECTION_REVISION = "/v1/inspection_rules/revisions/{revision}"
+_INSPECTION_ROLLBACK = "/v1/inspection_rules/revisions/{revision}/rollback"
+INSPECTION_RULES = [
+    documented(INSPECTION_LIST, READER,
+               "List inspection rules without conditions and actions, and what they can be written with",
+               ("GET", _INSPECTION_ALL), ("GET", "/v1/inspection_rules/vocabulary"),
+               ("GET", "/v1/inspection_rules/samples")),
+    documented(INSPECTION_GET, READER, "Show an inspection rule without conditions and actions",
+               ("GET", _INSPECTION_ONE)),
+    documented(INSPECTION_GET_DETAILS, ADMIN,
+               "See conditions and actions of inspection rules, which may have passwords, and what rules write. "
+               "A user who may change rules sees those that the user changes",
+               ("GET", _INSPECTION_ALL), ("GET", _INSPECTION_ONE), ("GET", "/v1/inspection_rules/conflicts"),
+               ("GET", _INSPECTION_REVISION),
+               ("POST", "/v1/inspection_rules/dry_run"), ("GET", "/v1/operations/{uuid}/nodes"),
+               ("GET", "/v1/operations/{uuid}/groups")),
+    documented(INSPECTION_REVISIONS, READER, "List and show the kept revisions of the inspection rules",
+               ("GET", _INSPECTION_REVISIONS), ("GET", _INSPECTION_REVISION)),
+    documented(INSPECTION_STATISTICS, READER, "Show how often inspection rules have matched, and on which node last",
+               ("GET", "/v1/inspection_rules/statistics"), ("GET", "/v1/inspection_rules/{uuid}/statistics")),
+    documented(INSPECTION_CREATE, ADMIN, "Create inspection rules", ("POST", _INSPECTION_ALL), ("PUT", _INSPECTION_ALL),
+               ("POST", _INSPECTION_ROLLBACK)),
+    documented(INSPECTION_DRY_RUN, ADMIN,
+               "Try inspection rules on data of a machine; the reply has the data, without secrets",
+               ("POST", "/v1/inspection_rules/dry_run")),
+    documented(INSPECTION_UPDATE, ADMIN, "Change inspection rules", ("PATCH", _INSPECTION_ONE),
+               ("PUT", _INSPECTION_ALL), ("POST", _INSPECTION_ROLLBACK)),
+    documented(INSPECTION_DELETE, ADMIN, "Delete inspection rules; PUT needs it to delete those that it does not have",
+               ("DELETE", _INSPECTION_ONE), ("DELETE", _INSPECTION_ALL), ("PUT", _INSPECTION_ALL),
+               ("POST", _INSPECTION_ROLLBACK)),
+]
+
+
+LEGACY_LIST = "baremetal:legacy_rule:list_all"
+LEGACY_GET = "baremetal:legacy_rule:get"
+LEGACY_GET_DETAILS = "baremetal:legacy_rule:get_details"
+LEGACY_CREATE = "baremetal:legacy_rule:create"
+LEGACY_UPDATE = "baremetal:legacy_rule:update"
+LEGACY_DELETE = "baremetal:legacy_rule:delete"
+
+_LEGACY_ALL = "/v1/rules"
+_LEGACY_ONE = "/v1/rules/{uuid}"
+LEGACY_RULES = [
+    documented(LEGACY_LIST, READER, "List legacy rules without conditions and actions", ("GET", _LEGACY_ALL)),
+    documented(LEGACY_GET, READER, "Show a legacy rule without conditions and actions", ("GET", _LEGACY_ONE)),
+    documented(LEGACY_GET_DETAILS, ADMIN, "See conditions and actions of legacy rules", ("GET", _LEGACY_ALL),
+               ("GET", _LEGACY_ONE)),
+    documented(LEGACY_CREATE, ADMIN, "Create a legacy rule", ("POST", _LEGACY_ALL), ("PUT", _LEGACY_ONE)),
+    documented(LEGACY_UPDATE, ADMIN, "Replace a legacy rule", ("PUT", _LEGACY_ONE)),
+    documented(LEGACY_DELETE, ADMIN, "Delete legacy rules", ("DELETE", _LEGACY_ONE), ("DELETE", _LEGACY_ALL)),
+]
+
+
+OPERATION_LIST = "baremetal:operation:list_all"
+OPERATION_GET = "baremetal:operation:get"
+OPERATION_CANCEL = "baremetal:operation:cancel"
+
+_OPERATION_ALL = "/v1/operations"
+_OPERATION_ONE = "/v1/operations/{uuid}"
+OPERATION_RULES = [
+    documented(OPERATION_LIST, READER, "List operations on many nodes", ("GET", _OPERATION_ALL)),
+    documented(OPERATION_GET, READER, "Show an operation on many nodes", ("GET", _OPERATION_ONE),
+               ("GET", f"{_OPERATION_ONE}/nodes"), ("GET", f"{_OPERATION_ONE}/groups")),
+    documented(OPERATION_CANCEL, ADMIN, "Cancel an operation on many nodes", ("DELETE", _OPERATION_ONE)),
+]
+
+
+JOURNAL_GET = "baremetal:inspection_journal:get"
+JOURNAL_ENROLL = "baremetal:inspection_journal:enroll"
+
+JOURNAL_RULES = [
+    documented(JOURNAL_GET, ADMIN, "Show refused callbacks of ramdisks: which machines call, and why they are refused",
+               ("GET", "/v1/inspection_journal"), ("GET", "/v1/inspection_journal/{entry}"),
+               ("GET", "/v1/nodes/{node_ident}/inspection_journal")),
+    documented(JOURNAL_ENROLL, ADMIN, "Create a node for a machine whose callback was refused",
+               ("POST", "/v1/inspection_journal/{entry}/enroll")),
 ]

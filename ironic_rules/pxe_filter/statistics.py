@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ironic_rules.metrics import exporter, exposition
+from ironic_rules.metrics import exporter
 
 T = TypeVar("T")
 
@@ -134,5 +134,5 @@ def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:
 
     :raises ConfigurationError: the library is missing, or the port is in use
     """
-    return exporter.serve(exposition.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
+    return exporter.serve(exporter.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
                           "pxe_filter")

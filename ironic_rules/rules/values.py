@@ -69,7 +69,8 @@ class Warnings:
         :param steps: the path below the inventory
         :param above: how many of the steps are those of a loop; the template has the others
         """
-        if self._known_paths is None or shipped_catalogue().unknown_step(steps) is None or len(self.found) > MAX_WARNINGS:
+        is_shipped = shipped_catalogue().unknown_step(steps) is None
+        if self._known_paths is None or is_shipped or len(self.found) > MAX_WARNINGS:
             return
         if above and steps[above:above + 1] in (("key",), ("value",)):
             # The loop is over an object; what is below it has no name that is known.

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from ironic_rules import rules, samples
-from ironic_rules.conf import inspection_rules as options
+from ironic_rules.conf import inspection
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
@@ -124,6 +124,7 @@ def test_the_guide_has_every_limit_with_its_default() -> None:
     rows = [re.split(r" {2,}", line) for line in lines if re.search(r"  ``max_\w+``$", line)]
     shown = {option.strip("`"): most for _, most, option in rows}
 
-    assert shown == {option.dest: f"{option.default:,}" for option in options.OPTS if option.dest.startswith("max_")}
+    assert shown == {option.dest: f"{option.default:,}" for option in inspection.RULES_OPTS
+                     if option.dest.startswith("max_")}
     assert any(re.match(rf"characters of a regular expression +{MAX_REGEX:,} ", line) for line in lines)
     assert any(re.match(rf"requests of ``api-call`` +{MAX_REQUESTS} ", line) for line in lines)

@@ -32,7 +32,8 @@ REASONS = {
     ("api/views/rules.py", "rule"): "the fields by which a rule is recognised among its numbers",
     ("db/tables.py", "node"): "the columns that have an index of this kind",
     ("client/extended_commands.py", "rule"): "the options of one command",
-    ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "
+    ("client/rule_commands.py",
+     "rule"): "the fields of an exported rule with their defaults; the client has no part of "
                                         "the service",
     ("conductor/state_machine.py", "node"): "what a transition writes",
     ("db/allocations.py", "node"): "what a node gets that is given to an allocation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ironic_rules.conf import ironic_options, ironic_values, opts
+from ironic_rules.conf import ironic, opts
 from tests.unit.doc_extensions import extension
 
 TABLE = extension("ironic_values")
@@ -17,12 +17,12 @@ def test_every_value_is_in_one_row_with_its_advice() -> None:
     found = [(option, value, advice) for option, values, advice in TABLE.rows() for value in values]
 
     assert len(found) == len(set(found))
-    assert set(found) == {(f"[{group}]{name}", value, advice) for (group, name), known in ironic_values.VALUES.items()
+    assert set(found) == {(f"[{group}]{name}", value, advice) for (group, name), known in ironic.VALUES.items()
                           for value, advice in known.items()}
 
 
 def test_every_option_with_advice_exists() -> None:
-    assert ironic_values.VALUES.keys() - OPTIONS.keys() == set()
+    assert ironic.VALUES.keys() - OPTIONS.keys() == set()
 
 
 def test_the_defaults_of_the_page_are_those_of_the_options() -> None:
@@ -41,22 +41,22 @@ def test_every_protection_is_in_one_row() -> None:
 
     assert len(found) == len(set(found))
     assert set(found) == {(f"[{group}]{name}", protection.instead)
-                          for (group, name), protection in ironic_options.PROTECTIONS.items()}
+                          for (group, name), protection in ironic.PROTECTIONS.items()}
 
 
 def test_what_nothing_reads_is_no_option() -> None:
-    of_ironic = {(group, name) for group, names in ironic_options.NAMES.items() for name in names}
+    of_ironic = {(group, name) for group, names in ironic.NAMES.items() for name in names}
     library = {(group, option.dest) for group, options in opts.list_library_opts() for option in options}
 
-    assert OPTIONS.keys() | library >= {tuple(re.findall(r"\w+", other)) for other in ironic_options.RENAMED.values()}
+    assert OPTIONS.keys() | library >= {tuple(re.findall(r"\w+", other)) for other in ironic.RENAMED.values()}
     assert of_ironic.isdisjoint(OPTIONS.keys() | library)
-    assert ironic_options.PROTECTIONS.keys().isdisjoint(OPTIONS.keys() | library)
-    assert ironic_options.RENAMED.keys().isdisjoint(OPTIONS.keys() | library)
-    assert {group for group, _ in OPTIONS}.isdisjoint(ironic_options.GROUPS)
+    assert ironic.PROTECTIONS.keys().isdisjoint(OPTIONS.keys() | library)
+    assert ironic.RENAMED.keys().isdisjoint(OPTIONS.keys() | library)
+    assert {group for group, _ in OPTIONS}.isdisjoint(ironic.GROUPS)
 
 
 def test_advice_names_options_that_exist() -> None:
-    named = {found for protection in ironic_options.PROTECTIONS.values()
+    named = {found for protection in ironic.PROTECTIONS.values()
              for found in re.findall(r"\[(\w+)\](\w+)", protection.instead)}
 
     assert len(named) > 10

@@ -25,7 +25,7 @@ COMMANDS = {
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",
     "ironic-rules-status": "ironic_rules.cmd.status:main",
     "ironic-rules-test": "ironic_rules.cmd.rules_test:main",
-    "ironic-rules-units": "ironic_rules.cmd.units:main",
+    "ironic-rules-units": "ironic_rules.cmd.systemd:main",
 }
 
 #: top-level module: the distributions that contain it

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ironic_rules.cmd import lifecycle
-from ironic_rules.conf import ironic_options, opts
+from ironic_rules.conf import ironic, opts
 from tests.unit.entry_points import SCRIPTS, SETUP, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +106,7 @@ def test_every_file_that_the_pages_at_the_top_link_to_exists():
 def test_every_option_that_a_page_names_exists():
     libraries = {"database", "oslo_messaging_rabbit", "oslo_policy"}
     known = {(group, option.dest) for group, options in opts.list_opts() for option in options}
-    known |= ironic_options.PROTECTIONS.keys()  # which pages name as those that refuse the start
+    known |= ironic.PROTECTIONS.keys()  # which pages name as those that refuse the start
     named = [(place, match) for page in PAGES for place, match in matches(page, r"``\[(\w+)\](\w+)\b")]
 
     assert named

@@ -18,7 +18,7 @@ from ironic_rules.db import allocations, errors
 from ironic_rules.exceptions import Conflict, Invalid, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.resources import ALLOCATING, ALLOCATION, Allocation
-from ironic_rules.policies import allocations as policies
+from ironic_rules.policies import nodes
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _ONE = filters.Query(fields=filters.names)
 class NodeAllocationController(Resource):
     """``/v1/nodes/{node}/allocation``, since API 1.52."""
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_GET, query=_ONE)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return the allocation that has the node.
 
@@ -42,7 +42,7 @@ class NodeAllocationController(Resource):
             uuid = allocations.of_node(conn, found).uuid
         return _ALLOCATIONS.get_one(request, uuid, query)
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204, hidden=True)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_DELETE, status=204, hidden=True)
     def delete(self, request: Request, node: str) -> None:
         """Delete the allocation that has the node, which is free afterwards.
 
@@ -55,7 +55,7 @@ class NodeAllocationController(Resource):
 class AllocationsController(Resource):
     """``/v1/allocations``, since API 1.52; the ident is a UUID or a name."""
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.LIST, query=_LIST)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List allocations, with all fields or with those of ``fields``.
 
@@ -67,7 +67,7 @@ class AllocationsController(Resource):
                 wanted["node_id"] = node_access.find(request, conn, wanted.pop("node")).id
         return _ALLOCATIONS.list_page(request, query, wanted)
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.GET, query=_ONE)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_GET, query=_ONE)
     def get_one(self, request: Request, allocation: str, query: QueryValues) -> JSONObject:
         """Return one allocation.
 
@@ -75,7 +75,7 @@ class AllocationsController(Resource):
         """
         return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.CREATE, body=schemas.ALLOCATION_CREATE, status=201)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_CREATE, body=schemas.ALLOCATION_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create an allocation. It is in state ``allocating``, and soon afterwards in ``active`` or ``error``.
 
@@ -105,7 +105,7 @@ class AllocationsController(Resource):
             _begin(request, row.uuid)
         return reply
 
-    @expose(since=versions.ALLOCATION_UPDATE, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.ALLOCATION_UPDATE, policy=nodes.ALLOCATION_UPDATE, body=patch.BODY)
     def patch(self, request: Request, allocation: str, body: list[JSONObject]) -> JSONObject:
         """Change ``name`` or ``extra`` by a JSON patch (RFC 6902).
 
@@ -122,7 +122,7 @@ class AllocationsController(Resource):
 
         return _ALLOCATIONS.show(request, request.db.write(change))
 
-    @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204)
+    @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_DELETE, status=204)
     def delete(self, request: Request, allocation: str) -> None:
         """Delete an allocation; its node is free afterwards.
 

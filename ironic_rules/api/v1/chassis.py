@@ -15,7 +15,6 @@ from ironic_rules.db import collection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.resources import CHASSIS, Chassis
-from ironic_rules.policies import chassis as policies
 from ironic_rules.policies import nodes as node_policies
 
 _CHASSIS = Served("chassis", CHASSIS, collection.CHASSIS, sub_resources=("nodes",))
@@ -27,7 +26,7 @@ _NODES = filters.Listing.of(NODE, checked=False, without=("chassis_uuid",))
 class ChassisDetailController(Resource):
     """``/v1/chassis/detail``."""
 
-    @expose(policy=policies.GET, query=_LIST)
+    @expose(policy=node_policies.CHASSIS_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List chassis with all their fields."""
         return _CHASSIS.list_page(request, query, {}, detail=True)
@@ -66,12 +65,12 @@ class ChassisController(Resource):
     below = {"detail": ChassisDetailController()}
     below_item = {"nodes": ChassisNodesController()}
 
-    @expose(policy=policies.GET, query=_LIST)
+    @expose(policy=node_policies.CHASSIS_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List chassis, with a few fields, those of ``fields``, or all (``detail``)."""
         return _CHASSIS.list_page(request, query, {})
 
-    @expose(policy=policies.GET, query=_ONE)
+    @expose(policy=node_policies.CHASSIS_GET, query=_ONE)
     def get_one(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """Return one chassis.
 
@@ -79,7 +78,7 @@ class ChassisController(Resource):
         """
         return _CHASSIS.get_one(request, chassis, query)
 
-    @expose(policy=policies.CREATE, body=schemas.CHASSIS_CREATE, status=201)
+    @expose(policy=node_policies.CHASSIS_CREATE, body=schemas.CHASSIS_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a chassis; no field is required.
 
@@ -88,7 +87,7 @@ class ChassisController(Resource):
         values = _CHASSIS.given(request, body)
         return _CHASSIS.show_new(request, request.db.write(lambda conn: collection.CHASSIS.create(conn, values)))
 
-    @expose(policy=policies.UPDATE, body=patch.BODY)
+    @expose(policy=node_policies.CHASSIS_UPDATE, body=patch.BODY)
     def patch(self, request: Request, chassis: str, body: list[JSONObject]) -> JSONObject:
         """Change a chassis by a JSON patch (RFC 6902).
 
@@ -103,7 +102,7 @@ class ChassisController(Resource):
 
         return _CHASSIS.show(request, request.db.write(change))
 
-    @expose(policy=policies.DELETE, status=204)
+    @expose(policy=node_policies.CHASSIS_DELETE, status=204)
     def delete(self, request: Request, chassis: str) -> None:
         """Delete a chassis without nodes.
 

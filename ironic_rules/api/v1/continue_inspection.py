@@ -28,7 +28,7 @@ from ironic_rules.inspection import discovery, lookup, payload
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
-from ironic_rules.policies import ramdisk as policies
+from ironic_rules.policies import base
 from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
@@ -39,7 +39,7 @@ _MAX_SOURCE = 64
 class ContinueInspectionController(Resource):
     """In the base version as in Inspector; since API 1.84 it also replaces a lookup."""
 
-    @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
+    @expose(public=True, policy=base.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
     def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
         """Store the data and continue the node's inspection; 200 means that they are stored.

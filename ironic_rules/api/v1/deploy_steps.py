@@ -26,8 +26,8 @@ from ironic_rules.exceptions import Invalid, NoValidHost, Problem
 from ironic_rules.hardware import selection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import Step
-from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
+from ironic_rules.policies import templates
 from ironic_rules.steps import checks, offers, preview
 from ironic_rules.steps.offers import NODE_COLUMNS, RegisteredSteps
 from ironic_rules.steps.procedures import CLEANING
@@ -94,7 +94,7 @@ class NodeCleanStepsController(Resource):
 class TemplateNodesController(Resource):
     """``/v1/deploy-templates/{template}/nodes``."""
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_LIST_NODES,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=resources.JUDGED_FIELDS))
     def get_all(self, request: Request, template: str, query: QueryValues) -> JSONObject:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.

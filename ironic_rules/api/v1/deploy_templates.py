@@ -19,7 +19,7 @@ from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
 from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate, Step
-from ironic_rules.policies import deploy_templates as policies
+from ironic_rules.policies import templates
 from ironic_rules.steps import checks, preview
 from ironic_rules.steps.preview import StepWarning
 
@@ -42,7 +42,7 @@ class DeployTemplatesController(Resource):
         self._collection = collection
         self._detailed = detailed
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.LIST, query=_LIST)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List templates in the order of their creation.
 
@@ -60,7 +60,7 @@ class DeployTemplatesController(Resource):
             request, self._collection, rows, asked,
             lambda shown: resources.templates(request.base, shown, steps, fields, self._collection))
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_GET, query=_ONE)
     def get_one(self, request: Request, template: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
@@ -83,7 +83,7 @@ class DeployTemplatesController(Resource):
             return resources.template(request.base, found, self._collection, fields)
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.TEMPLATE_CREATE, status=201)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_CREATE, body=schemas.TEMPLATE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
@@ -97,7 +97,7 @@ class DeployTemplatesController(Resource):
                                   ("ETag", _tag(found))]
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[JSONObject],
               conditions: etags.Preconditions) -> JSONObject:
         """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
@@ -132,7 +132,7 @@ class DeployTemplatesController(Resource):
         return resources.template_with_warnings(request.base, found, self._collection,
                                                 _warnings(request, found.steps) if writes_steps else ())
 
-    @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:
         """Delete a template. With ``If-Match`` only if it has one of those tags.
 

@@ -14,7 +14,7 @@ from ironic_rules.api.views import resources
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.policies import drivers as policies
+from ironic_rules.policies import nodes
 from ironic_rules.text import printable
 
 _LIST = filters.Listing(sort_keys=("name",), marker=filters.text, type=filters.one_of("classic", "dynamic"))
@@ -25,7 +25,7 @@ _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 class PropertiesController(Resource):
     """``/v1/drivers/{driver}/properties``."""
 
-    @expose(policy=policies.GET_PROPERTIES)
+    @expose(policy=nodes.DRIVER_GET_PROPERTIES)
     def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that the driver reads, each with a description.
 
@@ -37,7 +37,7 @@ class PropertiesController(Resource):
 class LogicalDiskPropertiesController(Resource):
     """``/v1/drivers/{driver}/raid/logical_disk_properties``, since API 1.12."""
 
-    @expose(since=versions.RAID, policy=policies.GET_RAID, unacceptable=True)
+    @expose(since=versions.RAID, policy=nodes.DRIVER_GET_RAID, unacceptable=True)
     def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return what a logical disk may have with the driver's default RAID interface, each with a description.
 
@@ -62,7 +62,7 @@ class DriverRAIDController(Resource):
 class DriverMethodsController(Resource):
     """``/v1/drivers/{driver}/vendor_passthru/methods``."""
 
-    @expose(policy=policies.VENDOR_PASSTHRU)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU)
     def get_all(self, request: Request, driver: str) -> JSONObject:
         """Return the methods that need no node: no driver of this service has any.
 
@@ -77,7 +77,7 @@ class DriverVendorController(Resource):
 
     below: ClassVar = {"methods": DriverMethodsController()}
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def get_all(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400: the driver has no such method.
 
@@ -85,22 +85,22 @@ class DriverVendorController(Resource):
         """
         _refuse(request, driver, method, query)
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def post(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def put(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def patch(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
     def delete(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
@@ -112,7 +112,7 @@ class DriversController(Resource):
     below_item: ClassVar = {"properties": PropertiesController(), "raid": DriverRAIDController(),
                             "vendor_passthru": DriverVendorController()}
 
-    @expose(policy=policies.GET, query=_LIST)
+    @expose(policy=nodes.DRIVER_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
         found = {} if query.get("type") == "classic" else _drivers(request)
@@ -124,7 +124,7 @@ class DriversController(Resource):
                                      query) for entry in shown],
             marker="name")
 
-    @expose(policy=policies.GET, query=_ONE)
+    @expose(policy=nodes.DRIVER_GET, query=_ONE)
     def get_one(self, request: Request, driver: str, query: QueryValues) -> JSONObject:
         """Show a driver with its interfaces.
 

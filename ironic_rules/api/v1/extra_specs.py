@@ -19,7 +19,7 @@ from ironic_rules.extra_specs import check, installed, output
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.policies import flavors as policies
+from ironic_rules.policies import templates
 from ironic_rules.text import printable
 
 _TYPES = ("int", "bool", "str")
@@ -53,7 +53,7 @@ _LIST = _Listing(sort_keys=_SORT_KEYS, marker=filters.text, namespace=filters.te
 class ValidateController(Resource):
     """``/v1/extra_specs/validate``."""
 
-    @expose(policy=policies.VALIDATE, body=schemas.EXTRA_SPECS,
+    @expose(policy=templates.FLAVOR_VALIDATE, body=schemas.EXTRA_SPECS,
             query=filters.Query(validation=filters.one_of(*check.MODES)))
     def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
         """Check extra specs as a write of them would, and store nothing.
@@ -76,7 +76,7 @@ class ExtraSpecsController(Resource):
 
     below: ClassVar = {"validate": ValidateController()}
 
-    @expose(policy=policies.LIST_KNOWN, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST_KNOWN, query=_LIST)
     def get_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
@@ -88,7 +88,7 @@ class ExtraSpecsController(Resource):
                  "text": warning.text} for warning in installed.extra_specs().warnings]
         return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
-    @expose(policy=policies.GET_KNOWN)
+    @expose(policy=templates.FLAVOR_GET_KNOWN)
     def get_one(self, request: Request, name: str) -> JSONObject:
         """Describe an extra spec, by its name or by a key that it describes, such as ``hw:numa_cpus.0``.
 
@@ -107,7 +107,7 @@ class ExtraSpecsController(Resource):
 class ImagePropertiesController(Resource):
     """The properties of images that this service knows. They are not checked: images are Glance's."""
 
-    @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST_IMAGE_PROPERTIES, query=_LIST)
     def get_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
         return _list(request, "image_properties", installed.image_properties, query, conditions, {})

@@ -29,7 +29,7 @@ from ironic_rules.exceptions import DriverNotFound, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import Flavor, resource_class_in_placement
 from ironic_rules.models.steps import DeployTemplate
-from ironic_rules.policies import flavors as policies
+from ironic_rules.policies import templates
 from ironic_rules.steps import flavors as flavors_steps
 from ironic_rules.steps import preview, scheduler
 from ironic_rules.steps.flavors import Lack, Requirements
@@ -227,7 +227,7 @@ def _node(row: Any) -> JSONObject:
 class FlavorExplanationController(Resource):
     """What a flavor does here; nothing in it is stored."""
 
-    @expose(policy=policies.EXPLAIN)
+    @expose(policy=templates.FLAVOR_EXPLAIN)
     def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Show what a flavor requires of nodes, which nodes fit, and what a deployment on one of them would run.
 

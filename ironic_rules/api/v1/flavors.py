@@ -24,7 +24,7 @@ from ironic_rules.extra_specs import check, values
 from ironic_rules.extra_specs.check import MODES, STRICT
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.flavors import FIELDS, SORT_KEYS, Flavor, wrong_key, wrong_value
-from ironic_rules.policies import flavors as policies
+from ironic_rules.policies import templates
 from ironic_rules.text import pointer_token, printable
 
 LOG = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class FlavorExtraSpecsController(Resource):
     logged if it is ``permissive``.
     """
 
-    @expose(policy=policies.LIST_EXTRA_SPECS)
+    @expose(policy=templates.FLAVOR_LIST_EXTRA_SPECS)
     def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
@@ -130,7 +130,7 @@ class FlavorExtraSpecsController(Resource):
         with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor, or_name=True).extra_specs}
 
-    @expose(policy=policies.GET_EXTRA_SPEC)
+    @expose(policy=templates.FLAVOR_GET_EXTRA_SPEC)
     def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor, by its key.
 
@@ -139,7 +139,7 @@ class FlavorExtraSpecsController(Resource):
         with request.db.reader() as conn:
             return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
 
-    @expose(policy=policies.CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
+    @expose(policy=templates.FLAVOR_CREATE_EXTRA_SPECS, body=schemas.EXTRA_SPECS, query=_WRITE)
     def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them; all of them or none.
 
@@ -153,7 +153,7 @@ class FlavorExtraSpecsController(Resource):
         warnings = write_extra_specs(request, flavor, specs, mode, "/extra_specs", or_name=True)
         return {"extra_specs": specs, **({"warnings": flavor_explanation.warnings(warnings)} if warnings else {})}
 
-    @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
+    @expose(policy=templates.FLAVOR_UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
     def put(self, request: Request, flavor: str, key: str, body: JSONObject,
             query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
@@ -165,7 +165,7 @@ class FlavorExtraSpecsController(Resource):
         warnings = write_extra_specs(request, flavor, body, query.get("validation", STRICT), "", or_name=True)
         return {**({"warnings": flavor_explanation.warnings(warnings)} if warnings else {}), **body}
 
-    @expose(policy=policies.DELETE_EXTRA_SPEC)
+    @expose(policy=templates.FLAVOR_DELETE_EXTRA_SPEC)
     def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor; the status is 200, as of Nova.
 
@@ -192,7 +192,7 @@ _LIST = filters.Listing(sort_keys=SORT_KEYS, fields=resources.FLAVOR_ALL, marker
 class FlavorDetailController(Resource):
     """``/v1/flavors/detail``."""
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors with all fields, and with their extra specs, in the order of their IDs."""
         return _listed(request, {"detail": True, **query})
@@ -205,7 +205,7 @@ class FlavorsController(Resource):
     below_item: ClassVar = {"os-extra_specs": FlavorExtraSpecsController(),
                             "explanation": flavor_explanation.FlavorExplanationController()}
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=templates.FLAVOR_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List flavors in the order of their IDs: ID, name and description, unless ``detail`` or ``fields`` is given.
 
@@ -213,7 +213,7 @@ class FlavorsController(Resource):
         """
         return _listed(request, query)
 
-    @expose(policy=policies.GET, query=filters.Query(fields=filters.names))
+    @expose(policy=templates.FLAVOR_GET, query=filters.Query(fields=filters.names))
     def get_one(self, request: Request, flavor: str, query: QueryValues) -> JSONObject:
         """Show a flavor with its extra specs.
 
@@ -225,7 +225,7 @@ class FlavorsController(Resource):
         return {"flavor": resources.flavor(found, links.url(request.base, "flavors"),
                                            fields=query.get("fields") or resources.FLAVOR_ALL)}
 
-    @expose(policy=policies.CREATE, body=schemas.FLAVOR_CREATE)
+    @expose(policy=templates.FLAVOR_CREATE, body=schemas.FLAVOR_CREATE)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
@@ -237,7 +237,7 @@ class FlavorsController(Resource):
         request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
         return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
 
-    @expose(policy=policies.UPDATE, body=schemas.FLAVOR_UPDATE)
+    @expose(policy=templates.FLAVOR_UPDATE, body=schemas.FLAVOR_UPDATE)
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor, which is all of it that can change, and return it.
 
@@ -248,7 +248,7 @@ class FlavorsController(Resource):
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
         return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
 
-    @expose(policy=policies.DELETE, status=202)
+    @expose(policy=templates.FLAVOR_DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs. Instances that were created with it are not affected.
 

@@ -26,15 +26,13 @@ from ironic_rules.api.views import resources
 from ironic_rules.db import conductors, node_queries, nodes
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Failure
-from ironic_rules.policies import conductors as policies
 from ironic_rules.policies import nodes as nodes_policies
-from ironic_rules.policies import shards
 
 
 class ShardsController(Resource):
     """Since API 1.82."""
 
-    @expose(since=versions.SHARDS, policy=shards.GET)
+    @expose(since=versions.SHARDS, policy=nodes_policies.SHARD_GET)
     def get_all(self, request: Request) -> JSONObject:
         """Return each shard with the number of its nodes, the largest first; nodes without one are under null."""
         with request.db.reader() as conn:
@@ -116,7 +114,7 @@ _LINKS = (*resources.CONDUCTOR_FIELDS, "links")
 class ConductorsController(Resource):
     """Since API 1.49. The marker is the host name."""
 
-    @expose(since=versions.CONDUCTORS, policy=policies.GET,
+    @expose(since=versions.CONDUCTORS, policy=nodes_policies.CONDUCTOR_GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
@@ -130,7 +128,7 @@ class ConductorsController(Resource):
             request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
             lambda shown: [resources.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
-    @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
+    @expose(since=versions.CONDUCTORS, policy=nodes_policies.CONDUCTOR_GET, query=filters.Query(fields=filters.names))
     def get_one(self, request: Request, hostname: str, query: QueryValues) -> JSONObject:
         """Show one conductor.
 

@@ -35,7 +35,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import RULE, SEALED, SUMMARY, Rule
-from ironic_rules.policies import inspection_rules as policies
+from ironic_rules.policies import rules as rules_policies
 from ironic_rules.rules import Checked
 from ironic_rules.text import is_uuid
 
@@ -54,7 +54,7 @@ class InspectionRulesController(Resource):
                        "samples": RuleSamplesController(), "conflicts": RuleConflictsController()}
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List rules in the order of their creation, the built-in ones last.
 
@@ -72,7 +72,8 @@ class InspectionRulesController(Resource):
         :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``
         """
         fields = rule_lists.fields(
-            request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=query.get("detail", False))
+            request, query, rules_policies.INSPECTION_GET_DETAILS, RULE.shown, SUMMARY,
+            detail=query.get("detail", False))
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
@@ -83,7 +84,7 @@ class InspectionRulesController(Resource):
             request, "inspection_rules", rows, asked,
             lambda shown: rules_views.rules(request.base, shown, fields, problems))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
@@ -97,10 +98,13 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), RULE.shown)
-        fields = rule_lists.fields(request, query, policies.GET_DETAILS, RULE.shown, SUMMARY, detail=True)
+        fields = rule_lists.fields(request, query, rules_policies.INSPECTION_GET_DETAILS, RULE.shown, SUMMARY,
+                                   detail=True)
         if built_in := rule_lists.find_built_in(request, _uuid(uuid)):
             found = built_in
-            tag = rule_lists.tag_of_built_in(built_in, details=rule_lists.are_shown(request, policies.GET_DETAILS))
+            tag = rule_lists.tag_of_built_in(built_in,
+                                             details=rule_lists.are_shown(request,
+                                                                          rules_policies.INSPECTION_GET_DETAILS))
         else:
             with request.db.reader() as conn:
                 found = inspection_rules.get(conn, _uuid(uuid))
@@ -112,7 +116,8 @@ class InspectionRulesController(Resource):
             return None
         return rules_views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_CREATE, status=201)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_CREATE, body=schemas.RULE_CREATE,
+            status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
@@ -129,7 +134,7 @@ class InspectionRulesController(Resource):
             ("Location", links.url(request.base, "inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
         return rules_views.warned(request.base, stored, checked.warnings)
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.RULE_SET)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_CREATE, body=schemas.RULE_SET)
     def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
@@ -147,13 +152,13 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
-        for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
+        for name in (rules_policies.INSPECTION_UPDATE, rules_policies.INSPECTION_DELETE)[:1 + prune]:
             policy.authorize(request.conf, name, request.context)
         made = rule_sets.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
         request.reply.headers.append(("ETag", rule_sets.tag(made.revision)))
         return rule_sets.result_view(made, bundle, dry_run=dry_run)
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_UPDATE, body=patch.BODY)
     def patch(self, request: Request, uuid: str, body: list[JSONObject],
               conditions: etags.Preconditions) -> JSONObject:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
@@ -188,7 +193,7 @@ class InspectionRulesController(Resource):
         request.reply.headers.append(("ETag", _tag(changed)))
         return rules_views.warned(request.base, changed, checked.warnings, _problems(request, changed))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_DELETE, status=204)
     def delete_all(self, request: Request, conditions: etags.Preconditions) -> None:
         """Delete every rule but the built-in ones. ``If-Match`` is compared with the tag of the list of rules.
 
@@ -196,7 +201,7 @@ class InspectionRulesController(Resource):
         """
         rule_sets.destroy(request, conditions)
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_DELETE, status=204)
     def delete(self, request: Request, uuid: str, conditions: etags.Preconditions) -> None:
         """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI sends it.
 

@@ -19,7 +19,7 @@ from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.refused_callbacks import REASONS, JournalEntry
-from ironic_rules.policies import inspection_journal as policies
+from ironic_rules.policies import rules
 from ironic_rules.text import is_uuid
 
 LOG = log.getLogger(__name__)
@@ -47,7 +47,7 @@ _OF_NODE = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), rea
 class EnrollController(Resource):
     """``/v1/inspection_journal/{entry}/enroll``."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.ENROLL, body=schemas.ENROLL, status=201)
+    @expose(since=versions.INSPECTION_RULES, policy=rules.JOURNAL_ENROLL, body=schemas.ENROLL, status=201)
     def post(self, request: Request, entry: str, body: JSONObject) -> JSONObject:
         """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
 
@@ -82,7 +82,7 @@ class InspectionJournalController(Resource):
 
     below_item: ClassVar = {"enroll": EnrollController()}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules.JOURNAL_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
 
@@ -91,7 +91,7 @@ class InspectionJournalController(Resource):
         """
         return _listed(request, query, {})
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
+    @expose(since=versions.INSPECTION_RULES, policy=rules.JOURNAL_GET)
     def get_one(self, request: Request, entry: str) -> JSONObject:
         """Return one entry; with its ``report``, without secrets, if ``[inspection_journal]keep_reports`` is true.
 
@@ -105,7 +105,7 @@ class InspectionJournalController(Resource):
 class NodeJournalController(Resource):
     """The entries of the journal for which a node came near."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_OF_NODE)
+    @expose(since=versions.INSPECTION_RULES, policy=rules.JOURNAL_GET, query=_OF_NODE)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the refused callbacks that have something of the node.
 

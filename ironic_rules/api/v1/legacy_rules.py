@@ -32,7 +32,7 @@ _DELETE = filters.Query(cleanup=filters.boolean)
 class RulesController(Resource):
     """In every version of the API. Rules are identified by UUID."""
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=policies.LEGACY_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List rules in the order of their creation, in which they run.
 
@@ -42,7 +42,7 @@ class RulesController(Resource):
 
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """
-        fields = rule_lists.fields(request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
+        fields = rule_lists.fields(request, query, policies.LEGACY_GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
                                    detail=query.get("detail", False))
         asked = pagination.page(request, query)
         with request.db.reader() as conn:
@@ -52,7 +52,7 @@ class RulesController(Resource):
         return pagination.collection(request, views.LEGACY_COLLECTION, rows, asked, lambda shown: views.legacy_rules(
             request.base, shown, fields, masked=_is_masked(request)))
 
-    @expose(policy=policies.GET, query=_ONE)
+    @expose(policy=policies.LEGACY_GET, query=_ONE)
     def get_one(self, request: Request, uuid: str, query: QueryValues,
                 conditions: etags.Preconditions) -> JSONObject | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
@@ -66,7 +66,7 @@ class RulesController(Resource):
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
         fields = rule_lists.fields(
-            request, query, policies.GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
+            request, query, policies.LEGACY_GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
@@ -77,7 +77,7 @@ class RulesController(Resource):
             return None
         return views.legacy_rule(request.base, found, fields, masked=_is_masked(request))
 
-    @expose(policy=policies.CREATE, query=_CREATE, body=schemas.LEGACY_RULE, status=201)
+    @expose(policy=policies.LEGACY_CREATE, query=_CREATE, body=schemas.LEGACY_RULE, status=201)
     def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
@@ -100,7 +100,7 @@ class RulesController(Resource):
             request.reply.status = 200
         return _written(request, stored)
 
-    @expose(policy=policies.UPDATE, body=schemas.LEGACY_RULE)
+    @expose(policy=policies.LEGACY_UPDATE, body=schemas.LEGACY_RULE)
     def put(self, request: Request, uuid: str, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
@@ -121,7 +121,7 @@ class RulesController(Resource):
             legacy_rules.lock(conn)
             old = legacy_rules.find(conn, ident)
             if old is None:
-                policy.authorize(request.conf, policies.CREATE, request.context)
+                policy.authorize(request.conf, policies.LEGACY_CREATE, request.context)
                 conditions.check_absent()
                 return legacy_rules.create(conn, {**values, "uuid": ident}), True
             conditions.check(_tag(old))
@@ -133,7 +133,7 @@ class RulesController(Resource):
             request.reply.status = 201
         return _written(request, stored)
 
-    @expose(policy=policies.DELETE, query=_DELETE, status=204)
+    @expose(policy=policies.LEGACY_DELETE, query=_DELETE, status=204)
     def delete_all(self, request: Request, query: QueryValues,
                    conditions: etags.Preconditions) -> JSONObject | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
@@ -153,7 +153,7 @@ class RulesController(Resource):
 
         return _answer(request, request.db.write(write))
 
-    @expose(policy=policies.DELETE, query=_DELETE, status=204)
+    @expose(policy=policies.LEGACY_DELETE, query=_DELETE, status=204)
     def delete(self, request: Request, uuid: str, query: QueryValues,
                conditions: etags.Preconditions) -> JSONObject | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
@@ -190,7 +190,7 @@ def _answer(request: Request, operation: Row | None) -> JSONObject | None:
 
 
 def _is_masked(request: Request) -> bool:
-    return not policy.allows(request.conf, policies.UPDATE, request.context)
+    return not policy.allows(request.conf, policies.LEGACY_UPDATE, request.context)
 
 
 def _checked(request: Request, body: JSONObject) -> JSONObject:

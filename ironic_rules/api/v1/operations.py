@@ -22,8 +22,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.resources import OPERATION
-from ironic_rules.policies import inspection_rules as rule_policies
-from ironic_rules.policies import operations as policies
+from ironic_rules.policies import rules
 from ironic_rules.text import is_uuid
 
 _LISTED = OPERATION.shown - {"errors"}
@@ -37,7 +36,7 @@ _NODES = filters.Query(
 class OperationNodesController(Resource):
     """``/v1/operations/{operation}/nodes``."""
 
-    @expose(policy=policies.GET, query=_NODES)
+    @expose(policy=rules.OPERATION_GET, query=_NODES)
     def get_all(self, request: Request, operation: str, query: QueryValues) -> JSONObject:
         """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
 
@@ -46,7 +45,7 @@ class OperationNodesController(Resource):
 
         :raises OperationNotFound, MarkerNotFound: 404
         """
-        details = rule_lists.are_shown(request, rule_policies.GET_DETAILS)
+        details = rule_lists.are_shown(request, rules.INSPECTION_GET_DETAILS)
         limit = pagination.page(request, query).limit
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
@@ -59,7 +58,7 @@ class OperationNodesController(Resource):
 class OperationGroupsController(Resource):
     """``/v1/operations/{operation}/groups``."""
 
-    @expose(policy=policies.GET)
+    @expose(policy=rules.OPERATION_GET)
     def get_all(self, request: Request, operation: str) -> JSONObject:
         """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
 
@@ -71,7 +70,7 @@ class OperationGroupsController(Resource):
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
             found = operations.groups(conn, row.id, request.conf.api.max_limit)
-        details = rule_lists.are_shown(request, rule_policies.GET_DETAILS)
+        details = rule_lists.are_shown(request, rules.INSPECTION_GET_DETAILS)
         return {"groups": [resources.operation_group(one, details=details) for one in found]}
 
 
@@ -80,7 +79,7 @@ class OperationsController(Resource):
 
     below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
 
-    @expose(policy=policies.LIST, query=_LIST)
+    @expose(policy=rules.OPERATION_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List operations in the order of their creation, those that have ended, too.
 
@@ -96,7 +95,7 @@ class OperationsController(Resource):
         return pagination.collection(request, resources.OPERATIONS, rows, asked, lambda shown: [
             resources.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
-    @expose(policy=policies.GET)
+    @expose(policy=rules.OPERATION_GET)
     def get_one(self, request: Request, uuid: str) -> JSONObject:
         """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
 
@@ -108,7 +107,7 @@ class OperationsController(Resource):
             failed = operations.errors(conn, row.id, request.conf.api.max_limit)
         return resources.operation(request.base, row, counted, failed)
 
-    @expose(policy=policies.CANCEL, status=204)
+    @expose(policy=rules.OPERATION_CANCEL, status=204)
     def delete(self, request: Request, uuid: str) -> None:
         """Cancel an operation: nodes that are left stay as they are, those that are done stay done.
 

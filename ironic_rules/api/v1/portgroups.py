@@ -21,7 +21,7 @@ from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
-from ironic_rules.policies import portgroups as policies
+from ironic_rules.policies import nodes
 
 _PATCHED = schema.Object(schemas.PORTGROUP_FIELDS)
 _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
@@ -30,7 +30,7 @@ _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEAB
 class PortgroupsDetailController(Resource):
     """``/v1/portgroups/detail``, since API 1.23."""
 
-    @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=ports_v1.PORTGROUPS)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_LIST, query=ports_v1.PORTGROUPS)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List port groups with all their fields."""
         return ports_v1.list_portgroups(request, query, detail=True)
@@ -39,7 +39,7 @@ class PortgroupsDetailController(Resource):
 class NodePortgroupsDetailController(Resource):
     """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
 
-    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=ports_v1.PORTGROUPS_BELOW)
+    @expose(since=versions.PORTGROUPS + 1, policy=nodes.PORTGROUP_LIST, query=ports_v1.PORTGROUPS_BELOW)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the port groups of a node with all their fields."""
         return ports_v1.list_portgroups(request, query, detail=True, node=node)
@@ -50,7 +50,7 @@ class NodePortgroupsController(Resource):
 
     below = {"detail": NodePortgroupsDetailController()}
 
-    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=ports_v1.PORTGROUPS_BELOW)
+    @expose(since=versions.PORTGROUPS + 1, policy=nodes.PORTGROUP_LIST, query=ports_v1.PORTGROUPS_BELOW)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the port groups of a node."""
         return ports_v1.list_portgroups(request, query, node=node)
@@ -62,7 +62,7 @@ class PortgroupsController(Resource):
     below = {"detail": PortgroupsDetailController()}
     below_item = {"ports": PortgroupPortsController()}
 
-    @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=ports_v1.PORTGROUPS)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_LIST, query=ports_v1.PORTGROUPS)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
@@ -70,7 +70,7 @@ class PortgroupsController(Resource):
         """
         return ports_v1.list_portgroups(request, query)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.GET, query=ports_v1.ONE_PORT)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_GET, query=ports_v1.ONE_PORT)
     def get_one(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """Return one port group.
 
@@ -80,7 +80,8 @@ class PortgroupsController(Resource):
         with request.db.reader() as conn:
             return _show(request, _find(request, conn, portgroup), fields)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.PORTGROUP_CREATE, status=201, hidden=True)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_CREATE, body=schemas.PORTGROUP_CREATE, status=201,
+            hidden=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port group of the node ``node_uuid``.
 
@@ -102,7 +103,7 @@ class PortgroupsController(Resource):
         request.reply.headers.append(("Location", links.url(request.base, "portgroups", row.uuid)))
         return _show(request, row)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, portgroup: str, body: list[JSONObject]) -> JSONObject:
         """Change a port group by a JSON patch (RFC 6902).
 
@@ -125,7 +126,7 @@ class PortgroupsController(Resource):
 
         return _show(request, request.db.write(change))
 
-    @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204, hidden=True)
+    @expose(since=versions.PORTGROUPS, policy=nodes.PORTGROUP_DELETE, status=204, hidden=True)
     def delete(self, request: Request, portgroup: str) -> None:
         """Delete a port group.
 

@@ -38,7 +38,7 @@ from ironic_rules.models import addresses, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
-from ironic_rules.policies import ports as policies
+from ironic_rules.policies import nodes
 
 #: Filters that do not apply below a node or a port group.
 _OF_NODE = ("node", "node_uuid", "portgroup", "shard")
@@ -307,7 +307,7 @@ def _check_state(request: Request, row: Port, node: Node, changes: dict[str, Any
 class PortsDetailController(Resource):
     """``/v1/ports/detail``."""
 
-    @expose(policy=policies.LIST, query=PORTS)
+    @expose(policy=nodes.PORT_LIST, query=PORTS)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List ports with all their fields."""
         return list_ports(request, query, detail=True)
@@ -316,7 +316,7 @@ class PortsDetailController(Resource):
 class NodePortsDetailController(Resource):
     """``/v1/nodes/{node}/ports/detail``."""
 
-    @expose(policy=policies.LIST, query=PORTS_BELOW)
+    @expose(policy=nodes.PORT_LIST, query=PORTS_BELOW)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the ports of a node with all their fields."""
         return list_ports(request, query, detail=True, node=node)
@@ -327,7 +327,7 @@ class NodePortsController(Resource):
 
     below = {"detail": NodePortsDetailController()}
 
-    @expose(policy=policies.LIST, query=PORTS_BELOW)
+    @expose(policy=nodes.PORT_LIST, query=PORTS_BELOW)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the ports of a node."""
         return list_ports(request, query, node=node)
@@ -336,7 +336,7 @@ class NodePortsController(Resource):
 class PortgroupPortsDetailController(Resource):
     """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
 
-    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=PORTS_BELOW)
+    @expose(since=versions.PORTGROUPS + 1, policy=nodes.PORT_LIST, query=PORTS_BELOW)
     def get_all(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """List the ports of a port group with all their fields."""
         return list_ports(request, query, detail=True, portgroup=portgroup)
@@ -347,7 +347,7 @@ class PortgroupPortsController(Resource):
 
     below = {"detail": PortgroupPortsDetailController()}
 
-    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=PORTS_BELOW)
+    @expose(since=versions.PORTGROUPS + 1, policy=nodes.PORT_LIST, query=PORTS_BELOW)
     def get_all(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """List the ports of a port group."""
         return list_ports(request, query, portgroup=portgroup)
@@ -358,7 +358,7 @@ class PortsController(Resource):
 
     below = {"detail": PortsDetailController()}
 
-    @expose(policy=policies.LIST, query=PORTS)
+    @expose(policy=nodes.PORT_LIST, query=PORTS)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
@@ -366,7 +366,7 @@ class PortsController(Resource):
         """
         return list_ports(request, query)
 
-    @expose(policy=policies.GET, query=ONE_PORT)
+    @expose(policy=nodes.PORT_GET, query=ONE_PORT)
     def get_one(self, request: Request, port: str, query: QueryValues) -> JSONObject:
         """Return one port.
 
@@ -376,7 +376,7 @@ class PortsController(Resource):
         with request.db.reader() as conn:
             return _show(request, find_port(request, conn, port), fields)
 
-    @expose(policy=policies.CREATE, body=schemas.PORT_CREATE, status=201)
+    @expose(policy=nodes.PORT_CREATE, body=schemas.PORT_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 
@@ -393,7 +393,7 @@ class PortsController(Resource):
         request.reply.headers.append(("Location", links.url(request.base, "ports", row.uuid)))
         return _show(request, row)
 
-    @expose(policy=policies.UPDATE, body=patch.BODY)
+    @expose(policy=nodes.PORT_UPDATE, body=patch.BODY)
     def patch(self, request: Request, port: str, body: list[JSONObject]) -> JSONObject:
         """Change a port by a JSON patch (RFC 6902).
 
@@ -414,7 +414,7 @@ class PortsController(Resource):
             request.pxe_filter.update_pxe_filters(request.context)
         return _show(request, changed)
 
-    @expose(policy=policies.DELETE, status=204)
+    @expose(policy=nodes.PORT_DELETE, status=204)
     def delete(self, request: Request, port: str) -> None:
         """Delete a port.
 

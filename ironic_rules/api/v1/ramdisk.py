@@ -52,7 +52,7 @@ from ironic_rules.models import secrets as secrets_models
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node, NodeFound
-from ironic_rules.policies import ramdisk as policies
+from ironic_rules.policies import base
 from ironic_rules.text import enumeration, is_uuid, printable
 
 #: What later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
@@ -142,7 +142,7 @@ LOG = log.getLogger(__name__)
 class HeartbeatController(Resource):
     """Since API 1.22; authenticated by the agent token only."""
 
-    @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
+    @expose(since=versions.RAMDISK, public=True, policy=base.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
             hidden=True)
     def post(self, request: Request, node: str = "", *, body: JSONObject) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
@@ -254,7 +254,7 @@ def _addresses(value: str) -> tuple[str, ...]:
 class LookupController(Resource):
     """Since API 1.22, without authentication."""
 
-    @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
+    @expose(since=versions.RAMDISK, public=True, policy=base.LOOKUP,
             query=filters.Query(addresses=_addresses, node_uuid=filters.uuid))
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.

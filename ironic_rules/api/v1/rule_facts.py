@@ -28,7 +28,7 @@ from ironic_rules.exceptions import InspectionRuleNotFound, Invalid, MarkerNotFo
 from ironic_rules.models import rules as rules_models
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import CountedRule, Rule
-from ironic_rules.policies import inspection_rules as policies
+from ironic_rules.policies import rules as rules_policies
 from ironic_rules.rules import vocabulary
 from ironic_rules.text import is_uuid
 
@@ -39,7 +39,7 @@ _LIST = filters.Listing(sort_keys=rules.STATISTICS_KEYS, fields=(*rules.STATISTI
 class RulesStatisticsController(Resource):
     """Since API 1.96. The API and conductors count in memory, and add to what is stored once a minute."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_STATISTICS, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List the statistics of all rules in the order of their creation, the built-in ones last.
 
@@ -67,7 +67,7 @@ class RulesStatisticsController(Resource):
 class RuleStatisticsController(Resource):
     """The statistics of one rule."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.STATISTICS)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_STATISTICS)
     def get_all(self, request: Request, uuid: str) -> JSONObject:
         """Show the statistics of a rule, of one that was never counted with 0.
 
@@ -100,7 +100,7 @@ _ALL = Page(limit=2**31 - 1, sort_key=rule_lists.EXECUTION)
 class RuleConflictsController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET_DETAILS, query=_QUERY)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_GET_DETAILS, query=_QUERY)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List what each rule writes, and what other rules write, too, in the order in which they run.
 
@@ -145,7 +145,7 @@ def _actions(rule: Row | Rule) -> list[JSONObject]:
 class RuleVocabularyController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_LIST)
     def get_all(self, request: Request) -> JSONObject:
         """Show what rules of this service can be written with.
 
@@ -162,7 +162,7 @@ class RuleVocabularyController(Resource):
 class RuleSamplesController(Resource):
     """Since API 1.96. The inventories of fictitious machines that the package has."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_LIST)
     def get_all(self, request: Request) -> JSONObject:
         """List samples of reports; each ``report`` can be that of a dry run."""
         return {"samples": [{"name": name, "report": samples.inventory(name)} for name in samples.inventory_names()]}

@@ -33,7 +33,7 @@ from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import Catalogue
 from ironic_rules.models.rules import RULE, SUMMARY, Rule
-from ironic_rules.policies import inspection_rules as policies
+from ironic_rules.policies import rules as rules_policies
 from ironic_rules.rules import Checked, RuleWarning, comparison
 from ironic_rules.rules.comparison import Comparison, Entry
 from ironic_rules.text import is_uuid
@@ -361,7 +361,7 @@ _LIST = filters.Query(limit=filters.positive, marker=filters.positive, sort_dir=
 class RollbackController(Resource):
     """``POST`` makes a revision the current one again."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_UPDATE, body=schemas.ROLLBACK)
     def post(self, request: Request, revision: str, body: JSONObject | None,
              conditions: etags.Preconditions) -> JSONObject:
         """Make the rules those of a revision, as a new revision.
@@ -374,7 +374,7 @@ class RollbackController(Resource):
         :raises InvalidRule: 400, rules of the revision that are enabled are no longer valid
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        for name in (policies.CREATE, policies.DELETE):
+        for name in (rules_policies.INSPECTION_CREATE, rules_policies.INSPECTION_DELETE):
             policy.authorize(request.conf, name, request.context)
         dry_run = (body or {}).get("dry_run", False)
         made = rollback(request, _number(revision), conditions, dry_run=dry_run)
@@ -387,7 +387,7 @@ class RuleRevisionsController(Resource):
 
     below_item: ClassVar = {"rollback": RollbackController()}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_REVISIONS, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List the revisions that are kept, the newest first.
 
@@ -400,7 +400,7 @@ class RuleRevisionsController(Resource):
         return pagination.collection(request, "revisions", rows, asked,
                                      lambda shown: revision_views(request.base, shown), marker="revision")
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_REVISIONS)
     def get_one(self, request: Request, revision: str) -> JSONObject:
         """Show a revision with its rules, in the order of their creation.
 
@@ -414,7 +414,7 @@ class RuleRevisionsController(Resource):
             found = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
         return revision_view(request.base, row, found, request.rule_problems.invalid(found),
-                             details=rule_lists.are_shown(request, policies.GET_DETAILS))
+                             details=rule_lists.are_shown(request, rules_policies.INSPECTION_GET_DETAILS))
 
 
 def _number(revision: str) -> int:

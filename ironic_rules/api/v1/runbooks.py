@@ -22,7 +22,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.resources import RUNBOOK, Runbook, runbook_fits, steps_to_run
 from ironic_rules.models.steps import Step
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
-from ironic_rules.policies import runbooks as policies
+from ironic_rules.policies import templates
 
 
 def _check_access(request: Request, conn: sa.Connection, row: Runbook, ident: str) -> None:
@@ -32,7 +32,7 @@ def _check_access(request: Request, conn: sa.Connection, row: Runbook, ident: st
 
 _RUNBOOKS = Served("runbooks", RUNBOOK, collection.RUNBOOKS, check_access=_check_access)
 #: Field -> the policy that its changes need besides that of runbooks.
-_FIELDS = {"public": policies.UPDATE_PUBLIC, "owner": policies.UPDATE_OWNER}
+_FIELDS = {"public": templates.RUNBOOK_UPDATE_PUBLIC, "owner": templates.RUNBOOK_UPDATE_OWNER}
 _LIST = filters.Listing.of(RUNBOOK, checked=False)
 _ONE = filters.Query(fields=filters.names)
 #: Target of ``states/provision`` -> the argument with the steps.
@@ -42,7 +42,7 @@ _STEPS_OF = {"clean": "clean_steps", "service": "service_steps"}
 class RunbookTraitsController(Resource):
     """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
 
-    @expose(since=versions.RUNBOOKS, policy=policies.GET)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_GET)
     def get_all(self, request: Request, runbook: str) -> JSONObject:
         """Return ``{"traits": [names, sorted]}``.
 
@@ -51,7 +51,7 @@ class RunbookTraitsController(Resource):
         with request.db.reader() as conn:
             return {"traits": _RUNBOOKS.find(request, conn, _ident(runbook)).traits}
 
-    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_UPDATE, body=RAW, status=204)
     def put(self, request: Request, runbook: str, trait: str | None = None, *, body: JSON) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
@@ -67,7 +67,7 @@ class RunbookTraitsController(Resource):
         _write_traits(request, runbook, lambda old: old | {trait})
         request.reply.headers.append(("Location", links.url(request.base, "runbooks", runbook, "traits", trait)))
 
-    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, status=204)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_UPDATE, status=204)
     def delete(self, request: Request, runbook: str, trait: str | None = None) -> None:
         """Remove one trait, or all; as in Ironic, one that the runbook does not have is no error.
 
@@ -83,14 +83,14 @@ class RunbooksController(Resource):
 
     below_item = {"traits": RunbookTraitsController()}
 
-    @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
         wanted: dict[str, Any] = {}
         node_access.confine(request, wanted)
         return _RUNBOOKS.list_page(request, query, wanted)
 
-    @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_GET, query=_ONE)
     def get_one(self, request: Request, runbook: str, query: QueryValues) -> JSONObject:
         """Return one runbook.
 
@@ -98,7 +98,7 @@ class RunbooksController(Resource):
         """
         return _RUNBOOKS.get_one(request, _ident(runbook), query)
 
-    @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.RUNBOOK_CREATE, status=201)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_CREATE, body=schemas.RUNBOOK_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
@@ -111,13 +111,13 @@ class RunbooksController(Resource):
         else:
             owner = values.get("owner", request.context.project_id)
         if values.get("public"):
-            _authorize(request, policies.UPDATE_PUBLIC)
+            _authorize(request, templates.RUNBOOK_UPDATE_PUBLIC)
         else:
             values["owner"] = owner
         _check(request, values)
         return _RUNBOOKS.show_new(request, request.db.write(lambda conn: collection.RUNBOOKS.create(conn, values)))
 
-    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_UPDATE, body=patch.BODY)
     def patch(self, request: Request, runbook: str, body: list[JSONObject]) -> JSONObject:
         """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
 
@@ -141,7 +141,7 @@ class RunbooksController(Resource):
 
         return _RUNBOOKS.show(request, request.db.write(change))
 
-    @expose(since=versions.RUNBOOKS, policy=policies.DELETE, status=204)
+    @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_DELETE, status=204)
     def delete(self, request: Request, runbook: str) -> None:
         """Delete a runbook.
 
@@ -164,7 +164,7 @@ def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSO
     if request.version < versions.RUNBOOKS:
         raise versions.too_new('"runbook"', versions.RUNBOOKS)
     if request.context.project_id is None:
-        _authorize(request, policies.USE)
+        _authorize(request, templates.RUNBOOK_USE)
     if verb not in _STEPS_OF:
         raise Invalid(problems=[Problem("/runbook", f"can only be used with target {' or '.join(_STEPS_OF)}")])
     problems = [Problem(f"/{name}", "cannot be given together with runbook, which has it")
@@ -200,11 +200,11 @@ def _check_use(request: Request, runbook: Runbook, ident: str) -> None:
     if runbook.public:
         return
     try:
-        _authorize(request, policies.GET, runbook)
+        _authorize(request, templates.RUNBOOK_GET, runbook)
     except Forbidden:
         missing = RunbookNotFound(runbook=ident)
         raise Invalid(problems=[Problem("/runbook", str(missing))]) from missing
-    _authorize(request, policies.USE, runbook)
+    _authorize(request, templates.RUNBOOK_USE, runbook)
 
 
 def _ident(runbook: str) -> str:

@@ -61,8 +61,8 @@ from ironic_rules.models.nodes import NODE
 from ironic_rules.models.resources import REAPPLY
 from ironic_rules.models.rules import RULE, Rule
 from ironic_rules.models.task import Abandoned
-from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.policies import nodes as nodes_policies
+from ironic_rules.policies import rules as rules_policies
 from ironic_rules.rules import RuleWarning
 from ironic_rules.text import is_uuid
 
@@ -360,7 +360,8 @@ _IN_BAND = "agent"
 class RuleDryRunController(Resource):
     """Since API 1.96. Nothing is written, and no request is sent to another service."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.RULE_DRY_RUN, allow_nul=True)
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_DRY_RUN, body=schemas.RULE_DRY_RUN,
+            allow_nul=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
 
@@ -392,7 +393,7 @@ class RuleDryRunController(Resource):
         :raises NodeNotFound, InventoryNotFound: 404
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
         """
-        policy.authorize(request.conf, policies.GET_DETAILS, request.context)
+        policy.authorize(request.conf, rules_policies.INSPECTION_GET_DETAILS, request.context)
         if "nodes" in body:
             return _of_many(request, body)
         if "node" not in body and "report" not in body:

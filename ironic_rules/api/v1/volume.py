@@ -25,7 +25,7 @@ from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.resources import VOLUME_CONNECTOR, VOLUME_TARGET
-from ironic_rules.policies import volume as policies
+from ironic_rules.policies import nodes
 
 ONE_ROW = filters.Query(fields=filters.names)
 #: As in Ironic: in these states no one uses a node, so that its power state does not matter.
@@ -141,7 +141,7 @@ TARGETS = VolumeRows(
 class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=TARGETS.listing)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List volume targets, of all nodes or of one.
 
@@ -149,7 +149,7 @@ class TargetsController(Resource):
         """
         return TARGETS.list_page(request, query)
 
-    @expose(since=versions.VOLUME, policy=policies.GET, query=ONE_ROW)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_GET, query=ONE_ROW)
     def get_one(self, request: Request, target: str, query: QueryValues) -> JSONObject:
         """Return one volume target.
 
@@ -157,7 +157,7 @@ class TargetsController(Resource):
         """
         return TARGETS.get_one(request, target, query)
 
-    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a volume target of the node ``node_uuid``.
 
@@ -166,7 +166,7 @@ class TargetsController(Resource):
         """
         return TARGETS.create(request, body)
 
-    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, target: str, body: list[JSONObject]) -> JSONObject:
         """Change a volume target by a JSON patch (RFC 6902).
 
@@ -176,7 +176,7 @@ class TargetsController(Resource):
         """
         return TARGETS.patch(request, target, body)
 
-    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_DELETE, status=204, hidden=True)
     def delete(self, request: Request, target: str) -> None:
         """Delete a volume target.
 
@@ -189,7 +189,7 @@ class TargetsController(Resource):
 class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=CONNECTORS.listing)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List volume connectors, of all nodes or of one.
 
@@ -197,7 +197,7 @@ class ConnectorsController(Resource):
         """
         return CONNECTORS.list_page(request, query)
 
-    @expose(since=versions.VOLUME, policy=policies.GET, query=ONE_ROW)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_GET, query=ONE_ROW)
     def get_one(self, request: Request, connector: str, query: QueryValues) -> JSONObject:
         """Return one volume connector.
 
@@ -205,7 +205,7 @@ class ConnectorsController(Resource):
         """
         return CONNECTORS.get_one(request, connector, query)
 
-    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a volume connector of the node ``node_uuid``.
 
@@ -214,7 +214,7 @@ class ConnectorsController(Resource):
         """
         return CONNECTORS.create(request, body)
 
-    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_UPDATE, body=patch.BODY, hidden=True)
     def patch(self, request: Request, connector: str, body: list[JSONObject]) -> JSONObject:
         """Change a volume connector by a JSON patch (RFC 6902).
 
@@ -224,7 +224,7 @@ class ConnectorsController(Resource):
         """
         return CONNECTORS.patch(request, connector, body)
 
-    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_DELETE, status=204, hidden=True)
     def delete(self, request: Request, connector: str) -> None:
         """Delete a volume connector.
 
@@ -239,7 +239,7 @@ class VolumeController(Resource):
 
     below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
 
-    @expose(since=versions.VOLUME, policy=policies.LIST)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST)
     def get_all(self, request: Request) -> JSONObject:
         """Return links to the two collections."""
         node_access.confine(request, {})  # The links are the same for everybody.
@@ -251,7 +251,7 @@ class VolumeController(Resource):
 class NodeTargetsController(Resource):
     """``/v1/nodes/{node}/volume/targets``."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=TARGETS.listing_below)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the volume targets of a node.
 
@@ -263,7 +263,7 @@ class NodeTargetsController(Resource):
 class NodeConnectorsController(Resource):
     """``/v1/nodes/{node}/volume/connectors``."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=CONNECTORS.listing_below)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """List the volume connectors of a node.
 
@@ -277,7 +277,7 @@ class NodeVolumeController(Resource):
 
     below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
 
-    @expose(since=versions.VOLUME, policy=policies.LIST)
+    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST)
     def get_all(self, request: Request, node: str) -> JSONObject:
         """Return links to the two collections.
 

@@ -25,7 +25,7 @@ from ironic_rules.api.routes import walk_routes
 from ironic_rules.api.v1 import RootController
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.rules import LEGACY_RULE, SUMMARY
-from ironic_rules.policies import by_name, nodes, policies, runbooks
+from ironic_rules.policies import by_name, nodes, policies, templates
 from ironic_rules.policies import rules as legacy_rule_policies
 from tests.functional.api.conftest import Client, Configuration, at
 
@@ -97,8 +97,9 @@ def test_every_policy_guards_a_route_and_documents_its_paths():
     # For callers in a project, or for all of them.
     used |= {name for policy in policies() if policy.name in used for name in (policy.own, policy.everywhere)}
     # Required in addition, by what the body says or the reply shows.
-    used |= {runbooks.USE, runbooks.UPDATE_PUBLIC, nodes.DISABLE_CLEANING, nodes.UPDATE_OWNER_PROVISIONED,
-             *nodes.UPDATE_FIELD.values(), *nodes.GET_FIELD.values(), legacy_rule_policies.GET_DETAILS}
+    used |= {templates.RUNBOOK_USE, templates.RUNBOOK_UPDATE_PUBLIC, nodes.DISABLE_CLEANING,
+             nodes.UPDATE_OWNER_PROVISIONED,
+             *nodes.UPDATE_FIELD.values(), *nodes.GET_FIELD.values(), legacy_rule_policies.LEGACY_GET_DETAILS}
 
     assert [policy.name for policy in policies() if policy.operations and policy.name not in used] == []
 
@@ -550,12 +551,12 @@ def test_conditions_and_actions_of_legacy_rules_are_shown_to_administrators_only
     assert keystone.get("/v1/rules?detail=true", headers=reader).json["rules"][0].keys() == summary
     for path in (f"/v1/rules/{made}?fields=actions", "/v1/rules?fields=conditions"):
         refused = keystone.get(path, headers=reader, status=403)
-        assert legacy_rule_policies.GET_DETAILS in refused.fault["faultstring"]
+        assert legacy_rule_policies.LEGACY_GET_DETAILS in refused.fault["faultstring"]
     assert "h1dden" in keystone.get(f"/v1/rules/{made}", headers=admin).text
 
 
 def test_readers_do_not_see_what_legacy_rules_write_as_secrets(conf, tmp_path, keystone):
-    (tmp_path / "policy.yaml").write_text(f'"{legacy_rule_policies.GET_DETAILS}": "rule:observer_api"\n')
+    (tmp_path / "policy.yaml").write_text(f'"{legacy_rule_policies.LEGACY_GET_DETAILS}": "rule:observer_api"\n')
     use_policies(conf, tmp_path)
     actions = [
         {"action": "set-attribute", "path": "driver_info/ipmi_password", "value": "s3cret", "cleanup": "old-s3cret"},

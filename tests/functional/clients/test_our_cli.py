@@ -24,13 +24,13 @@ from tests.functional.rows import identity
 
 pytestmark = pytest.mark.slow
 
-NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
-REVISIONS = "ironic_rules.client.revision_commands"
+NEW, EXTENDED = "ironic_rules.client.rule_commands", "ironic_rules.client.extended_commands"
+REVISIONS = "ironic_rules.client.rule_commands"
 DRY_RUNS = "ironic_rules.client.dry_run_commands"
 ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "explain": DRY_RUNS, "export": NEW, "get": NEW,
            "import": NEW, "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS,
            "revision show": REVISIONS, "set": EXTENDED, "show": EXTENDED,
-           "statistics": "ironic_rules.client.statistics_commands", "test": DRY_RUNS, "unset": EXTENDED}
+           "statistics": "ironic_rules.client.rule_commands", "test": DRY_RUNS, "unset": EXTENDED}
 
 #: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
 LOOK = """

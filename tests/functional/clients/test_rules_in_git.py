@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from ironic_rules.client.new_commands import CHANGED
+from ironic_rules.client.rule_commands import CHANGED
 from tests.functional.clients import machines
 from tests.functional.clients.test_cli import Cli
 

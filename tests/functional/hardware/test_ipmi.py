@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from ironic_rules.conf import ipmi
+from ironic_rules.conf import hardware
 from ironic_rules.hardware.ipmi.interfaces import IPMIToolPower
 from ironic_rules.models import machine_ids
 from tests.functional.hardware.bmcs import PASSWORD, USER
@@ -232,7 +232,7 @@ def power_state(simulator, port: int, **options: object) -> str:
     """Return the power state that the BMC reports at that port."""
     conf = cfg.ConfigOpts()
     # Without the module's group: all ConfigOpts of a process would share its overrides.
-    conf.register_opts(ipmi.OPTS, group="ipmi")
+    conf.register_opts(hardware.IPMI_OPTS, group="ipmi")
     conf([], default_config_files=[])
     for name, value in {"min_command_interval": 0, **options}.items():
         conf.set_override(name, value, group="ipmi")

@@ -15,7 +15,7 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules.conductor.worker_pool import Lane
-from ironic_rules.conf import inspector, redfish
+from ironic_rules.conf import hardware, inspector
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.driver_info import RedfishHardware
 from ironic_rules.hardware.redfish.inspect import RedfishInspect
@@ -42,7 +42,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def interface(tmp_path: Path) -> RedfishInspect:
     conf = cfg.ConfigOpts()
     # Without the modules' groups: all ConfigOpts of a process would share their overrides.
-    conf.register_opts(redfish.OPTS, group="redfish")
+    conf.register_opts(hardware.REDFISH_OPTS, group="redfish")
     conf.register_opts(inspector.OPTS, group="inspector")
     conf([], default_config_files=[], default_config_dirs=[])
     for name, value in {"auth_type": "basic", "inspection_timeout": 15, "connection_attempts": 1}.items():

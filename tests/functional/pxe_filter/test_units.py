@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ironic_rules import service
-from ironic_rules.cmd import units
+from ironic_rules.cmd import systemd
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import _PATH, Network, network
 from tests.functional.pxe_filter.site import Site
@@ -46,7 +46,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the units of the installation that runs the tests."""
     root = tmp_path_factory.mktemp("units")
     prefix = Path(sysconfig.get_path("scripts")).parent
-    assert units.main(["--root", str(root), "--prefix", str(prefix), "--dnsmasq", "/bin/true"]) == 0
+    assert systemd.main(["--root", str(root), "--prefix", str(prefix), "--dnsmasq", "/bin/true"]) == 0
     return root / "etc" / "systemd" / "system"
 
 

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules import service as composition
-from ironic_rules.conf import auto_discovery
+from ironic_rules.conf import inspection
 from tests.functional.installations import only_in_one_process, refusal, running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import create, inspected
@@ -270,7 +270,7 @@ def test_m_31_discovered_nodes_get_the_driver_of_the_option(tmp_path):
 def test_m_32_no_option_tunes_new_nodes_and_rules_do(whole):
     # The scope is for rules, the limits for the number of nodes and how long they stay, and known_serial for which
     # machines get one.
-    assert {option.dest for option in auto_discovery.OPTS} == {
+    assert {option.dest for option in inspection.DISCOVERY_OPTS} == {
         "enabled", "driver", "inspection_scope", "known_serial", "max_bytes_per_minute", "max_nodes_per_minute",
         "max_unclaimed_nodes", "unclaimed_timeout"}
     create(whole, {"op": "set-attribute", "args": ["/resource_class", "fresh"]},

@@ -12,10 +12,9 @@ from typing import Any
 from ironic_rules.api.access_log import RequestMetrics
 from ironic_rules.api.routes import find
 from ironic_rules.api.v1 import RootController
-from ironic_rules.metrics import exposition
+from ironic_rules.metrics import exporter
 from ironic_rules.metrics.catalog import FAMILIES, HISTOGRAM
-from ironic_rules.metrics.numbers import Numbers
-from ironic_rules.metrics.stages import Stages
+from ironic_rules.metrics.numbers import Numbers, Stages
 
 _TIMES = 50_000
 
@@ -54,7 +53,7 @@ def test_what_counting_costs():
         if family.kind == HISTOGRAM:
             for number in range(100):
                 numbers.observe(family.name, 0.1, *(f"{label}-{number}" for label in family.labels))
-    page = exposition.page_of(exposition.NumbersCollector(numbers), "the benchmark")
+    page = exporter.page_of(exporter.NumbersCollector(numbers), "the benchmark")
     began = time.thread_time()
     _, text = page("")
     of_page = (time.thread_time() - began) * 1000

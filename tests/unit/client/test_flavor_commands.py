@@ -5,7 +5,7 @@ import json
 import pytest
 from osc_lib import exceptions
 
-from ironic_rules.client import flavor_commands
+from ironic_rules.client import node_commands
 from tests.unit.client.openstack_app import Connection, refusal, run
 
 PROBLEM = {"kind": "unknown", "key": "hw:cpu", "text": "There is none."}
@@ -27,7 +27,7 @@ def test_problems_make_the_status_1_and_warnings_do_not(problems, status):
     service = Connection(lambda method, url, body: {"extra_specs": {"hw:cpu": "1"}} if method == "GET" else {
         "problems": problems, "warnings": [{**PROBLEM, "kind": "deprecated"}]})
 
-    found = run(flavor_commands.CheckFlavor, service, "a/b", "--permissive", "-f", "json")
+    found = run(node_commands.CheckFlavor, service, "a/b", "--permissive", "-f", "json")
 
     assert found[0] == status
     assert [(item["severity"], item["kind"]) for item in json.loads(found[1])] == [
@@ -40,7 +40,7 @@ def test_problems_make_the_status_1_and_warnings_do_not(problems, status):
 def test_an_explanation_is_shown_and_its_warnings_are_printed(capsys):
     service = Connection(lambda *request: TOLD)
 
-    status, printed = run(flavor_commands.ExplainFlavor, service, "gold", "-f", "json")
+    status, printed = run(node_commands.ExplainFlavor, service, "gold", "-f", "json")
 
     shown = json.loads(printed)
     assert (status, capsys.readouterr().err) == (0, "/extra_specs/trait:Y: No node.\n")
@@ -50,7 +50,7 @@ def test_an_explanation_is_shown_and_its_warnings_are_printed(capsys):
     assert (shown["deploy_node"], shown["deploy_problems"]) == ("one", "a problem")
 
 
-@pytest.mark.parametrize("command", [flavor_commands.CheckFlavor, flavor_commands.ExplainFlavor])
+@pytest.mark.parametrize("command", [node_commands.CheckFlavor, node_commands.ExplainFlavor])
 def test_a_refusal_gives_the_reason_of_the_service(command):
     def answer(*request):
         raise refusal("Flavor gold could not be found.", 404)

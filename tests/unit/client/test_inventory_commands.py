@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from ironic_rules.client import inventory_commands as commands
+from ironic_rules.client import inspection_commands
 from tests.unit.client.openstack_app import Connection, run
 
 NOTHING = {"added": [], "removed": [], "changed": []}
@@ -15,10 +15,10 @@ DIFF = {
 
 
 def test_versions_are_listed():
-    version = {**dict.fromkeys(commands._VERSION), "version": 7, "status": "processed"}
+    version = {**dict.fromkeys(inspection_commands._VERSION), "version": 7, "status": "processed"}
     service = Connection(lambda *request: {"versions": [version]})
 
-    status, printed = run(commands.ListVersions, service, "a/b", "-f", "value")
+    status, printed = run(inspection_commands.ListVersions, service, "a/b", "-f", "value")
 
     assert (status, printed.strip()) == (0, "7 processed None None None")
     assert service.requests == [("GET", "/v1/nodes/a%2Fb/inventory/versions?", None)]
@@ -27,7 +27,7 @@ def test_versions_are_listed():
 def test_differences_are_rows():
     service = Connection(lambda *request: DIFF)
 
-    status, printed = run(commands.DiffVersions, service, "n", "-f", "json")
+    status, printed = run(inspection_commands.DiffVersions, service, "n", "-f", "json")
 
     assert status == 0
     assert [tuple(row.values()) for row in json.loads(printed)] == [
@@ -41,7 +41,8 @@ def test_differences_are_rows():
 def test_the_patch_of_two_versions():
     service = Connection(lambda *request: DIFF)
 
-    _, printed = run(commands.DiffVersions, service, "n", "--from", "3", "--to", "5", "--patch", "-f", "json")
+    _, printed = run(inspection_commands.DiffVersions, service, "n", "--from", "3", "--to", "5", "--patch", "-f",
+                     "json")
 
     assert [tuple(row.values()) for row in json.loads(printed)] == [
         ("remove", "/disks/1", ""), ("replace", "/disks/0/size", "null")]

@@ -5,10 +5,11 @@ import json
 import pytest
 from osc_lib import exceptions
 
-from ironic_rules.client import journal_commands as commands
+from ironic_rules.client import inspection_commands
 from tests.unit.client.openstack_app import Connection, refusal, run
 
-ENTRY = {**dict.fromkeys(commands._SHOWN), "uuid": "e1", "seen_at": "now", "times": 3, "reason": "wrong state",
+ENTRY = {**dict.fromkeys(inspection_commands._SHOWN), "uuid": "e1", "seen_at": "now", "times": 3,
+         "reason": "wrong state",
          "source": "192.0.2.7", "macs": ["a", "b"], "bmc_addresses": [],
          "nodes": [{"node": "n1", "provision_state": "manageable"}]}
 
@@ -20,7 +21,8 @@ def test_entries_are_listed_with_all_pages_and_filters():
 
     service = Connection(answer)
 
-    status, printed = run(commands.ListEntries, service, "--mac", "52:54:00:00:00:01", "--reason", "wrong state",
+    status, printed = run(inspection_commands.ListEntries, service, "--mac", "52:54:00:00:00:01", "--reason",
+                          "wrong state",
                           "-f", "json")
 
     assert status == 0
@@ -34,7 +36,7 @@ def test_entries_are_listed_with_all_pages_and_filters():
 def test_a_table_has_nodes_with_their_states():
     service = Connection(lambda *request: {"inspection_journal": [ENTRY]})
 
-    status, printed = run(commands.ListEntries, service, "--node", "a b", "--limit", "1")
+    status, printed = run(inspection_commands.ListEntries, service, "--node", "a b", "--limit", "1")
 
     assert (status, "n1 (manageable)" in printed) == (0, True)
     assert service.requests[0][1] == "/v1/nodes/a%20b/inspection_journal?limit=1"
@@ -44,13 +46,13 @@ def test_a_table_has_nodes_with_their_states():
     ("--limit", "-1"), ("--node", "n", "--mac", "m"), ("--node", "n", "--address", "a")])
 def test_filters_that_do_not_fit_are_refused(arguments):
     with pytest.raises(exceptions.CommandError):
-        run(commands.ListEntries, Connection(lambda *request: {}), *arguments)
+        run(inspection_commands.ListEntries, Connection(lambda *request: {}), *arguments)
 
 
 def test_an_entry_is_shown():
     service = Connection(lambda *request: ENTRY)
 
-    status, printed = run(commands.ShowEntry, service, "e/1", "-f", "json")
+    status, printed = run(inspection_commands.ShowEntry, service, "e/1", "-f", "json")
 
     assert (status, json.loads(printed)["times"]) == (0, 3)
     assert service.requests == [("GET", "/v1/inspection_journal/e%2F1", None)]
@@ -61,7 +63,7 @@ def test_a_machine_is_enrolled_with_what_is_given():
     service = Connection(lambda *request: node)
 
     status, printed = run(
-        commands.EnrollMachine, service, "e1", "--driver", "ipmi", "--name", "rack-7", "--driver-info",
+        inspection_commands.EnrollMachine, service, "e1", "--driver", "ipmi", "--name", "rack-7", "--driver-info",
         "ipmi_address=192.0.2.1", "--driver-info", "ipmi_port=623", "--property", "rack=seven", "-f", "value")
 
     assert (status, printed.split("\n")[:4]) == (0, ["n1", "rack-7", "ipmi", "inspect wait"])
@@ -75,6 +77,6 @@ def test_what_the_service_or_the_form_refuses_is_an_error():
         raise refusal("its addresses are those of node n1", 409)
 
     with pytest.raises(exceptions.CommandError, match="node n1"):
-        run(commands.EnrollMachine, Connection(refused), "e1", "--driver", "ipmi")
+        run(inspection_commands.EnrollMachine, Connection(refused), "e1", "--driver", "ipmi")
     with pytest.raises(exceptions.CommandError, match="noequals"):
-        run(commands.EnrollMachine, Connection(refused), "e1", "--driver", "ipmi", "--extra", "noequals")
+        run(inspection_commands.EnrollMachine, Connection(refused), "e1", "--driver", "ipmi", "--extra", "noequals")

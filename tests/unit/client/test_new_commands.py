@@ -9,7 +9,7 @@ import yaml
 from keystoneauth1.exceptions import ConnectFailure
 from osc_lib.exceptions import CommandError
 
-from ironic_rules.client.new_commands import CHANGED, ApplyRules, ExportRules, ImportRules
+from ironic_rules.client.rule_commands import CHANGED, ApplyRules, ExportRules, ImportRules
 from ironic_rules.models.rules import WRITABLE, Rule
 from tests.unit.client.openstack_app import Connection, refusal, run
 

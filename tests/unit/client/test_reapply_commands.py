@@ -5,8 +5,7 @@ import json
 import pytest
 from osc_lib import exceptions
 
-from ironic_rules.client import progress
-from ironic_rules.client import reapply_commands as commands
+from ironic_rules.client import dry_run_commands, output
 from tests.unit.client.openstack_app import Connection, run
 
 
@@ -26,10 +25,10 @@ def service(node_status, operation_status="finished"):
     ("changed", "finished", (0, "changed")), ("unchanged", "finished", (0, "unchanged")),
     ("failed", "finished", (1, "failed")), ("left", "cancelled", (1, "cancelled"))])
 def test_the_end_is_waited_for_and_the_result_shown(node, operation, expected, monkeypatch):
-    monkeypatch.setattr(progress, "PAUSE_S", 0)
+    monkeypatch.setattr(output, "PAUSE_S", 0)
     connection = service(node, operation)
 
-    status, printed = run(commands.ReapplyRules, connection, "a/b", "--dry-run", "-f", "json")
+    status, printed = run(dry_run_commands.ReapplyRules, connection, "a/b", "--dry-run", "-f", "json")
 
     shown = json.loads(printed)
     assert (status, shown["status"]) == expected
@@ -60,9 +59,10 @@ def of_many(failed=0, status="finished"):
 def test_many_nodes_are_told_by_what_would_change():
     connection = of_many()
 
-    status, printed = run(commands.ReapplyRules, connection, "--filter", "provision_state=manageable", "--filter",
+    status, printed = run(dry_run_commands.ReapplyRules, connection, "--filter", "provision_state=manageable",
+                          "--filter",
                           "driver=ipmi", "--dry-run", "-f", "json")
-    _, table = run(commands.ReapplyRules, of_many(), "--all", "--dry-run")
+    _, table = run(dry_run_commands.ReapplyRules, of_many(), "--all", "--dry-run")
 
     assert (status, json.loads(printed)["groups"]) == (0, GROUPS)
     assert connection.requests == [
@@ -75,7 +75,7 @@ def test_many_nodes_are_told_by_what_would_change():
 
 @pytest.mark.parametrize(("connection", "status"), [(of_many(), 0), (of_many(1), 1), (of_many(status="cancelled"), 1)])
 def test_a_failure_on_any_node_makes_the_status_1(connection, status):
-    assert run(commands.ReapplyRules, connection, "--all", "-f", "json")[0] == status
+    assert run(dry_run_commands.ReapplyRules, connection, "--all", "-f", "json")[0] == status
     assert [request[0] for request in connection.requests] == ["POST"]
 
 
@@ -83,4 +83,4 @@ def test_a_failure_on_any_node_makes_the_status_1(connection, status):
                                        ("--filter", "=x")])
 def test_which_nodes_must_be_said_once(arguments):
     with pytest.raises(exceptions.CommandError):
-        run(commands.ReapplyRules, of_many(), *arguments)
+        run(dry_run_commands.ReapplyRules, of_many(), *arguments)

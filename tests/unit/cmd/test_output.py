@@ -35,7 +35,7 @@ def test_an_output_that_cannot_be_written_is_no_result(tmp_path: Path, command: 
 
 
 def test_an_output_that_was_closed_before_is_not_missed(tmp_path: Path) -> None:
-    done = subprocess.run(["sh", "-c", f"{sys.executable} -m ironic_rules.cmd.units --root root --prefix /opt/x >&-"],
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m ironic_rules.cmd.systemd --root root --prefix /opt/x >&-"],
                           cwd=tmp_path, env={"PYTHONPATH": ":".join(sys.path)}, stderr=subprocess.PIPE, text=True,
                           timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

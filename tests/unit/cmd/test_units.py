@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ironic_rules.cmd import units
+from ironic_rules.cmd import systemd
 
 ROOT = Path(__file__).resolve().parents[3]
 ARGUMENTS = ["--prefix", "/opt/ironic-rules"]
 
 
 def write(root: Path, *arguments: str) -> int:
-    return units.main(["--root", str(root), *(arguments or ARGUMENTS)])
+    return systemd.main(["--root", str(root), *(arguments or ARGUMENTS)])
 
 
 def test_the_files_in_etc_are_what_the_command_writes(tmp_path):
@@ -74,7 +74,7 @@ def test_a_path_that_systemd_would_not_take_literally_is_refused(tmp_path, capsy
 
 def installation(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    for name in units.COMMANDS:
+    for name in systemd.COMMANDS:
         (folder / name).touch(mode=0o755)
     return folder
 
@@ -84,7 +84,7 @@ def installation(folder: Path) -> Path:
     ("/home/jane/python/bin/python3", "services see nothing of /home"),
     ("/nowhere/python3", "other users than its owner cannot read")])
 def test_an_interpreter_that_services_cannot_run_is_refused(tmp_path, interpreter, complaint):
-    found = list(units.unusable(Path("/usr/bin"), Path(interpreter)))
+    found = list(systemd.unusable(Path("/usr/bin"), Path(interpreter)))
 
     assert any(complaint in text for text in found), found
 
@@ -92,14 +92,14 @@ def test_an_interpreter_that_services_cannot_run_is_refused(tmp_path, interprete
 def test_commands_that_services_do_not_see_are_refused(tmp_path):
     folder = installation(Path(tmp_path) / "venv" / "bin")
 
-    found = list(units.unusable(folder, Path("/usr/bin/env").resolve()))
+    found = list(systemd.unusable(folder, Path("/usr/bin/env").resolve()))
     assert found == [
         f"The commands are in {folder}, and services see nothing of /tmp: install the package into another folder, "
         "such as /opt/ironic-rules, with an interpreter that is in another folder, too."]
 
 
 def test_missing_commands_are_named():
-    assert next(iter(units.unusable(Path("/usr/share"), Path("/usr/bin/env").resolve()))) == (
+    assert next(iter(systemd.unusable(Path("/usr/share"), Path("/usr/bin/env").resolve()))) == (
         "/usr/share does not have ironic-rules, ironic-rules-api, ironic-rules-conductor, ironic-pxe-filter.")
 
 

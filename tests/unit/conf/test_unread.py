@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
-from ironic_rules.conf import ironic_options, unread
+from ironic_rules.conf import ironic, unread
 from ironic_rules.exceptions import ConfigurationError
 
 EVERYTHING_IS_READ = """\
@@ -158,7 +158,7 @@ def test_every_option_that_requests_a_protection_refuses_the_start(written):
         service.prepare_config([], config_files=[file])
 
     told = str(refused.value).splitlines()
-    assert PROTECTIONS.keys() == ironic_options.PROTECTIONS.keys()
+    assert PROTECTIONS.keys() == ironic.PROTECTIONS.keys()
     assert sorted(line.partition(" no process")[0] for line in told) == sorted(
         f"{file}: [{group}]{name} = {value}:" for (group, name), (value, _) in PROTECTIONS.items())
     assert all(line.endswith("Then remove this option.") for line in told)

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.cmd import api, conductor, pxe_filter, standalone
-from ironic_rules.conf import ironic_values, validation
+from ironic_rules.conf import ironic, validation
 from ironic_rules.conf.conductor import RELEASES
 from ironic_rules.conf.inspector import HOOK_ALIASES
 from ironic_rules.exceptions import ConfigurationError
@@ -328,9 +328,9 @@ def test_each_command_refuses_to_start(command, tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == [tmp_path / "service.conf"]
 
 
-@pytest.mark.parametrize(("group", "name"), ironic_values.VALUES)
+@pytest.mark.parametrize(("group", "name"), ironic.VALUES)
 def test_every_value_with_an_advice_is_refused(lines, group, name):
-    known = ironic_values.VALUES[group, name]
+    known = ironic.VALUES[group, name]
     # Lists are given whole: looking up what is installed takes longest.
     for value in [",".join(known)] if name.startswith("enabled_") else known:
         line, = lines(sections([(group, name, value)]))

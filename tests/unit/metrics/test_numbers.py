@@ -7,7 +7,7 @@ import threading
 import pytest
 from prometheus_client import parser
 
-from ironic_rules.metrics import exposition, numbers
+from ironic_rules.metrics import exporter, numbers
 from ironic_rules.metrics.catalog import COUNTER, FAMILIES, GAUGE, HISTOGRAM, Family
 from ironic_rules.metrics.numbers import Numbers
 
@@ -19,7 +19,7 @@ SOME = {family.name: family for family in (
 
 def shown(counted: Numbers, accept: str = "") -> dict[str, float]:
     """Return the samples of the page, as Prometheus' own parser reads them."""
-    _, text = exposition.page_of(exposition.NumbersCollector(counted), "the test")(accept)
+    _, text = exporter.page_of(exporter.NumbersCollector(counted), "the test")(accept)
     return {sample.name + "".join(f",{key}={value}" for key, value in sorted(sample.labels.items())): sample.value
             for family in parser.text_string_to_metric_families(text.decode()) for sample in family.samples}
 
@@ -42,7 +42,7 @@ def test_the_page_has_what_was_counted():
 
 
 def test_openmetrics_is_given_to_those_who_ask_for_it():
-    page = exposition.page_of(exposition.NumbersCollector(Numbers(SOME)), "the test")
+    page = exporter.page_of(exporter.NumbersCollector(Numbers(SOME)), "the test")
 
     content_type, text = page("application/openmetrics-text; version=1.0.0")
 

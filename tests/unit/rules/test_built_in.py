@@ -11,7 +11,7 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules import rules
-from ironic_rules.conf import inspection_rules as options
+from ironic_rules.conf import inspection
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_sets
 from ironic_rules.rules import built_in, strict_yaml
@@ -238,11 +238,11 @@ def test_deep_yaml_is_refused(tmp_path: Path, depth: int, reason: str) -> None:
 @pytest.fixture
 def conf() -> Iterator[cfg.ConfigOpts]:
     made = cfg.ConfigOpts()
-    made.register_opts(options.OPTS, group=options.GROUP)
+    made.register_opts(inspection.RULES_OPTS, group=inspection.RULES_GROUP)
     made([], default_config_files=[])
     yield made
     # oslo.config keeps overrides in the module-level groups: they would outlive this instance.
-    for option in options.OPTS:
+    for option in inspection.RULES_OPTS:
         made.clear_override(option.dest, group="inspection_rules")
 
 
@@ -255,7 +255,7 @@ def test_r80_the_option_names_the_file(tmp_path: Path, name: str) -> None:
     rules_file = write(tmp_path / "a.yaml", RULE % "x")
     config = write(tmp_path / "c.conf", f"[inspection_rules]\n{name} = {rules_file}\ndefault_scope = lab\n")
     conf = cfg.ConfigOpts()
-    conf.register_opts(options.OPTS, group=options.GROUP)
+    conf.register_opts(inspection.RULES_OPTS, group=inspection.RULES_GROUP)
     conf([], default_config_files=[str(config)])
     settings = rule_sets.prepare_rules(conf)
     assert [rule.actions[0]["args"] for rule in settings.built_in] == [{"msg": "x"}]

@@ -44,6 +44,5 @@ def test_one_of_a_few_texts():
     schema = declaration.one_of(("a", "b"))
 
     assert declaration.argument_problems(schema, "b") == []
-    assert declaration.argument_problems(schema, "c") == declaration.argument_problems(schema,
-                                                                                       ["a"]) == [((),
-                                                                                                   "must be one of a, b")]
+    expected = [((), "must be one of a, b")]
+    assert declaration.argument_problems(schema, "c") == declaration.argument_problems(schema, ["a"]) == expected

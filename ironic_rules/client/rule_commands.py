@@ -1,4 +1,14 @@
-"""Commands below ``openstack baremetal inspection rule`` that python-ironicclient does not have.
+"""Rules of ironic-inspector, which the service converts to inspection rules.
+
+Commands below ``openstack baremetal inspection rule`` that python-ironicclient does not have.
+
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+
+Commands about the revisions of the set of rules: each change of any rule leads to a new one.
+
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+
+The command that shows what has become of rules.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
@@ -8,22 +18,46 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cliff import columns
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import (
-    extended_commands,
-    legacy_rules,
-    rule_changes,
-    rule_file,
-    rule_text,
-    rule_warnings,
-)
-from ironic_rules.client.rule_requests import Requests
+from ironic_rules.client import extended_commands, output, rule_file, rule_text
+from ironic_rules.client.rule_file import GivenRules
+from ironic_rules.client.rule_requests import WITHHELD, Requests, are_withheld
+
+
+def convert(requests: Requests, given: GivenRules, indexes: Iterable[int]) -> dict[int, tuple[None, str]]:
+    """Replace rules by the inspection rules that they are converted to; what differs is written to the standard error.
+
+    :param indexes: of the rules that are converted
+    :returns: the result of those that cannot be, by index, as the command shows it
+    """
+    failed: dict[int, tuple[None, str]] = {}
+    for index in indexes:
+        try:
+            reply = requests.convert(given.rules[index])
+        except exceptions.CommandError as error:
+            failed[index] = None, f"failed: {error}"
+            continue
+        if reply.get("rule") is None:
+            problems = "; ".join(_texts(reply.get("problems") or ()))
+            failed[index] = None, f"failed: {reply.get('verdict')}: {problems}"
+            continue
+        given.rules[index] = reply["rule"]
+        for note in reply.get("notes") or ():
+            print(f"note: {given.places[index].of(note['pointer'])}: {note['text']}", file=sys.stderr)
+    return failed
+
+
+def _texts(problems: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    for problem in problems:
+        yield f"{problem['pointer']}: {problem['text']}" if problem["pointer"] else str(problem["text"])
+
 
 #: The exit status of ``--detailed-exitcode``; 2 is that of a wrong command line.
 CHANGED = 3
@@ -63,7 +97,7 @@ class ApplyRules(command.Lister):
                             help=f"Exit with status {CHANGED} if anything was changed, or would be with --dry-run.")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> rule_changes.Rows:
+    def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
         given = rule_file.read(parsed_args.source)
         if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.not_json()]:
             raise exceptions.CommandError("\n".join(problems))
@@ -74,10 +108,10 @@ class ApplyRules(command.Lister):
                                       dry_run=parsed_args.dry_run, tag=tag)
         except exceptions.CommandError as error:
             raise exceptions.CommandError(given.explained(str(error))) from error
-        rule_warnings.show(reply, given.located)
-        if parsed_args.detailed_exitcode and rule_changes.is_any(reply):
+        output.show_warnings(reply, given.located)
+        if parsed_args.detailed_exitcode and output.changes_any(reply):
             self._status = CHANGED
-        return rule_changes.table(reply, patches=parsed_args.dry_run)
+        return output.changes_table(reply, patches=parsed_args.dry_run)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self._status
@@ -108,7 +142,7 @@ class ImportRules(command.Lister):
         results: dict[int, tuple[str | None, str]] = {
             index: (None, f"failed: {problem}") for index, problem in given.not_json()}
         if parsed_args.legacy:
-            results |= legacy_rules.convert(requests, given, [
+            results |= convert(requests, given, [
                 index for index in range(len(given.rules)) if index not in results])
         by_bundle: dict[str | None, list[int]] = {}
         for index, rule in enumerate(given.rules):
@@ -143,10 +177,10 @@ class ImportRules(command.Lister):
             else:
                 sent = rule_file.GivenRules([given.rules[index] for index in indexes],
                                             [given.places[index] for index in indexes])
-                rule_warnings.show(reply, sent.located)
+                output.show_warnings(reply, sent.located)
                 return results | {
                     indexes[int(rule["pointer"].removeprefix("/rules/"))]: (rule["uuid"], kind)
-                    for kind in rule_changes.KINDS if kind != "removed" for rule in reply[kind]}
+                    for kind in output.KINDS if kind != "removed" for rule in reply[kind]}
         return results
 
 
@@ -218,3 +252,86 @@ def _text(rule: Any, name: str) -> str | None:
     """Return a field of what may not be a rule, if it is a text."""
     value = rule.get(name) if isinstance(rule, dict) else None
     return value if isinstance(value, str) else None
+
+
+_SUMMARY = ("revision", "created_at", "user", "summary")
+
+
+class _Rules(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
+    """Rules with all fields; YAML in a table."""
+
+    def human_readable(self) -> str:
+        return rule_text.write(self._value)
+
+
+class ListRevisions(command.Lister):
+    """List the revisions of the set of rules that are kept, the newest first."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--limit", metavar="<limit>", type=int,
+                            help="Maximum number of revisions; 0 for all. Default: one page.")
+        parser.add_argument("--marker", metavar="<revision>", help="Only revisions before this one.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
+        if parsed_args.limit is not None and parsed_args.limit < 0:
+            raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
+        found = Requests(self.app).revisions(parsed_args.marker, parsed_args.limit)
+        return _SUMMARY, [tuple(revision[name] for name in _SUMMARY) for revision in found]
+
+
+class ShowRevision(command.ShowOne):
+    """Show a revision of the set of rules, with its rules."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("revision", metavar="<revision>", type=int, help="Number of the revision.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        found = Requests(self.app).revision(parsed_args.revision)
+        if are_withheld(found["rules"]):
+            print(WITHHELD, file=sys.stderr)
+        rules = [{name: value for name, value in rule.items() if name != "links"} for rule in found["rules"]]
+        return (*_SUMMARY, "rules"), (*(found[name] for name in _SUMMARY), _Rules(rules))
+
+
+class RollBackRules(command.Lister):
+    """Make the set of rules as it was after a revision, sensitive rules with their content too, in a new revision."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("revision", metavar="<revision>", type=int, help="Number of the revision.")
+        parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
+        reply = Requests(self.app).roll_back(parsed_args.revision, parsed_args.dry_run)
+        output.show_warnings(reply)
+        return output.changes_table(reply, patches=parsed_args.dry_run)
+
+
+_COLUMNS = ("uuid", "name", "considered", "evaluated", "matched", "failed", "nodes_changed", "last_matched_at",
+            "last_node")
+
+
+class ShowStatistics(command.Lister):
+    """Show how often inspections have considered, evaluated and matched rules, and when and on which node last."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("rule", metavar="<rule>", nargs="?", help="UUID of the rule. Default: all rules.")
+        parser.add_argument("--never-matched-since", metavar="<time>",
+                            help="Only rules that have not matched since, e.g. 2026-03-01T00:00:00Z.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
+        requests = Requests(self.app)
+        if parsed_args.rule is None:
+            found = requests.statistics(parsed_args.never_matched_since)
+        elif parsed_args.never_matched_since is not None:
+            raise exceptions.CommandError("--never-matched-since is for the list of all rules.")
+        else:
+            found = [requests.statistics_of(parsed_args.rule)]
+        return _COLUMNS, [tuple(each[name] for name in _COLUMNS) for each in found]
