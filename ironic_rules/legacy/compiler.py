@@ -6,30 +6,39 @@ It is the document's and ironic-inspector's: ``net`` and ``in-net`` are one oper
 Compile legacy rules to the conditions that inspection rules have, and to actions on the same drafts.
 
 One pass finds every problem and compiles, so that every valid rule compiles.
+
+Calls of plug-ins: their parameters checked and filled in, with a deadline, and with a look at what they wrote.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import InvalidRule, LegacyRuleFailed, Problem, RuleFailed
+from ironic_rules.exceptions import InvalidRule, IronicRulesError, LegacyRuleFailed, Problem, RuleFailed
 from ironic_rules.legacy import conditions as conditions_legacy
-from ironic_rules.legacy import foreign, paths
+from ironic_rules.legacy import paths
 from ironic_rules.legacy import plugins as plugin_module
 from ironic_rules.legacy.actions import ACTIONS, Given, LegacyAction
-from ironic_rules.legacy.conditions import MULTIPLE
+from ironic_rules.legacy.conditions import MULTIPLE, Tested, compile_condition
+from ironic_rules.legacy.node_info import NodeInfo
+from ironic_rules.legacy.ownership import Ledger
 from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.legacy.values import scope_of
 from ironic_rules.models import documents
+from ironic_rules.models.kept import Kept
 from ironic_rules.models.rules import LEGACY_WRITABLE, LegacyRule
-from ironic_rules.models.task import is_signal
+from ironic_rules.models.task import ACTION, Abandoned, Task, is_signal
 from ironic_rules.rules.compiled import INVALID, Condition
+from ironic_rules.rules.errors import ActionError, CannotEvaluate
+from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.text import is_storable, is_uuid, nearest, pointer_token
+from ironic_rules.rules.values import Compiled, compile_value
+from ironic_rules.text import MAX_MESSAGE, is_storable, is_uuid, nearest, pointer_token, printable
 
 Complain = Callable[[str, str], None]
 
@@ -273,10 +282,10 @@ class _Pass:
             self._miss(plugin_module.CONDITIONS, said.op, f"{said.where}/op",
                        [*conditions_legacy.OPERATORS, *self._plugins.conditions])
             return None
-        foreign.complain_of_params(plugin, said.params, said.where, self._scope.complain, frozenset({"value"}))
+        complain_of_params(plugin, said.params, said.where, self._scope.complain, frozenset({"value"}))
         if field is None:
             return None
-        made = foreign.condition(self._rule, said, plugin, field)
+        made = foreign_condition(self._rule, said, plugin, field)
         return replace(made, written=_text([said.field, said.op, said.params, said.multiple, said.invert]))
 
     def _action(self, said: Action) -> LegacyAction | None:
@@ -293,7 +302,7 @@ class _Pass:
                 self._miss(plugin_module.ACTIONS, said.action, f"{said.where}/action",
                            [*ACTIONS, *self._plugins.actions])
                 return None
-            return foreign.PluginAction(
+            return PluginAction(
                 said.action, Given(said.where, said.params, self._scope), plugin)
         params, path = dict(said.params), "path"
         if "path" in kind.required and "key" in params:
@@ -366,3 +375,130 @@ def _compiled(rule: LegacyRule, found: _Pass) -> CompiledLegacyRule:
     disabled = "; ".join(map(str, found.missing)) or None
     return CompiledLegacyRule(rule.uuid, rule.description, rule.scope, rule.position, tuple(found.conditions),
                               tuple(found.actions), disabled)
+
+
+#: The key of a view with the task: a condition of a plug-in needs more than data.
+TASK = "task"
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+def complain_of_params(plugin: Any, params: Mapping[str, Any], where: str, complain: Callable[[str, str], None],
+                       default: frozenset[str]) -> None:
+    """Check the parameters of a plug-in, by its sets of names and its own method.
+
+    :param default: the required parameters of a plug-in that says nothing
+    """
+    says = getattr(plugin, "REQUIRED_PARAMS", None), getattr(plugin, "OPTIONAL_PARAMS", None)
+    validate = getattr(plugin, "validate", None)
+    if any(names is not None for names in says) or validate is None:
+        required = set(default if says[0] is None else says[0])
+        optional = set(says[1] or ())
+        for name in sorted(required):
+            if params.get(name) is None or (says[0] is None and params[name] in _EMPTY):
+                complain(f"{where}/{printable(name, 64)}", "is required")
+        for name in params:
+            if name not in required | optional:
+                complain(f"{where}/{printable(name, 64)}", "unknown parameter")
+    if validate is None:
+        return
+    try:
+        validate(copy.deepcopy(dict(params)))
+    except ValueError as exc:
+        complain(where, printable(exc, MAX_MESSAGE))
+    except BaseException as exc:  # third-party code can raise anything
+        if is_signal(exc):
+            raise
+        # Without its text, which may quote the parameters.
+        complain(where, f"the plug-in cannot check the parameters: {type(exc).__name__}")
+
+
+def foreign_condition(rule: str, said: LegacyCondition, plugin: Any, field: paths.FieldPath) -> Condition:
+    """Return a condition of a plug-in."""
+    where, params = said.where, said.params
+    call = plugin.check
+
+    def test_in(view: View) -> Callable[[Any], bool]:
+        task: Task = view[TASK]
+
+        def test(value: Any) -> bool:
+            task.watch.begin(ACTION, _overdue, rule, where)
+            try:
+                return bool(call(NodeInfo(task), copy.deepcopy(value), copy.deepcopy(dict(params))))
+            except Abandoned:
+                raise
+            except BaseException as exc:  # third-party code: whatever it raises, it tests nothing
+                if is_signal(exc):
+                    raise
+                raise CannotEvaluate(f"the plug-in failed: {type(exc).__name__}") from exc
+            finally:
+                task.watch.end()
+
+        return test
+
+    allow_none = bool(getattr(plugin, "ALLOW_NONE", False))
+
+    def whole(view: View) -> bool:
+        tested = Tested(test_in(view))
+        return compile_condition(
+            said.op, field, tested, said.multiple, said.invert, allow_none=allow_none).call(view)
+
+    return Condition(said.op, whole, False)
+
+
+class PluginAction(LegacyAction):
+    """An action of another package."""
+
+    __slots__ = ("_params", "_plugin", "_said")
+
+    is_foreign = True
+
+    def __init__(self, op: str, given: Given, plugin: Any) -> None:
+        super().__init__(op, given)
+        self._plugin = plugin
+        self._said = given.params
+        complain_of_params(plugin, given.params, given.where, given.scope.complain, frozenset())
+        formatted = self.formatted
+        self._params: dict[str, Compiled] = {
+            name: compile_value(given.scope, value, f"{given.where}/{printable(name, 64)}", formatted=name in formatted)
+            for name, value in given.params.items()}
+
+    @property
+    def formatted(self) -> frozenset[str]:
+        return frozenset(getattr(self._plugin, "FORMATTED_PARAMS", None) or ())
+
+    @property
+    def has_cleanup(self) -> bool:
+        return callable(getattr(self._plugin, "cleanup", None))
+
+    def apply(self, ledger: Ledger, view: View, views: Views) -> None:
+        self._call(self._plugin.apply, ledger, {
+            name: self._filled(value, view, views) for name, value in self._params.items()})
+
+    def cleanup(self, ledger: Ledger, view: View, views: Views) -> None:
+        if not self.has_cleanup:
+            return
+        params = {}
+        for name, value in self._params.items():
+            try:
+                params[name] = self._filled(value, view, views)
+            except CannotEvaluate:
+                # Of hardware that the rule does not match, what it reads may be missing.
+                params[name] = self._said[name]
+        self._call(self._plugin.cleanup, ledger, params)
+
+    def _call(self, call: Callable[..., Any], ledger: Ledger, params: dict[str, Any]) -> None:
+        task = ledger.task
+        kept = Kept(task, "rules")
+        task.watch.begin(ACTION, _overdue, ledger.rule, self.where)
+        try:
+            call(NodeInfo(task, ledger), copy.deepcopy(params))
+        finally:
+            task.watch.end()
+        if problem := kept.problem():
+            raise ActionError(problem)
+        task.check_secrets()
+
+
+def _overdue(rule: str, where: str, reason: str) -> IronicRulesError:
+    return RuleFailed(rule=rule, where=where, reason=reason)

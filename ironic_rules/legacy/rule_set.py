@@ -17,8 +17,7 @@ from typing import Any
 from ironic_rules.exceptions import IronicRulesError, LegacyRuleFailed, RuleFailed
 from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
-from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
-from ironic_rules.legacy.foreign import TASK
+from ironic_rules.legacy.compiler import TASK, BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.ownership import Forgotten, Ledger, settle, take_back
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.nodes import NODE
