@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -84,9 +82,8 @@ def _used_by(controller: Callable[..., Any]) -> list[Schema]:
 @functools.cache
 def declared() -> dict[int, tuple[str, str]]:
     """Return file and name of each schema that is declared at the level of a module, by its id."""
-    names = [f"{schemas.__name__}.{info.name}" for info in pkgutil.iter_modules(schemas.__path__)]
     return {id(value): (module.__name__.removeprefix("ironic_rules.").replace(".", "/") + ".py", name)
-            for module in (patch, *map(importlib.import_module, names))
+            for module in (patch, schemas)
             for name, value in vars(module).items() if isinstance(value, Schema)}
 
 

@@ -92,21 +92,24 @@ _FLAVOR_SPECS = "/{flavor}/os-extra_specs"
 _FLAVOR_SPEC = "/{flavor}/os-extra_specs/{key}"
 
 
+def _on_flavors(method: str, below: str = "") -> tuple[tuple[str, str], ...]:
+    return tuple((method, path + below) for path in _FLAVOR_PATHS)
 
 
 FLAVOR_RULES = [
-    documented(FLAVOR_LIST, READER, "List flavors", *_on("GET"), *_on("GET", "/detail")),
-    documented(FLAVOR_GET, READER, "Show a flavor", *_on("GET", _FLAVOR_ONE)),
-    documented(FLAVOR_CREATE, ADMIN, "Create a flavor", *_on("POST")),
-    documented(FLAVOR_UPDATE, ADMIN, "Change the description of a flavor", *_on("PUT", _FLAVOR_ONE)),
-    documented(FLAVOR_DELETE, ADMIN, "Delete a flavor", *_on("DELETE", _FLAVOR_ONE)),
+    documented(FLAVOR_LIST, READER, "List flavors", *_on_flavors("GET"), *_on_flavors("GET", "/detail")),
+    documented(FLAVOR_GET, READER, "Show a flavor", *_on_flavors("GET", _FLAVOR_ONE)),
+    documented(FLAVOR_CREATE, ADMIN, "Create a flavor", *_on_flavors("POST")),
+    documented(FLAVOR_UPDATE, ADMIN, "Change the description of a flavor", *_on_flavors("PUT", _FLAVOR_ONE)),
+    documented(FLAVOR_DELETE, ADMIN, "Delete a flavor", *_on_flavors("DELETE", _FLAVOR_ONE)),
     documented(FLAVOR_EXPLAIN, READER, "Show what a flavor requires of nodes, and what its deployment runs",
                ("GET", "/v1/flavors/{flavor}/explanation")),
-    documented(FLAVOR_LIST_EXTRA_SPECS, READER, "List the extra specs of a flavor", *_on("GET", _FLAVOR_SPECS)),
-    documented(FLAVOR_GET_EXTRA_SPEC, READER, "Show an extra spec of a flavor", *_on("GET", _FLAVOR_SPEC)),
-    documented(FLAVOR_CREATE_EXTRA_SPECS, ADMIN, "Add extra specs to a flavor", *_on("POST", _FLAVOR_SPECS)),
-    documented(FLAVOR_UPDATE_EXTRA_SPEC, ADMIN, "Set an extra spec of a flavor", *_on("PUT", _FLAVOR_SPEC)),
-    documented(FLAVOR_DELETE_EXTRA_SPEC, ADMIN, "Remove an extra spec from a flavor", *_on("DELETE", _FLAVOR_SPEC)),
+    documented(FLAVOR_LIST_EXTRA_SPECS, READER, "List the extra specs of a flavor", *_on_flavors("GET", _FLAVOR_SPECS)),
+    documented(FLAVOR_GET_EXTRA_SPEC, READER, "Show an extra spec of a flavor", *_on_flavors("GET", _FLAVOR_SPEC)),
+    documented(FLAVOR_CREATE_EXTRA_SPECS, ADMIN, "Add extra specs to a flavor", *_on_flavors("POST", _FLAVOR_SPECS)),
+    documented(FLAVOR_UPDATE_EXTRA_SPEC, ADMIN, "Set an extra spec of a flavor", *_on_flavors("PUT", _FLAVOR_SPEC)),
+    documented(FLAVOR_DELETE_EXTRA_SPEC, ADMIN, "Remove an extra spec from a flavor",
+               *_on_flavors("DELETE", _FLAVOR_SPEC)),
     documented(FLAVOR_LIST_KNOWN, READER, "List the extra specs that are known", ("GET", "/v1/extra_specs")),
     documented(FLAVOR_GET_KNOWN, READER, "Show an extra spec that is known", ("GET", "/v1/extra_specs/{name}")),
     documented(FLAVOR_VALIDATE, READER, "Check extra specs without a flavor", ("POST", "/v1/extra_specs/validate")),

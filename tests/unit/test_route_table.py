@@ -75,13 +75,13 @@ def test_every_schema_of_a_row_can_be_imported_from_where_it_says(rows):
 @pytest.mark.parametrize(("route", "expected"), [
     ("GET /", ("1.1", None, True, "none")),
     ("GET /v1/nodes/{node}/inventory", ("1.81", "baremetal:node:inventory:get", False, "none")),
-    ("POST /v1/nodes", ("1.1", "baremetal:node:create", False, "``api/schemas.py`` ``CREATE``")),
+    ("POST /v1/nodes", ("1.1", "baremetal:node:create", False, "``api/schemas.py`` ``NODE_CREATE``")),
     ("PATCH /v1/ports/{port}", ("1.1", "baremetal:port:update", False, "``api/patch.py`` ``BODY``")),
     ("PUT /v1/nodes/{node}/traits[/{trait}]", (
         "1.37", "baremetal:node:traits:set", False,
         "raw JSON, checked by the method with ``api/schemas.py`` ``TRAITS``")),
     ("POST /v1/inspection_rules", (
-        "1.96", "baremetal:inspection_rule:create", False, "``api/schemas.py`` ``CREATE``")),
+        "1.96", "baremetal:inspection_rule:create", False, "``api/schemas.py`` ``RULE_CREATE``")),
     ("GET /v1/lookup", ("1.22", "baremetal:driver:ipa_lookup", True, "none")),
     ("DELETE /v1/deploy_templates/{template}", ("1.55", "baremetal:deploy_template:delete", False, "none")),
 ])

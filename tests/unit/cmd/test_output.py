@@ -11,7 +11,7 @@ import pytest
 from ironic_rules.cmd import output
 
 #: Command -> arguments. They print little, which fails when the process flushes, or at once with PYTHONUNBUFFERED.
-COMMANDS = {"convert": ["rules.json"], "units": ["--root", "root", "--prefix", "/opt/x"]}
+COMMANDS = {"convert": ["rules.json"], "systemd": ["--root", "root", "--prefix", "/opt/x"]}
 
 
 def run(folder: Path, command: str, *arguments: str, unbuffered: str = "") -> subprocess.CompletedProcess[str]:
@@ -22,7 +22,7 @@ def run(folder: Path, command: str, *arguments: str, unbuffered: str = "") -> su
             stderr=subprocess.PIPE, timeout=60, check=False)
 
 
-@pytest.mark.parametrize(("command", "unbuffered"), [("convert", ""), ("units", "1")])
+@pytest.mark.parametrize(("command", "unbuffered"), [("convert", ""), ("systemd", "1")])
 def test_an_output_that_cannot_be_written_is_no_result(tmp_path: Path, command: str, unbuffered: str) -> None:
     (tmp_path / "rules.json").write_text('{"conditions": [], "actions": [{"action": "fail", "message": "no"}]}')
     done = run(tmp_path, command, *COMMANDS[command], unbuffered=unbuffered)
@@ -30,7 +30,7 @@ def test_an_output_that_cannot_be_written_is_no_result(tmp_path: Path, command: 
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1].endswith("standard output cannot be written: No space left on device.")
     assert "Traceback" not in done.stderr
-    if command == "units":
+    if command == "systemd":
         assert len([path for path in tmp_path.glob("root/**/*") if path.is_file()]) == 8
 
 

@@ -270,7 +270,7 @@ def test_an_agent_with_other_hardware_managers_is_an_error_of_its_own(agent, dep
 
 def test_the_ramdisk_is_booted_again_where_a_step_requests_that(agent, deploy, task, monkeypatch):
     booted = []
-    monkeypatch.setattr(in_band.booting, "boot", lambda interface, task: booted.append(task.node.uuid))
+    monkeypatch.setattr(in_band.ramdisk, "boot", lambda interface, task: booted.append(task.node.uuid))
     agent.reply = command("asked", command_result={"clean_steps": {"M": [
         {**clean(), "reboot_requested": True}, clean("other")]}})
     deploy.continue_step(task, "prepare_cleaning", {})
