@@ -198,7 +198,7 @@ class Confinement:
             return
         policy.authorize(self._conf, self._policy, self._context, wanted)
 
-    def confine(self, wanted: dict[str, Any]) -> None:
+    def confine(self, wanted: JSONObject) -> None:
         """Add the filter ``project`` to those of a list.
 
         :raises Forbidden: 403, the request names another project, or a group of failures, which tells errors

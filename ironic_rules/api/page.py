@@ -398,7 +398,7 @@ class Session:
         return None
 
 
-def _given(environ: WSGIEnvironment) -> dict[str, Any]:
+def _given(environ: WSGIEnvironment) -> JSONObject:
     """Return the fields of the request.
 
     :raises Invalid: 400, with pointers

@@ -34,7 +34,7 @@ def page(request: Request, query: Mapping[str, Any]) -> Page:
                 sort_dir=query.get("sort_dir", "asc"))
 
 
-def filters(query: Mapping[str, Any]) -> dict[str, Any]:
+def filters(query: Mapping[str, Any]) -> JSONObject:
     """Return the filters of a list request."""
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 

@@ -16,6 +16,7 @@ from oslo_config import cfg
 import ironic_rules.cmd  # noqa: F401  (selects the threading backend, before oslo.messaging is imported)
 from ironic_rules import service
 from ironic_rules.api import authorization
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -36,7 +37,7 @@ class Application:
         self._app: Any = None
         self._make()
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: JSONObject, start_response: Any) -> Iterable[bytes]:
         if self._process != os.getpid():
             self._make()
         served: Iterable[bytes] = self._app(environ, start_response)

@@ -20,6 +20,7 @@ from ironic_rules.extra_specs import check, flavor_files, installed, validators
 from ironic_rules.extra_specs import output as output_extra_specs
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.values import DUPLICATE, MAX_LENGTH, UNKNOWN, SpecProblem, problem_of
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import printable
 
 PROG = "ironic-rules-extra-specs"
@@ -43,7 +44,7 @@ class Finding:
     problem: SpecProblem
     is_warning: bool
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> JSONObject:
         """Return it as JSON-like data."""
         return {"file": self.file, self.what: self.name or None, "line": self.line or None, **self.problem.to_wire()}
 

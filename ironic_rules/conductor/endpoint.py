@@ -20,6 +20,7 @@ from ironic_rules.exceptions import (
     RequestRepeated,
     Unavailable,
 )
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rpc.transport import VERSION
 
 LOG = logging.getLogger(__name__)
@@ -75,8 +76,8 @@ class ConductorEndpoint:
         return self._conductor.contact.is_lost
 
     @_answer
-    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None) -> bool | None:
+    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: JSONObject,
+                            plugin_data: JSONObject | None = None, refusal: str | None = None) -> bool | None:
         """Continue in-band inspection; with ``refusal`` it fails, for that reason.
 
         :returns: whether the ramdisk has the token of the context, see ``acceptance.accept_report``
@@ -87,7 +88,7 @@ class ConductorEndpoint:
 
     @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,
-                               args: dict[str, Any] | None = None) -> None:
+                               args: JSONObject | None = None) -> None:
         """Start what a verb of ``states/provision`` requests."""
         provisioning.change_provision_state(self._conductor, context, node_id, target, args or {})
 
@@ -98,13 +99,13 @@ class ConductorEndpoint:
         provisioning.change_power_state(self._conductor, context, node_id, target, timeout)
 
     @_answer
-    def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
+    def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, JSONObject]:
         """Return the result of the validation of each interface of the node."""
         return provisioning.validate_interfaces(self._conductor, context, node_id)
 
     @_answer
     def call_hardware(self, context: RequestContext, node_id: str | int, operation: str,
-                      args: dict[str, Any] | None = None) -> Any:
+                      args: JSONObject | None = None) -> Any:
         """Carry out an operation of ``hardware_calls`` on the node; since version 1.2.
 
         :returns: its result; None for what has only begun
@@ -113,6 +114,6 @@ class ConductorEndpoint:
 
     @_answer
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
-                  agent_version: str | None = None, details: dict[str, Any] | None = None) -> None:
+                  agent_version: str | None = None, details: JSONObject | None = None) -> None:
         """Record a heartbeat of a ramdisk."""
         heartbeat.heartbeat(self._conductor, context, node_id, callback_url, agent_version, details or {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -16,6 +15,7 @@ from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import states, transitions
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import (
     AGENT_LAST_HEARTBEAT,
     AGENT_STATUS,
@@ -37,7 +37,7 @@ _DETAILS = {"agent_verify_ca": AGENT_VERIFY_CA, "agent_status": AGENT_STATUS,
 
 
 def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int, callback_url: str,
-              agent_version: str | None, details: dict[str, Any]) -> None:
+              agent_version: str | None, details: JSONObject) -> None:
     """Record where the node's agent listens; a node that waits for it (not for inspection data) continues.
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
@@ -63,7 +63,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
                 AGENT_LAST_HEARTBEAT: clock.now().isoformat(),
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
-            values: dict[str, Any] = {"driver_internal_info": internal}
+            values: JSONObject = {"driver_internal_info": internal}
             transition = transitions.of_event(locked, "resume")
             if transition is None or locked.provision_state == states.INSPECTWAIT:
                 nodes.release(conn, lock, values)

@@ -23,6 +23,7 @@ from ironic_rules.inspection import fitting, known_bmcs, records
 from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import addresses, documents, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE
 from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
@@ -197,7 +198,7 @@ class Processing:
 
         node_id = task.node.id  # the task keeps the function, which must not keep the task
 
-        def previous_inventory() -> dict[str, Any] | None:
+        def previous_inventory() -> JSONObject | None:
             # The inventory that is being processed is not finished yet.
             with conductor.db.reader() as conn:
                 return inventory.latest_inventory(conn, node_id, version)
@@ -388,7 +389,7 @@ def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
     inventory.prune(conn, node_id, conductor.conf.inventory.max_versions)
 
 
-def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -> set[str]:
+def foreign_addresses(conn: sa.Connection, node_id: int, data: JSONObject) -> set[str]:
     """Return the MAC addresses of an inventory that are ports of other nodes."""
     owners = ports.node_ids_by_addresses(conn, addresses.of_inventory(data))
     return {address for address, owner in owners.items() if owner != node_id}

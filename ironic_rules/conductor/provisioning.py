@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -28,6 +27,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -110,7 +110,7 @@ Work = Callable[[Conductor, nodes.Lock, RequestContext], None]
 
 
 def change_provision_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
-                           args: dict[str, Any]) -> None:
+                           args: JSONObject) -> None:
     """Start ``target`` (a verb of the API) on the node.
 
     :raises InvalidState: 400, the verb is not possible in the node's state
@@ -170,9 +170,9 @@ def _check_unlocked(node: Node) -> None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
 
 
-def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
+def _requested(verb: str, row: Node, args: JSONObject) -> JSONObject:
     """Return the columns that the request's arguments set."""
-    changed: dict[str, Any] = {"agent_token_hash": None} if verb == "inspect" else {}
+    changed: JSONObject = {"agent_token_hash": None} if verb == "inspect" else {}
     if verb in _DEPLOYS:
         changed |= DEPLOYMENT.columns(row.driver_internal_info, args.get("deploy_steps") or ())
     if verb == "clean":
@@ -188,11 +188,11 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _is_without_ramdisk(args: dict[str, Any]) -> bool:
+def _is_without_ramdisk(args: JSONObject) -> bool:
     return bool(args.get("disable_ramdisk"))
 
 
-def _of_instance(verb: str, args: dict[str, Any]) -> dict[str, Any]:
+def _of_instance(verb: str, args: JSONObject) -> JSONObject:
     """Return what the request's arguments add to ``instance_info``."""
     names = ("configdrive",) if verb in _DEPLOYS else ("rescue_password",) if verb == "rescue" else ()
     return {name: args[name] for name in names if args.get(name) is not None}
@@ -241,7 +241,7 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             task = task_store.read_locked(conn, lock).task(context)
-        values: dict[str, Any] = {"target_power_state": None, "last_error": None}
+        values: JSONObject = {"target_power_state": None, "last_error": None}
 
         def switch() -> None:
             power = conductor.hardware.interface(task.node, "power")
@@ -256,13 +256,13 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
         conductor.db.write(lambda conn: task_store.save(conn, task, lock, values, release=True))
 
 
-def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
+def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, JSONObject]:
     """Return ``{kind: {"result": True}}`` or ``{"result": False, "reason": text}`` for every interface of the node.
 
     ``deploy`` has ``warnings`` about a deployment, if there are any.
     """
     task = load(conductor, context, node_id)
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, JSONObject] = {}
     for kind in conductor.hardware.VALIDATED_KINDS:
         reason = state_machine.failure_of(functools.partial(_validate, conductor, task, kind), task)
         results[kind] = {"result": True} if reason is None else {"result": False, "reason": reason}
@@ -271,7 +271,7 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
     return results
 
 
-def _warn(conductor: Conductor, task: Task, result: dict[str, Any]) -> None:
+def _warn(conductor: Conductor, task: Task, result: JSONObject) -> None:
     found: list[StepWarning] = []
     # An interface that the driver does not have any more is one of the reasons already.
     state_machine.failure_of(lambda: found.extend(workflows.expected_warnings(conductor, task)), task)

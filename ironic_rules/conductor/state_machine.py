@@ -10,7 +10,6 @@ import datetime
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 import sqlalchemy as sa
@@ -34,6 +33,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.inspection import records
 from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
 from ironic_rules.models.inventories import Report
 from ironic_rules.models.nodes import Node
@@ -170,7 +170,7 @@ class Attempt:
         return is_new
 
 
-def state_values(transition: states.Transition) -> dict[str, Any]:
+def state_values(transition: states.Transition) -> JSONObject:
     """Return the columns that a transition writes."""
     return {
         "provision_state": transition.state, "target_provision_state": transition.target,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,6 +14,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_traits
 from ironic_rules.db.tables import portgroups as portgroups_table
 from ironic_rules.inspection import known_bmcs
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
 from ironic_rules.models.known_secrets import KNOWN
@@ -86,7 +86,7 @@ def forget_token(db: Database, lock: nodes.Lock) -> None:
         db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
 
 
-def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: dict[str, Any], *, release: bool) -> None:
+def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: JSONObject, *, release: bool) -> None:
     """Write what the task changed, and ``values`` on top, in the caller's transaction.
 
     :param lock: the lock under which the task was read
@@ -109,7 +109,7 @@ def save_unlocked(conn: sa.Connection, task: Task) -> None:
     _save_parts(conn, task, changed)
 
 
-def _save_parts(conn: sa.Connection, task: Task, changed: dict[str, Any]) -> None:
+def _save_parts(conn: sa.Connection, task: Task, changed: JSONObject) -> None:
     """Write what belongs to the node and is in other tables."""
     node_id = task.node.id
     if "driver_info" in changed:

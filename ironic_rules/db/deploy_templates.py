@@ -20,6 +20,7 @@ from ironic_rules.exceptions import (
     Invalid,
     Problem,
 )
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, STEP_FIELDS, DeployTemplate, Step
 
 _STEPS = deploy_template_steps.c
@@ -130,7 +131,7 @@ def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str) -> 
 
 
 def _templates(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> list[DeployTemplate]:
-    own: dict[int, dict[str, Any]] = {}
+    own: dict[int, JSONObject] = {}
     steps: dict[int, list[Step]] = {}
     for row in conn.execute(_WITH_STEPS.where(condition)).all():
         if row.id not in own:

@@ -15,6 +15,7 @@ from ironic_rules.db import clock
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import bios_settings, firmware_components
 from ironic_rules.exceptions import BIOSSettingNotFound
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent, StoredComponent, StoredSetting
 
 _OF_NODE: sa.BindParameter[int] = sa.bindparam("of_node")
@@ -46,7 +47,7 @@ def list_components(conn: sa.Connection, node_id: int) -> Sequence[StoredCompone
 
 def save_settings(conn: sa.Connection, node_id: int, settings: Iterable[BIOSSetting]) -> None:
     """Make ``settings`` the BIOS settings of a node. The first of two with one name counts."""
-    wanted: dict[str, dict[str, Any]] = {}
+    wanted: dict[str, JSONObject] = {}
     for setting in settings:
         values = dataclasses.asdict(setting)
         allowed = values["allowable_values"]
@@ -70,7 +71,7 @@ def save_components(conn: sa.Connection, node_id: int, components: Iterable[Firm
 
 
 def _save(conn: sa.Connection, key: sa.Column[Any], node_id: int, present: Iterable[Row],
-          wanted: Mapping[str, dict[str, Any]]) -> None:
+          wanted: Mapping[str, JSONObject]) -> None:
     """Make ``wanted`` the rows of a node, by the column ``key``."""
     table, now = key.table, clock.now()
     of_node = table.c.node_id == node_id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
@@ -15,6 +14,7 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
 from ironic_rules.exceptions import JournalEntryNotFound
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,
     UNKNOWN,
@@ -47,10 +47,10 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
         conn, [(callback.node_uuid, callback.macs, callback.bmc_addresses) for callback, _ in callbacks])
     machines = [callback.machine for callback, _ in callbacks]
     known = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}
-    new: list[dict[str, Any]] = []
+    new: list[JSONObject] = []
     renamed: dict[str, list[str]] = {}
     for (callback, times), machine, matches in zip(callbacks, machines, found, strict=True):
-        values: dict[str, Any] = {
+        values: JSONObject = {
             "seen_at": callback.at, "reason": _reason(callback.reason, matches),
             "source": callback.source and callback.source[:_MAX_SOURCE],
             "detail": printable(callback.detail, MAX_MESSAGE),
@@ -89,7 +89,7 @@ def _reason(reason: str, matches: Collection[Match]) -> str:
     return reason
 
 
-def _node(match: Match) -> dict[str, Any]:
+def _node(match: Match) -> JSONObject:
     return {"node": match.uuid, "provision_state": match.state, "has_uuid": match.has_uuid, "macs": match.macs,
             "bmc_addresses": match.bmc_addresses}
 

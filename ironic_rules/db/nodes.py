@@ -27,6 +27,7 @@ from ironic_rules.exceptions import (
     NodeNotFound,
 )
 from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
 from ironic_rules.models.task import RuleRevisions
 
@@ -481,10 +482,10 @@ class Overdue(NamedTuple):
     id: int
     uuid: str
     provision_state: str
-    deploy_step: dict[str, Any]
-    driver_internal_info: dict[str, Any]
-    clean_step: dict[str, Any]
-    service_step: dict[str, Any]
+    deploy_step: JSONObject
+    driver_internal_info: JSONObject
+    clean_step: JSONObject
+    service_step: JSONObject
     since: datetime.datetime
 
 
@@ -507,13 +508,13 @@ def overdue(conn: sa.Connection, conductor_group: str, state: str, before: datet
     return [Overdue(*row) for row in conn.execute(query.order_by(since, nodes.c.id).limit(limit)).all()]
 
 
-def _locked(lock: Lock, purpose: str) -> dict[str, Any]:
+def _locked(lock: Lock, purpose: str) -> JSONObject:
     """Return the columns of a lock that is taken for ``purpose``."""
     return {"reservation": lock.host, "reservation_token": lock.token, "reservation_purpose": purpose,
             "reservation_resumptions": 0, "reserved_at": clock.now()}
 
 
-def _is_held(lock: Lock) -> dict[str, Any]:
+def _is_held(lock: Lock) -> JSONObject:
     """Return the parameters of ``_OWNED``."""
     return {"node_id": lock.node_id, "host_is": lock.host, "token_is": lock.token}
 
@@ -526,9 +527,9 @@ def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], 
         raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
-def _stamped(values: Mapping[str, Any]) -> dict[str, Any]:
+def _stamped(values: Mapping[str, Any]) -> JSONObject:
     now = clock.now()
-    stamps: dict[str, Any] = {"provision_updated_at": now} if "provision_state" in values else {}
+    stamps: JSONObject = {"provision_updated_at": now} if "provision_state" in values else {}
     if _frees(values):
         stamps["allocation_uuid"] = None
     return {**stamps, **values, "updated_at": now}

@@ -27,6 +27,7 @@ from ironic_rules.exceptions import (
     PortNotFound,
 )
 from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.models.task import PortChanges
 
@@ -58,19 +59,19 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
         pxe_filter.note(conn, node_id)
 
 
-def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[JSONObject]]]:
     """Group the updates by the columns that they write: a few statements for any number of ports."""
     def columns(item: tuple[int, Mapping[str, Any]]) -> tuple[str, ...]:
         return tuple(sorted(item[1].keys() & _DEFAULTS.keys()))
 
-    def row(port_id: int, values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    def row(port_id: int, values: Mapping[str, Any], names: tuple[str, ...]) -> JSONObject:
         return {"port_id": port_id, **{f"new_{name}": values[name] for name in names}}
 
     groups = itertools.groupby(sorted(updated.items(), key=columns), columns)
     return [(names, [row(*item, names) for item in group]) for names, group in groups if names]
 
 
-def _update_ports(conn: sa.Connection, node_id: int, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+def _update_ports(conn: sa.Connection, node_id: int, columns: tuple[str, ...], rows: list[JSONObject]) -> None:
     statement = sa.update(ports).where(ports.c.id == sa.bindparam("port_id"), ports.c.node_id == node_id).values(
         {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": clock.now()})
     written = {name: {row[f"new_{name}"]: row["port_id"] for row in rows} for name in _UNIQUE if name in columns}
@@ -78,7 +79,7 @@ def _update_ports(conn: sa.Connection, node_id: int, columns: tuple[str, ...], r
         conn.execute(statement, rows)
 
 
-def _create_ports(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) -> None:
+def _create_ports(conn: sa.Connection, node_id: int, created: list[JSONObject]) -> None:
     now = clock.now()
     rows = [{**_DEFAULTS, **{name: value for name, value in values.items() if name in _DEFAULTS},
              "uuid": identity.assigned(values), "node_id": node_id, "created_at": now} for values in created]

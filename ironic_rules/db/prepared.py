@@ -26,6 +26,7 @@ from sqlalchemy.engine import result_tuple
 
 from ironic_rules.db.projection import Row
 from ironic_rules.db.types import Json
+from ironic_rules.models.documents import JSONObject
 
 _Convert = Callable[[Any], Any] | None
 #: The drivers whose statements are executed so.
@@ -45,7 +46,7 @@ class _Parameters(NamedTuple):
     #: names in order, and what converts the values
     names: list[tuple[str, _Convert]]
     #: values that belong to the statement
-    fixed: dict[str, Any]
+    fixed: JSONObject
 
     def of(self, given: Mapping[str, Any]) -> list[Any]:
         """Return the parameters in order."""

@@ -17,6 +17,7 @@ from sqlalchemy import event
 
 from ironic_rules.db import clock, deadlines, sqlite
 from ironic_rules.db.errors import refusals
+from ironic_rules.models.documents import JSONObject
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -158,7 +159,7 @@ def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
     given = conf.database.connection_parameters or ""
     url = sa.make_url(conf.database.connection)
     backend = url.get_backend_name()
-    ours: dict[str, Any] = deadlines.parameters(conf, backend)
+    ours: JSONObject = deadlines.parameters(conf, backend)
     if backend in ("mysql", "mariadb"):
         ours["charset"] = "utf8mb4"
     missing = [f"{name}={value}" for name, value in ours.items() if name not in url.query and f"{name}=" not in given]

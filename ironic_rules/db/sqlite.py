@@ -20,6 +20,7 @@ from sqlalchemy import event, pool
 
 from ironic_rules.db import errors, ownership
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import printable
 
 #: Milliseconds that a writer waits for others.
@@ -51,7 +52,7 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
     """
 
     @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, record: Any, arguments: Any, keywords: dict[str, Any]) -> None:
+    def connect(dialect: Any, record: Any, arguments: Any, keywords: JSONObject) -> None:
         keywords["factory"] = _Connection
 
     @event.listens_for(engine, "connect")

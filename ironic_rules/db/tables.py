@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, 
 
 from ironic_rules.db import types
 from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
+from ironic_rules.models.documents import JSONObject
 
 #: Names are fixed, so that migrations can refer to them on every database. oslo.db gets the column from the name of a
 #: violated unique constraint if it has this form.
@@ -21,7 +22,7 @@ metadata = sa.MetaData(naming_convention={
 
 #: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case, or in a blank at the end, are
 #: different names. Migrations use the collation of the server's kind, ``collation.of_server``.
-_TABLE_ARGS: dict[str, Any] = {
+_TABLE_ARGS: JSONObject = {
     "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": types.MARIADB_COLLATION,
 }
 

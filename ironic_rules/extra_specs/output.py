@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ironic_rules.extra_specs.registry import Registered, SpecRegistry
 from ironic_rules.extra_specs.validators import DEPRECATED, REMOVED
+from ironic_rules.models.documents import JSONObject
 
 _VALUE_KEYS = ("min", "max", "enum", "pattern", "format")
 
 
-def describe(found: Registered) -> dict[str, Any]:
+def describe(found: Registered) -> JSONObject:
     """Return what there is to know about one extra spec or image property.
 
     Names of libraries that a parameter can be, such as the standard traits, are left out: ``enum`` of the parameter is
@@ -47,10 +47,10 @@ def describe(found: Registered) -> dict[str, Any]:
     }
 
 
-def value_of(found: Registered) -> dict[str, Any]:
+def value_of(found: Registered) -> JSONObject:
     """Return what the value of an extra spec must be: its type, its description, and its limits if it has any."""
     described = found.validator.value
-    value: dict[str, Any] = {"type": described["type"].__name__, "description": text_of(described.get("description"))}
+    value: JSONObject = {"type": described["type"].__name__, "description": text_of(described.get("description"))}
     for key in _VALUE_KEYS:
         if described.get(key) is not None:
             value[key] = list(described[key]) if key == "enum" else described[key]
@@ -148,7 +148,7 @@ _PREFIXES = ("hw_", "img_", "os_", "trait:")
 _MAX_NAME = 80
 
 
-def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dict[str, dict[str, Any]]:
+def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dict[str, JSONObject]:
     """Return the catalog's namespaces by the names of their files: for flavors, and for images.
 
     Keys that were removed are left out, and names with parameters whose values cannot be listed.
@@ -166,7 +166,7 @@ def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dic
     return {name: namespace for name, namespace in found.items() if namespace["properties"]}
 
 
-def write_metadefs(folder: Path, found: dict[str, dict[str, Any]]) -> list[Path]:
+def write_metadefs(folder: Path, found: dict[str, JSONObject]) -> list[Path]:
     """Write namespaces to a folder, which is made where it is missing; return the files.
 
     :raises OSError: it cannot be written
@@ -184,7 +184,7 @@ def prefix_of(item: Registered) -> str:
     return next((prefix for prefix in _PREFIXES if item.validator.name.startswith(prefix)), "")
 
 
-def _namespace(name: str, of: str, prefix: str, items: Iterable[Registered], types: list[str]) -> dict[str, Any]:
+def _namespace(name: str, of: str, prefix: str, items: Iterable[Registered], types: list[str]) -> JSONObject:
     properties = {}
     for item in items:
         if item.validator.status != REMOVED:
@@ -219,13 +219,13 @@ def _keys(item: Registered) -> Iterator[str]:
         yield f"{template.prefix}0{template.suffix}"
 
 
-def _property(item: Registered, key: str) -> dict[str, Any]:
+def _property(item: Registered, key: str) -> JSONObject:
     validator, value = item.validator, item.validator.value
     title = key if validator.status != DEPRECATED else f"{key} (deprecated)"
     description = f"{text_of(validator.description)} {text_of(value.get('description'))}".strip()
     if validator.replaced_by:
         description += f" Use {validator.replaced_by} instead."
-    found: dict[str, Any] = {"title": title, "description": description, "type": _METADEF_TYPES[value["type"]]}
+    found: JSONObject = {"title": title, "description": description, "type": _METADEF_TYPES[value["type"]]}
     for theirs, ours in (("minimum", "min"), ("maximum", "max")):
         if value.get(ours) is not None:
             found[theirs] = value[ours]

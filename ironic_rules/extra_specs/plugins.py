@@ -9,11 +9,11 @@ import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib.metadata import EntryPoint
-from typing import Any
 
 from ironic_rules.extra_specs.registry import PluginWarning, SpecRegistry, Template
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import printable
 
 #: An entry point is a list of validators.
@@ -57,7 +57,7 @@ def converted(found: object) -> ExtraSpecValidator:
     """
     if isinstance(found, ExtraSpecValidator):
         return found
-    values: dict[str, Any] = {}
+    values: JSONObject = {}
     for field in fields(ExtraSpecValidator):
         value = getattr(found, field.name, None)
         if value is not None:

@@ -19,6 +19,7 @@ from typing import Any
 import re2
 
 from ironic_rules.extra_specs import validators
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.text import nearest, pointer_token, printable
 
 _SHOWN_CPUS = 32
@@ -158,7 +159,7 @@ class SpecProblem:
         """The reason, with the nearest valid key or value if there is one: for people."""
         return f"{self.reason} Did you mean '{self.nearest}'?" if self.nearest else self.reason
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> JSONObject:
         """Return the problem as JSON-like data."""
         return {"key": self.key, "pointer": self.pointer, "kind": self.kind, "text": self.text,
                 "allowed": list(self.allowed), "nearest": self.nearest}

@@ -135,7 +135,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         self._note_creation(task, _wanted(task, args))
         return None
 
-    def _configure(self, task: Task, wanted: list[dict[str, Any]], delete: bool) -> str | None:
+    def _configure(self, task: Task, wanted: list[JSONObject], delete: bool) -> str | None:
         if delete and (waits := self._delete(task)) is not None:
             return waits
         return self._create(task, wanted)
@@ -148,7 +148,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
             task.node.driver_internal_info[RAID_DELETES] = True
         return waits
 
-    def _create(self, task: Task, wanted: list[dict[str, Any]]) -> str | None:
+    def _create(self, task: Task, wanted: list[JSONObject]) -> str | None:
         # A step that was aborted may have left it.
         task.node.driver_internal_info.pop(RAID_DELETES, None)
         waits = self.create_volumes(task, wanted)
@@ -160,12 +160,12 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         task.node.driver_internal_info.pop(RAID_DELETES, None)
         task.node.raid_config = {}
 
-    def _note_creation(self, task: Task, wanted: list[dict[str, Any]]) -> None:
+    def _note_creation(self, task: Task, wanted: list[JSONObject]) -> None:
         present = task.node.raid_config.get("logical_disks") or []
         task.node.raid_config = {"logical_disks": [*present, *wanted]}
 
 
-def _wanted(task: Task, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _wanted(task: Task, args: Mapping[str, Any]) -> list[JSONObject]:
     """Return the logical disks that a step with these arguments creates.
 
     :raises InvalidParameterValue: there are none
@@ -212,7 +212,7 @@ class BIOSSteps(BIOSInterface, abc.ABC):
     """Mix-in of the interfaces that can write BIOS settings."""
 
     @abc.abstractmethod
-    def write_settings(self, task: Task, settings: dict[str, Any]) -> str | None:
+    def write_settings(self, task: Task, settings: JSONObject) -> str | None:
         """Set the settings to these values, or begin to; return as a step does. Safe to repeat."""
 
     @abc.abstractmethod
@@ -233,7 +233,7 @@ class BIOSSteps(BIOSInterface, abc.ABC):
         return self.reset_settings(task)
 
 
-def checked_settings(settings: list[dict[str, Any]]) -> JSONObject:
+def checked_settings(settings: list[JSONObject]) -> JSONObject:
     """Return settings that are valid against the step's schema as names and values.
 
     :raises InvalidParameterValue: one occurs twice; the text has its location

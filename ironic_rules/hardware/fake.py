@@ -212,7 +212,7 @@ class FakeDeploy(Pretends, DeployInterface):
 class FakeBIOS(Pretends, BIOSSteps):
     """Keeps settings in ``driver_internal_info``; the factory defaults are empty."""
 
-    def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
+    def write_settings(self, task: Task, settings: JSONObject) -> None:
         kept = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
         task.node.driver_internal_info[FAKE_BIOS_SETTINGS] = {**kept, **settings}
 
@@ -231,7 +231,7 @@ class FakeFirmware(Pretends, FirmwareInterface):
         "settings": {"description": "What to update, a list of objects with component and url.", "required": True,
                      "schema": _FIRMWARE},
     }, rerunnable=True)
-    def update(self, task: Task, settings: list[dict[str, Any]]) -> None:
+    def update(self, task: Task, settings: list[JSONObject]) -> None:
         """Update firmware components."""
 
     def read_components(self, task: Task) -> list[FirmwareComponent]:

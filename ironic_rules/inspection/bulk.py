@@ -84,19 +84,19 @@ class Comparison:
         return trials.try_rules(self._setting, _EMPTY, report, given, traces=False)
 
 
-def _state(result: Result) -> dict[str, Any]:
+def _state(result: Result) -> JSONObject:
     """Return all values of the node that differ from those of an empty one, by path; of objects their members."""
-    found: dict[str, Any] = {}
+    found: JSONObject = {}
     for name, value in result.final["node"].items():
         found.update(_flat((name,), value) if isinstance(value, dict) else {f"/{name}": value})
     return found | ({"/traits": result.final["traits"]} if result.final["traits"] else {})
 
 
-def _flat(path: tuple[str, ...], value: dict[str, Any]) -> dict[str, Any]:
+def _flat(path: tuple[str, ...], value: JSONObject) -> JSONObject:
     return {documents.format_pointer((*path, name)): member for name, member in value.items()}
 
 
-def _shown(state: dict[str, Any], place: str) -> str:
+def _shown(state: JSONObject, place: str) -> str:
     if place not in state:
         return "missing"
     return secrets.MASK if any(map(secrets.is_secret_key, documents.parse_pointer(place))) else repr(state[place])

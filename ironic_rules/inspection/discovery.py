@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Collection
-from typing import Any
 
 import orjson
 import sqlalchemy as sa
@@ -29,6 +28,7 @@ from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfaces
 from ironic_rules.inspection.journal import Refusals
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.models import machine_ids, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.refused_callbacks import NOT_ENROLLED, OVER_LIMIT, WRONG_STATE
@@ -112,7 +112,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     return node
 
 
-def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[dict[str, Any], PortChanges]:
+def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[JSONObject, PortChanges]:
     """Return the values and the ports of the node that :func:`find_or_create` would create; nothing is written.
 
     :raises LookupFailed: as there; also for a machine whose earlier callback has created a node already
@@ -255,7 +255,7 @@ def _size(sent: Payload) -> int:
     return len(orjson.dumps(sent.inventory)) + len(orjson.dumps(sent.plugin_data))
 
 
-def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:
+def _node_values(conf: cfg.ConfigOpts) -> JSONObject:
     return {"driver": conf.auto_discovery.driver, "auto_discovered": True, "conductor_group": _GROUP,
             "inspection_scope": conf.auto_discovery.inspection_scope}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, node_sets, nodes, ports
@@ -12,6 +10,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, MachineEnrolled, Problem
 from ironic_rules.inspection import discovery, lookup
 from ironic_rules.models import addresses, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.refused_callbacks import JournalEntry
 from ironic_rules.models.task import PortChanges
@@ -21,7 +20,7 @@ from ironic_rules.text import enumeration
 _NAMED = 5
 
 
-def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> Node:
+def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject) -> Node:
     """Create the node of a machine, which waits for its report; with the machine's UUID, ports and BMC addresses.
 
     Nothing else may be read before in the transaction.

@@ -10,6 +10,7 @@ from typing import Any
 from oslo_config import cfg
 
 from ironic_rules.conf.inspector import CPU_CAPABILITIES
+from ironic_rules.models.documents import JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
 
 def readable(conf: cfg.ConfigOpts) -> HookSettings:
     """Return the settings in ``conf``, with the default of each that cannot be read."""
-    found: dict[str, Any] = {}
+    found: JSONObject = {}
     for option in fields(HookSettings):
         with contextlib.suppress(cfg.Error, ValueError):
             found[option.name] = _value(conf, option.name)

@@ -12,7 +12,7 @@ from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
 from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.legacy import values
-from ironic_rules.models.documents import clone
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.task import Task
 
 #: Keys of the plug-in data that legacy rules read, each with the hook that writes it.
@@ -22,13 +22,13 @@ _HOOKS: Mapping[str, type[InspectionHook]] = {
 
 
 def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any],
-              settings: HookSettings | None = None) -> dict[str, Any]:
+              settings: HookSettings | None = None) -> JSONObject:
     """Return the data for legacy rules. Nothing that is given is changed.
 
     :param plugin_data: as the enabled hooks have left them. The results of others are made for the rules alone; what
         they would warn of is not shown, and what they would fail at is missing
     """
-    found: dict[str, Any] = dict(plugin_data)
+    found: JSONObject = dict(plugin_data)
     missing = [hook for key, hook in _HOOKS.items() if key not in found]
     if missing:
         scratch, copied = task.copy(), clone(dict(inventory))

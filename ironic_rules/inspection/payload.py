@@ -12,6 +12,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory, Problem
 from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 
 _MAX_PROBLEMS = 20
@@ -35,8 +36,8 @@ class Payload:
     :ivar bmc_addresses: those of the machine's BMC, normalised
     """
 
-    inventory: dict[str, Any]
-    plugin_data: dict[str, Any]
+    inventory: JSONObject
+    plugin_data: JSONObject
     macs: tuple[str, ...]
     bmc_addresses: tuple[str, ...]
 

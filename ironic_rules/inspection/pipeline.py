@@ -22,6 +22,7 @@ from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.legacy import DataSource, LegacyOutcome
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import HOOK, Abandoned, Task
@@ -52,7 +53,7 @@ class Outcome:
     """
 
     traces: list[Trace]
-    plugin_data: dict[str, Any]
+    plugin_data: JSONObject
     messages: list[tuple[str, str]]
     seconds: Mapping[str, float] = field(default_factory=dict)
     matched: list[Trace] = field(init=False)
@@ -100,7 +101,7 @@ class Pipeline:
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
         received = _Inventory(inventory)
-        data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
+        data: JSONObject = orjson.loads(orjson.dumps(plugin_data or {}))
         # Not what a machine says of itself.
         data.pop(AUTO_DISCOVERED, None)
         if task.node.auto_discovered:
@@ -116,7 +117,7 @@ class Pipeline:
             trial.failed(exc)
             raise
 
-    def _run(self, task: Task, received: _Inventory, data: dict[str, Any], facts: Facts, rule_set: RuleSet | None,
+    def _run(self, task: Task, received: _Inventory, data: JSONObject, facts: Facts, rule_set: RuleSet | None,
              trial: TrialSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         sealed = False
@@ -177,7 +178,7 @@ class Pipeline:
         return list(outcome.traces)
 
     def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,
-              data: dict[str, Any], sealed: bool) -> None:
+              data: JSONObject, sealed: bool) -> None:
         """Run a hook.
 
         :param work: the hook itself, or its preprocess
@@ -223,7 +224,7 @@ class _Inventory:
 
     def __init__(self, inventory: Mapping[str, Any]) -> None:
         self.sent = orjson.dumps(inventory)
-        self.data: dict[str, Any] = orjson.loads(self.sent)
+        self.data: JSONObject = orjson.loads(self.sent)
 
     def is_unchanged(self) -> bool:
         try:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ironic_rules.models.documents import JSONObject
+
 #: ``(name, interface)``
 Named = tuple[str, dict[str, Any]]
 
@@ -31,7 +33,7 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)], name
 
 
-def by_address(interfaces: Mapping[str, dict[str, Any]]) -> dict[str, list[Named]]:
+def by_address(interfaces: Mapping[str, JSONObject]) -> dict[str, list[Named]]:
     """Return the interfaces of each MAC address; the addresses in the order of ``interfaces``.
 
     Those that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them by

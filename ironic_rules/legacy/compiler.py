@@ -30,6 +30,7 @@ from ironic_rules.legacy.ownership import Ledger
 from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.legacy.values import scope_of
 from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.rules import LEGACY_WRITABLE, LegacyRule
 from ironic_rules.models.task import ACTION, Abandoned, Task, is_signal
@@ -154,7 +155,7 @@ def check_names(params: Mapping[str, Any], required: frozenset[str], optional: f
     return before
 
 
-def with_defaults(body: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(body: Mapping[str, Any]) -> JSONObject:
     """Return the fields of a valid body, with ``invert`` and ``multiple`` filled in."""
     return {
         "uuid": body.get("uuid") or "", "description": body.get("description"), "scope": body.get("scope"),
@@ -487,7 +488,7 @@ class PluginAction(LegacyAction):
                 params[name] = self._said[name]
         self._call(self._plugin.cleanup, ledger, params)
 
-    def _call(self, call: Callable[..., Any], ledger: Ledger, params: dict[str, Any]) -> None:
+    def _call(self, call: Callable[..., Any], ledger: Ledger, params: JSONObject) -> None:
         task = ledger.task
         kept = Kept(task, "rules")
         task.watch.begin(ACTION, _overdue, ledger.rule, self.where)

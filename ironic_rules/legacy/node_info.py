@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.legacy.ownership import MISSING, Ledger
 from ironic_rules.models import addresses, documents
-from ironic_rules.models.documents import clone, same
+from ironic_rules.models.documents import JSONObject, clone, same
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.nodes import INTERFACE_FIELDS, NODE
 from ironic_rules.models.ports import PORT
@@ -24,7 +24,7 @@ class Record(dict[str, Any]):
         except KeyError:
             raise AttributeError(name) from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSONObject:
         """Return the fields by name."""
         return dict(self)
 

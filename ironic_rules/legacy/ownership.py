@@ -17,6 +17,7 @@ import orjson
 
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
 from ironic_rules.models.task import Task
@@ -51,7 +52,7 @@ class Ledger:
         self.rule = ""
         self._action = 0
         #: the capabilities that were parsed last, what they are, and whether that says how they are written
-        self._parsed: tuple[Any, dict[str, Any], bool] = (None, {}, False)
+        self._parsed: tuple[Any, JSONObject, bool] = (None, {}, False)
 
     def begin(self, rule: str, action: int) -> None:
         """Note which action of which rule writes from now on."""
@@ -299,9 +300,9 @@ class _Fields:
 
     def __init__(self, draft: NodeDraft | PortDraft) -> None:
         self.draft = draft
-        self.stored: dict[str, Any] = {}
+        self.stored: JSONObject = {}
 
-    def open(self, name: str) -> dict[str, Any]:
+    def open(self, name: str) -> JSONObject:
         """Return the copies, with that of a field."""
         if name not in self.stored:
             self.stored[name] = documents.clone(self.draft.original(name))
@@ -330,7 +331,7 @@ class _Taking:
         #: places whose value is that of another user; what earlier actions wrote there is gone
         self._theirs: set[tuple[str, str]] = set()
         #: the capabilities, while only they are taken back
-        self._pairs: dict[str, Any] | None = None
+        self._pairs: JSONObject | None = None
         #: what they were before all that was taken back, as it was written; None: the pairs say it
         self._whole: tuple[Any] | None = None
 
@@ -454,7 +455,7 @@ def merge(old: Any, now: Any, new: Any) -> Any:
     return now
 
 
-def _with_capabilities(merged: dict[str, Any], *properties: dict[str, Any]) -> dict[str, Any]:
+def _with_capabilities(merged: JSONObject, *properties: JSONObject) -> JSONObject:
     """Return merged properties with capabilities that are merged one by one."""
     key = CAPABILITIES[1]
     old, now, new = (found.get(key) for found in properties)
@@ -525,7 +526,7 @@ def _written(item: Any) -> bytes:
     return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
 
 
-def _restore(doc: dict[str, Any], tokens: tuple[str, ...], value: OwnedValue) -> None:
+def _restore(doc: JSONObject, tokens: tuple[str, ...], value: OwnedValue) -> None:
     """Put back what was before a value at a path."""
     if value.had_before:
         documents.put(doc, tokens, documents.clone(value.before), create=True)
@@ -534,7 +535,7 @@ def _restore(doc: dict[str, Any], tokens: tuple[str, ...], value: OwnedValue) ->
     _prune(doc, tokens, value.made)
 
 
-def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
+def _prune(doc: JSONObject, tokens: tuple[str, ...], made: int) -> None:
     """Remove as many objects along a path as were made for it, if they are empty."""
     for depth in range(len(tokens) - 1, max(1, len(tokens) - 1 - made), -1):
         if find(doc, tokens[:depth]) != {}:
@@ -542,7 +543,7 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
         documents.remove(doc, tokens[:depth])
 
 
-def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
+def _remove_item(doc: JSONObject, tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
     """Remove the item that a rule has added to a list; return whether there is one that is not of another user."""
     found = find(doc, tokens)
     if not isinstance(found, list):

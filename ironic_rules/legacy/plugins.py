@@ -16,6 +16,7 @@ from typing import Any
 
 from ironic_rules.legacy import conditions
 from ironic_rules.legacy.actions import ACTIONS as OUR_ACTIONS
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import is_signal
 from ironic_rules.text import printable
 
@@ -56,7 +57,7 @@ def load(find: Callable[[str], Iterable[EntryPoint]] = lambda group: entry_point
 
     :param find: returns the entry points of a group
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JSONObject] = {}
     broken: dict[tuple[str, str], str] = {}
     warnings: list[str] = []
     for group, ours in ((CONDITIONS, conditions.OPERATORS), (ACTIONS, frozenset(OUR_ACTIONS))):

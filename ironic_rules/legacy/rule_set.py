@@ -19,6 +19,7 @@ from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import TASK, BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.ownership import Forgotten, Ledger, settle, take_back
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.rules import CLEANUPS, OwnedValue
@@ -215,7 +216,7 @@ class _Run:
         self._conditions: dict[int, tuple[ConditionTrace, ...]] = {}
         self.maintenance_reason: str | None = None
 
-    def _node(self) -> dict[str, Any]:
+    def _node(self) -> JSONObject:
         """Return the node in the form of the API."""
         values = self.task.node.read()
         return {name: values[name] for name in _OF_NODE if name in values}
@@ -292,7 +293,7 @@ class _Run:
         """Return what rules can change, if they are explained."""
         return whole_state({}, self.task) if self.explainer is not None else {}
 
-    def _changes_since(self, before: State) -> dict[str, Any]:
+    def _changes_since(self, before: State) -> JSONObject:
         if self.explainer is None:
             return {}
         return hide_changes(difference_of_states(before, self._state()), self.explainer.conceal)

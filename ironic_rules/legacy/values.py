@@ -16,6 +16,7 @@ from typing import Any
 from ironic_rules.exceptions import Problem
 from ironic_rules.legacy.paths import field_text
 from ironic_rules.models import addresses, documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import View, path_getter
@@ -121,7 +122,7 @@ def _rendered(parts: tuple[str | template.Field, ...], limit: int) -> Compiled:
 
 
 def processed(inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], *,
-              auto_discovered: bool = False) -> dict[str, Any]:
+              auto_discovered: bool = False) -> JSONObject:
     """Return the data with the keys that ironic-inspector's rules read, besides all that the ramdisk has sent.
 
     :param plugin_data: with what hooks write: ``all_interfaces``, ``local_gb``, ``parsed_lldp`` and ``extra``
@@ -168,7 +169,7 @@ def _object_at(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _interface(value: Mapping[str, Any], lldp: Any) -> dict[str, Any]:
+def _interface(value: Mapping[str, Any], lldp: Any) -> JSONObject:
     return {
         **value, "mac": value.get("mac_address"), "ip": value.get("ipv4_address") or value.get("ipv6_address"),
         "client_id": value.get("client_id"), "pxe": bool(value.get("pxe_enabled")),

@@ -103,7 +103,7 @@ class _Draft:
             for name, value in self._values.items()
         }
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> JSONObject:
         """Return the new value of each field that differs from its original value."""
         self._private.clear()
         return {
@@ -328,7 +328,7 @@ class NodeDraft(_Draft, Node):
         values["traits"] = sorted(values["traits"])
         return values
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> JSONObject:
         """Return the changed columns of the nodes table, without traits."""
         changed = super().changes()
         changed.pop("traits", None)

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, dataclass_transform
 
+from ironic_rules.models.documents import JSONObject
+
 Cls = TypeVar("Cls", bound=type)
 
 #: Maximum number of characters of a text for which the table declares no other limit.
@@ -263,7 +265,7 @@ class Fields(Mapping[str, Field]):
         """Fields that cannot be removed."""
         return self.where(lambda entry: entry.required)
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> JSONObject:
         """Return the defaults of the fields that PATCH may write, where removing the field does not set it to null."""
         values = {name: self._fields[name].initial() for name in self._fields if self._fields[name].patch}
         return {name: value for name, value in values.items() if value is not None and name not in self.required}
@@ -277,7 +279,7 @@ class Fields(Mapping[str, Field]):
         return self._hidden.get(minor, frozenset())
 
 
-def values_of(fields: Fields, thing: object) -> dict[str, Any]:
+def values_of(fields: Fields, thing: object) -> JSONObject:
     """Return the fields of a row or record by name, of those that are columns."""
     return {name: getattr(thing, name) for name in fields}
 

@@ -51,7 +51,7 @@ def changes_of_draft(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONO
 class _Undone:
     """The values of a draft while its changes are undone, the last one first."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: JSONObject) -> None:
         self._values = values
         #: fields whose dict in ``values`` is a copy
         self._copied: set[str] = set()
@@ -72,7 +72,7 @@ class _Undone:
         """Undo the changes of an author, the last one first; return their patch."""
         #: what the author has changed, as it was when it had ended: fields, and of other fields only the keys, because
         #: many authors may each change little of a large field
-        fields: dict[str, Any] = {}
+        fields: JSONObject = {}
         keys: dict[str, JSONObject] = {}
         for change in changed:
             name, new = change.name, self._undo(change)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ironic_rules.models.documents import JSONObject
+
 
 class _Missing(enum.Enum):
     MISSING = enum.auto()
@@ -48,7 +50,7 @@ class FieldChange:
     name: str
     old: Any
 
-    def undo(self, values: dict[str, Any], private: set[str]) -> None:
+    def undo(self, values: JSONObject, private: set[str]) -> None:
         """Give the field its old value.
 
         :param values: those of all fields
@@ -66,7 +68,7 @@ class KeyChange:
     key: str
     old: Any
 
-    def undo(self, values: dict[str, Any], private: set[str]) -> None:
+    def undo(self, values: JSONObject, private: set[str]) -> None:
         """Give the key its old value; parameters as those of :meth:`FieldChange.undo`."""
         if self.name not in private:
             # In a copy: the field may have been read meanwhile.
@@ -78,7 +80,7 @@ class KeyChange:
 Change: TypeAlias = FieldChange | KeyChange
 
 
-def _restore(values: dict[str, Any], key: str, old: Any) -> None:
+def _restore(values: JSONObject, key: str, old: Any) -> None:
     if old is MISSING:
         values.pop(key, None)
     else:

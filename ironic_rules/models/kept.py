@@ -97,7 +97,7 @@ def problem_of_data(data: Mapping[str, JSON]) -> str | None:
     return None if found is None else _text(found, "the plug-in data")
 
 
-def _values(draft: NodeDraft | PortDraft, writable: frozenset[str]) -> dict[str, Any]:
+def _values(draft: NodeDraft | PortDraft, writable: frozenset[str]) -> JSONObject:
     return {name: documents.clone(value) for name, value in draft._values.items() if name not in writable}
 
 

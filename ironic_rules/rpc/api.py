@@ -16,6 +16,7 @@ from oslo_log import log as logging
 from ironic_rules import exceptions
 from ironic_rules.context import RequestContext
 from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.serializer import Serializer
 
@@ -144,8 +145,8 @@ class ConductorAPI:
         self._conf = conf
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
-    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None, *,
+    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: JSONObject,
+                            plugin_data: JSONObject | None = None, refusal: str | None = None, *,
                             group: str = "") -> bool | None:
         """Pass a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
 
@@ -157,7 +158,7 @@ class ConductorAPI:
         :raises NoValidHost: 503
         """
         self._require_conductor_lately(group)
-        arguments: dict[str, Any] = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
+        arguments: JSONObject = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
         since = rpc_transport.BASE_VERSION
         if refusal is not None:
             since, arguments["refusal"] = "1.1", refusal
@@ -183,7 +184,7 @@ class ConductorAPI:
         self._require_conductor(group)
         self._call(context, group, "change_power_state", node_id=node_id, target=target, timeout=timeout)
 
-    def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> dict[str, Any]:
+    def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> JSONObject:
         """Return ``{interface: {"result": bool, "reason": text}}``; ``reason`` only if the result is false.
 
         :raises NoValidHost: 503
@@ -259,14 +260,14 @@ class ConductorAPI:
             self._numbers.observe("rpc_call_duration_seconds", time.monotonic() - began, method, outcome)
 
     def _reply_of_any(self, context: RequestContext, group: str, method: str, since: str,
-                      arguments: dict[str, Any]) -> Any:
+                      arguments: JSONObject) -> Any:
         for _ in range(_OTHERS):
             # The broker gives the next message to another conductor of the group, if there is one.
             with contextlib.suppress(exceptions.ConductorCannotServe):
                 return self._reply(context, group, method, since, arguments)
         return self._reply(context, group, method, since, arguments)
 
-    def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: dict[str, Any]) -> Any:
+    def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: JSONObject) -> Any:
         self._contact.wait(_CONTACT_TIMEOUT_S)
         if self._now is not None:
             expires_at = self._now() + datetime.timedelta(seconds=self._conf.rpc_response_timeout)

@@ -22,6 +22,8 @@ from oslo_context import context
 from oslo_messaging._drivers import base, common
 from oslo_messaging.rpc.server import RPCServer
 
+from ironic_rules.models.documents import JSONObject
+
 SCHEME = "ironic-rules-memory"
 DEFAULT_URL = f"{SCHEME}://"
 #: The calls that the sender's thread carries out: there is no timeout for them.
@@ -31,7 +33,7 @@ _SHORT = frozenset({"continue_inspection"})
 class _Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
     """A message being delivered; ``answers`` gets ``(reply, serialised error)``; None for a message without reply."""
 
-    def __init__(self, ctxt: dict[str, Any], message: dict[str, Any],
+    def __init__(self, ctxt: JSONObject, message: JSONObject,
                  answers: queue.SimpleQueue[tuple[Any, str | None]] | None) -> None:
         super().__init__(ctxt, message)
         self._answers = answers
@@ -146,7 +148,7 @@ class Server(RPCServer):  # type: ignore[misc]
 class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
     """The driver; oslo.messaging loads it by its entry point. URLs with different paths are separate buses."""
 
-    def send(self, target: messaging.Target, ctxt: dict[str, Any], message: dict[str, Any],
+    def send(self, target: messaging.Target, ctxt: JSONObject, message: JSONObject,
              wait_for_reply: bool | None = None, timeout: float | None = None, call_monitor_timeout: int | None = None,
              retry: int | None = None, transport_options: Any = None) -> Any:
         """Deliver a message; return the reply if ``wait_for_reply`` is true.
@@ -172,7 +174,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
             raise common.deserialize_remote_exception(error, self._allowed_remote_exmods)
         return reply
 
-    def send_notification(self, target: messaging.Target, ctxt: dict[str, Any], message: dict[str, Any], version: float,
+    def send_notification(self, target: messaging.Target, ctxt: JSONObject, message: JSONObject, version: float,
                           retry: int | None = None) -> None:
         """Not offered: this is a transport for RPC."""
         raise NotImplementedError

@@ -15,6 +15,7 @@ import orjson
 from oslo_messaging import serializer
 
 from ironic_rules.context import RequestContext
+from ironic_rules.models.documents import JSONObject
 
 _KEY = "ironic_rules.json"
 _COMPRESSED = "ironic_rules.json.zlib"
@@ -40,8 +41,8 @@ class Serializer(serializer.Serializer):
             return orjson.loads(zlib.decompress(base64.b64decode(entity[_COMPRESSED])))
         return entity
 
-    def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
+    def serialize_context(self, ctxt: RequestContext) -> JSONObject:
         return ctxt.to_dict()
 
-    def deserialize_context(self, ctxt: dict[str, Any]) -> RequestContext:
+    def deserialize_context(self, ctxt: JSONObject) -> RequestContext:
         return RequestContext.from_dict(ctxt)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import documents
-from ironic_rules.models.documents import clone
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.getters import Getter, View
@@ -27,7 +27,7 @@ class Bound:
         self.rest: Getter | None = None
         self.named: dict[str, Compiled] = {}
         #: arguments without templates, by name, as in the rule
-        self.literals: dict[str, Any] = {}
+        self.literals: JSONObject = {}
 
 
 def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | None:
@@ -57,7 +57,7 @@ _Given = dict[str, tuple[Any, str]]
 
 def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: str) -> _Given:
     given: _Given = {}
-    extra: dict[str, Any] = {}
+    extra: JSONObject = {}
     for name, value in args.items():
         parameter = operation.parameter(name) if isinstance(name, str) else None
         if parameter is None:
@@ -333,13 +333,13 @@ def _general_call(function: Callable[..., bool], bound: Bound) -> Callable[[View
     return call
 
 
-def values_of(bound: Bound) -> Callable[[View], tuple[list[Any], dict[str, Any]]]:
+def values_of(bound: Bound) -> Callable[[View], tuple[list[Any], JSONObject]]:
     """Return a function that fills in all arguments: (positional, named)."""
     positional = [as_getter(compiled) for compiled in bound.positional]
     rest = bound.rest
     named = {name: as_getter(compiled) for name, compiled in bound.named.items()}
 
-    def fill(view: View) -> tuple[list[Any], dict[str, Any]]:
+    def fill(view: View) -> tuple[list[Any], JSONObject]:
         values = [get(view) for get in positional]
         if rest is not None:
             values.extend(rest(view))
@@ -348,7 +348,7 @@ def values_of(bound: Bound) -> Callable[[View], tuple[list[Any], dict[str, Any]]
     return fill
 
 
-def private(arguments: tuple[list[Any], dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
+def private(arguments: tuple[list[Any], JSONObject]) -> tuple[list[Any], JSONObject]:
     """Copy mutable arguments, so that an action can keep them without sharing them with the data or the rule."""
     positional, named = arguments
     return list(map(clone, positional)), {name: clone(value) for name, value in named.items()}

@@ -9,6 +9,7 @@ import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Watch
 from ironic_rules.rules.errors import ActionError
@@ -54,7 +55,7 @@ class ActiveRule:
     __slots__ = ("_http_get", "_is_secretive", "_rule", "_watch", "dry_run", "messages", "plugin_data", "requests",
                  "withheld")
 
-    def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
+    def __init__(self, rule: Identity, plugin_data: JSONObject, messages: list[tuple[str, str]],
                  dry_run: bool = False, http_get: HttpGet | None = None, watch: Watch | None = None) -> None:
         self._rule = rule
         self._is_secretive = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules.errors import ActionError
 
 
@@ -55,7 +56,7 @@ def remove(found: Any, name: str) -> Any:
     return joined(found, pairs)
 
 
-def parse(found: Any) -> dict[str, Any]:
+def parse(found: Any) -> JSONObject:
     """Return the capabilities by name, in a dict of the caller's own.
 
     :raises ActionError: ``found`` are not capabilities
@@ -66,13 +67,13 @@ def parse(found: Any) -> dict[str, Any]:
         return dict(found)
     if not isinstance(found, str):
         raise ActionError("the node's capabilities are neither a string nor an object")
-    pairs: dict[str, Any] = {}
+    pairs: JSONObject = {}
     for part in filter(None, (part.strip() for part in found.split(","))):
         key, _, value = part.partition(":")
         pairs[key] = value
     return pairs
 
 
-def joined(found: Any, pairs: dict[str, Any]) -> Any:
+def joined(found: Any, pairs: JSONObject) -> Any:
     """Return capabilities in the form that ``found`` has: an object, or else a text."""
     return pairs if isinstance(found, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())

@@ -14,6 +14,7 @@ import orjson
 
 from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import documents
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import SEALED, Rule
 from ironic_rules.models.task import is_signal
 from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
@@ -224,7 +225,7 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
         made, call=call if items is None else values.join(multiple, items, call), groups=names, captures=True)
 
 
-def _written(item: dict[str, Any]) -> bytes:
+def _written(item: JSONObject) -> bytes:
     """Return a condition or action as JSON, the same for all that are written alike; empty if JSON cannot have it."""
     try:
         text = orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
@@ -342,7 +343,7 @@ def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str,
         return None
 
 
-def _loop(scope: Scope, item: dict[str, Any], where: str) -> values.Items | None:
+def _loop(scope: Scope, item: JSONObject, where: str) -> values.Items | None:
     """Compile the operation's loop, and allow ``{item}`` from here on."""
     if item.get("loop") is None:
         return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import secrets
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.rules import PHASES
 from ironic_rules.models.secrets import Concealment, Place
@@ -51,7 +52,7 @@ class Facts:
 
     task: Task | None
     inventory: Mapping[str, Any]
-    plugin_data: dict[str, Any]
+    plugin_data: JSONObject
     early_messages: list[tuple[str, str]] = field(default_factory=list)
     dry_run: bool = False
     spent: SpentRules = dict
@@ -439,7 +440,7 @@ class _Run:
         return replace(entry.matched, actions=_action_traces(entry.actions, times, notes))
 
     def _watched(self, rule: CompiledRule, action: CompiledAction | NotedAction, active: ActiveRule, view: View,
-                 data_before: dict[str, Any] | None) -> int:
+                 data_before: JSONObject | None) -> int:
         """Run an action that may never end, and return how often it ran.
 
         :raises ActionError, SecretMasked: it is of another package and wrote what it may not
@@ -489,7 +490,7 @@ class _Run:
         where = "/conditions" if condition is None else condition_pointer(rule.conditions.index(condition))
         return _failed_condition(rule, where, cause, is_secretive=self._is_secretive(entry, view))
 
-    def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
+    def _undo(self, entry: Entry, kept: JSONObject | None) -> None:
         if self._task is not None:
             if entry.keeps_node:
                 self._task.node.rollback()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.models import secrets
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath, OperandError
 
@@ -36,7 +37,7 @@ class View(dict[str, Any]):
         self.masked = masked
         self._sources = sources
         self._made = made
-        self._shown: dict[str, dict[str, Any]] = {}
+        self._shown: dict[str, JSONObject] = {}
         #: the outcomes of checks, of which rules can change only the volatile ones
         self.stable: dict[Any, bool] = {}
         self.volatile: dict[Any, bool] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.models import documents, secrets
+from ironic_rules.models.documents import JSONObject
 
 
 def parse(path: object) -> tuple[str, ...]:
@@ -20,7 +21,7 @@ def parse(path: object) -> tuple[str, ...]:
     return tokens
 
 
-def write(data: dict[str, Any], path: str, value: Any) -> None:
+def write(data: JSONObject, path: str, value: Any) -> None:
     """Set the value at ``path``; missing dicts are created. Other references to parts of ``data`` are unaffected.
 
     :raises SecretMasked: the value has a mask in the place of a secret
@@ -31,7 +32,7 @@ def write(data: dict[str, Any], path: str, value: Any) -> None:
     documents.put(data, tokens, documents.clone(value), create=True)
 
 
-def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
+def extend(data: JSONObject, path: str, value: Any, unique: bool) -> None:
     """Append to the list at ``path``, which is created if missing.
 
     :raises SecretMasked: the value has a mask in the place of a secret
@@ -42,7 +43,7 @@ def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
     documents.append(data, tokens, documents.clone(value), unique)
 
 
-def unset(data: dict[str, Any], path: str) -> None:
+def unset(data: JSONObject, path: str) -> None:
     """Remove the value at ``path``; a missing one is not an error."""
     tokens = parse(path)
     try:

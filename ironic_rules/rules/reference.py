@@ -28,7 +28,7 @@ NAME_PATTERN = r"\A[^\s\x00-\x1f\x7f](?:[^\n\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?\
 BOOLEAN_PATTERN = rf"\A(?ai:{'|'.join(BOOLEANS)})\Z"
 
 
-def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
+def rule_schema(limits: Limits = DEFAULT) -> JSONObject:
     """Return the schema (draft 2020-12) of a rule; includes the notations that ``from_wire`` accepts.
 
     ``validate`` is stricter: it also checks templates, expressions and paths. The API reference shows the fields from
@@ -70,19 +70,19 @@ def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     }
 
 
-def conditions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
+def conditions_schema(limits: Limits = DEFAULT) -> JSONObject:
     """Return the schema of one condition."""
     schema = _operation_schema(OPERATORS, limits, inverse=True)
     schema["properties"]["multiple"] = {"enum": [*MULTIPLE, None]}
     return schema
 
 
-def actions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
+def actions_schema(limits: Limits = DEFAULT) -> JSONObject:
     """Return the schema of one action."""
     return _operation_schema(ACTIONS, limits, inverse=False)
 
 
-def _operation_schema(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str, Any]:
+def _operation_schema(registry: Registry, limits: Limits, *, inverse: bool) -> JSONObject:
     def forms(name: str) -> list[str]:
         return [name, f"!{name}", f"! {name}"] if inverse else [name]
 
@@ -106,9 +106,9 @@ def _operation_schema(registry: Registry, limits: Limits, *, inverse: bool) -> d
     }
 
 
-def arguments_schema(operation: Operation) -> dict[str, Any]:
+def arguments_schema(operation: Operation) -> JSONObject:
     """Return the schema of the arguments of an operator or action, given by name."""
-    properties: dict[str, Any] = {}
+    properties: JSONObject = {}
     required = []
     open_ended = False
     for parameter in operation.parameters:

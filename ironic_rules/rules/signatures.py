@@ -22,6 +22,7 @@ import netaddr
 
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import addresses, documents, draft, traits
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, Limits
@@ -191,7 +192,7 @@ def _integer(value: Any) -> int:
     return value
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> JSONObject:
     if not isinstance(value, dict):
         raise OperandError("must be an object")
     return value
@@ -398,7 +399,7 @@ class Registry:
         self.what = what
         self._read = read
         self._operations: dict[str, Operation] = {}
-        self._objects: dict[str, Any] = {}
+        self._objects: JSONObject = {}
 
     def add(self, name: str, target: Any = None) -> Any:
         """Register ``target``; without one, return a decorator.

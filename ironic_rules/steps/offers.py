@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
-from ironic_rules.models.documents import JSON
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES, DeployTemplate, Step
 from ironic_rules.steps.declaration import StepInfo
@@ -133,7 +133,7 @@ class Offer:
         if not self.in_ramdisk:
             return self
         known = {info.key for info in self.steps}
-        args: dict[tuple[str, str], dict[str, Any]] = {}
+        args: dict[tuple[str, str], JSONObject] = {}
         for step in steps_of_templates(templates, requested):
             if step.key not in known and find_reserved(step) is None:
                 args.setdefault(step.key, {}).update({name: dict(_ANY) for name in step.args})

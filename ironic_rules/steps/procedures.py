@@ -90,7 +90,7 @@ class Procedure:
         return f"{self.state}_disable_ramdisk"
 
     def columns(self, internal: Mapping[str, JSON], requested: Iterable[Mapping[str, JSON]],
-                disable_ramdisk: bool = False) -> dict[str, Any]:
+                disable_ramdisk: bool = False) -> JSONObject:
         """Return the columns of a node for which the procedure is requested.
 
         :param internal: its ``driver_internal_info``

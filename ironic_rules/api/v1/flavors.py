@@ -257,7 +257,7 @@ class FlavorsController(Resource):
         destroy(request, flavor, or_name=True)
 
 
-def columns(body: JSONObject) -> dict[str, Any]:
+def columns(body: JSONObject) -> JSONObject:
     """Return the columns of a new flavor from a body that passed the schema; null means the default."""
     return {FIELDS[name]: value for name, value in body["flavor"].items() if value is not None}
 

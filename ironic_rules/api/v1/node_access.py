@@ -17,6 +17,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.v1 import node_replies
 from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
@@ -70,7 +71,7 @@ def check_access(request: Request, conn: sa.Connection, node_id: int, missing: N
         confinement.check_node(nodes.get_by_id(conn, node_id), missing)
 
 
-def confine(request: Request, wanted: dict[str, Any]) -> None:
+def confine(request: Request, wanted: JSONObject) -> None:
     """Add the filter ``project`` to those of a list, if the caller is confined to one.
 
     :raises Forbidden: 403, the request names another project
@@ -79,7 +80,7 @@ def confine(request: Request, wanted: dict[str, Any]) -> None:
         request.confinement.confine(wanted)
 
 
-def filters(request: Request, query: Mapping[str, Any]) -> dict[str, Any]:
+def filters(request: Request, query: Mapping[str, Any]) -> JSONObject:
     """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
 
     :raises NotAcceptable: 406, one that the version does not support
@@ -94,7 +95,7 @@ def filters(request: Request, query: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def resolve(request: Request, conn: sa.Connection, wanted: dict[str, Any]) -> None:
+def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:
     """Replace what filters name by what the database has.
 
     :raises NodeNotFound, ChassisNotFound: 404;  InvalidParameterValue: 400

@@ -138,7 +138,7 @@ def change_hardware(request: Request, node: str, operation: str, **args: Any) ->
     return _answer(request, row, operation, args)
 
 
-def _answer(request: Request, row: Any, operation: str, args: dict[str, Any]) -> Any:
+def _answer(request: Request, row: Any, operation: str, args: JSONObject) -> Any:
     return secrets.mask(request.rpc.call_hardware(
         request.context, row.uuid, operation, group=row.conductor_group, **args))
 

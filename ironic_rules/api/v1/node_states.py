@@ -11,8 +11,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.api import links, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
@@ -261,5 +259,5 @@ class MaintenanceController(Resource):
         _set(request, node, {"maintenance": False, "maintenance_reason": None, "fault": None})
 
 
-def _set(request: Request, node: str, values: dict[str, Any]) -> None:
+def _set(request: Request, node: str, values: JSONObject) -> None:
     request.db.write(lambda conn: nodes.update(conn, node_access.hold(request, conn, node).id, values))

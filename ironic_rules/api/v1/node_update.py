@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -40,7 +39,7 @@ _BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANC
              "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
 
 
-def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> dict[str, Any]:
+def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObject:
     """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
@@ -88,7 +87,7 @@ class NodeUpdate:
                 self._request.conf, policies.UPDATE_OWNER_PROVISIONED, self._request.context, target(row)):
             raise Conflict(f'Cannot update the owner of node {row.uuid} while it is in state "{row.provision_state}".')
 
-    def changes(self, conn: sa.Connection, row: Node) -> dict[str, Any]:
+    def changes(self, conn: sa.Connection, row: Node) -> JSONObject:
         """Return the columns that change on the node ``row``, with their new values.
 
         :raises Invalid: 400;  Conflict: 409, not in the node's state;  NodeAssociated: 409
@@ -109,7 +108,7 @@ class NodeUpdate:
             changes |= self._interfaces(conn, row, changes)
         return changes
 
-    def _patched(self, row: Node) -> dict[str, Any]:
+    def _patched(self, row: Node) -> JSONObject:
         document = {name: getattr(row, name) for name in NODE.patchable}
         result = patch.apply(document, self._operations, defaults=NODE.defaults(), required=NODE.required)
         patch.refuse_masks(result, document)
@@ -120,7 +119,7 @@ class NodeUpdate:
             schemas.check_host_name(values.get("name"))
         return values
 
-    def _interfaces(self, conn: sa.Connection, row: Node, changes: dict[str, Any]) -> dict[str, Any]:
+    def _interfaces(self, conn: sa.Connection, row: Node, changes: JSONObject) -> JSONObject:
         reset = self._reset and "driver" in changes
         requested = {name: changes.get(name) if reset or name in changes else getattr(row, name)
                      for name in INTERFACE_FIELDS}
@@ -130,7 +129,7 @@ class NodeUpdate:
         return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
 
 
-def _resolve(request: Request, conn: sa.Connection, values: dict[str, Any], owner: str | None) -> None:
+def _resolve(request: Request, conn: sa.Connection, values: JSONObject, owner: str | None) -> None:
     """Replace what fields name by what the database has.
 
     :param owner: that of the node
@@ -219,7 +218,7 @@ def _check_state(row: Node, minor: int) -> None:
         raise Conflict(f'Cannot update node "{row.uuid}" while it is in state "{row.provision_state}".')
 
 
-def _check_changes(row: Node, changes: dict[str, Any]) -> None:
+def _check_changes(row: Node, changes: JSONObject) -> None:
     """Check for changes that the node's state forbids, and fields that depend on others; the latter are completed."""
     if changes.get("instance_uuid") and row.instance_uuid:
         raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from ironic_rules.api import links, pagination, patch, schema, schemas, versions
@@ -163,7 +161,7 @@ def _hold(request: Request, conn: sa.Connection, ident: str, node_id: int) -> tu
 
 
 def _changes(request: Request, conn: sa.Connection, row: PortGroup,
-             operations: list[patch.PatchOperation]) -> dict[str, Any]:
+             operations: list[patch.PatchOperation]) -> JSONObject:
     document = {name: getattr(row, name) for name in schemas.PORTGROUP_FIELDS}
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     patch.refuse_masks(result, document)

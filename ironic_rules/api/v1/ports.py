@@ -94,7 +94,7 @@ def list_portgroups(request: Request, query: QueryValues, *, detail: bool | None
     return pagination.collection(request, "portgroups", rows, page, lambda shown: view.render(shown, request.base))
 
 
-def _of_node(request: Request, conn: Any, wanted: dict[str, Any], node: str | None) -> None:
+def _of_node(request: Request, conn: Any, wanted: JSONObject, node: str | None) -> None:
     """Replace the different ways to name a node by the filter ``node_id``; a node that does not exist is 404."""
     idents = [ident for ident in (node, wanted.pop("node", None), wanted.pop("node_uuid", None)) if ident is not None]
     ids = {node_access.find(request, conn, ident).id for ident in idents}
@@ -104,7 +104,7 @@ def _of_node(request: Request, conn: Any, wanted: dict[str, Any], node: str | No
         wanted["node_id"] = ids.pop()
 
 
-def check_addresses(request: Request, values: dict[str, Any]) -> None:
+def check_addresses(request: Request, values: JSONObject) -> None:
     """Replace an InfiniBand address in ``values["address"]`` by the MAC address that stands for it.
 
     :raises InvalidParameterValue: 400, ``[DEFAULT]infiniband_addresses`` is off
@@ -157,7 +157,7 @@ def hold_port(request: Request, conn: sa.Connection, ident: str, node_id: int) -
     return row, node
 
 
-def new_port(request: Request, conn: sa.Connection, body: JSONObject) -> dict[str, Any]:
+def new_port(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObject:
     """Return the values of the port to be created by a POST; the row of its node is locked.
 
     :param body: valid against ``schemas.CREATE``
@@ -197,7 +197,7 @@ class PortUpdate:
         self._request, self._operations = request, operations
         versions.refuse_fields(PORT, {operation.path[0] for operation in operations}, request.version)
 
-    def changes(self, conn: sa.Connection, row: Port, node: Node) -> dict[str, Any]:
+    def changes(self, conn: sa.Connection, row: Port, node: Node) -> JSONObject:
         """Return the columns of the port ``row`` of ``node`` that change.
 
         :raises Invalid: 400;  Conflict, NodeLocked: 409
@@ -289,7 +289,7 @@ def _check_smart_nic(is_smartnic: bool, local_link_connection: JSONObject) -> No
         raise Invalid(problems=[Problem("/local_link_connection", "a smart NIC's port needs port_id and hostname")])
 
 
-def _check_state(request: Request, row: Port, node: Node, changes: dict[str, Any]) -> None:
+def _check_state(request: Request, row: Port, node: Node, changes: JSONObject) -> None:
     if node.provision_state == states.INSPECTING and request.version >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update port "{row.uuid}" on "{node.uuid}" while it is in state '
                        f'"{node.provision_state}".')

@@ -28,7 +28,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.inspection.rule_sets import RuleSettings
-from ironic_rules.models.documents import JSON
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.rules import SEALED, Rule
 
 Problems = tuple[Problem, ...]
@@ -174,7 +174,7 @@ def page_of_rules(request: Request, conn: sa.Connection, asked: Page, filters: M
     return found
 
 
-def _wanted(request: Request, conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:
+def _wanted(request: Request, conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[JSONObject, bool | None]:
     """Return the filters of stored rules, and whether built-in rules are wanted: None: both."""
     wanted = dict(filters)
     kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -86,7 +85,7 @@ class RunbooksController(Resource):
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
-        wanted: dict[str, Any] = {}
+        wanted: JSONObject = {}
         node_access.confine(request, wanted)
         return _RUNBOOKS.list_page(request, query, wanted)
 
@@ -217,7 +216,7 @@ def _check_trait(trait: str) -> None:
                                                                "followed by A-Z, 0-9 and _")])
 
 
-def _check(request: Request, values: dict[str, Any]) -> None:
+def _check(request: Request, values: JSONObject) -> None:
     """Check what the schema does not: steps, and that a public runbook has no owner.
 
     :raises Invalid: 400, with every problem

@@ -85,7 +85,7 @@ class Served:
         request.reply.headers.append(("Location", links.url(request.base, *self.path.split("/"), row.uuid)))
         return self.show(request, row)
 
-    def given(self, request: Request, body: Mapping[str, JSON]) -> dict[str, Any]:
+    def given(self, request: Request, body: Mapping[str, JSON]) -> JSONObject:
         """Return the values of a resource that a POST creates: null means the default.
 
         :raises NotAcceptable: 406, a field that the version does not support;  Invalid: 400, a hidden secret
@@ -111,7 +111,7 @@ class Served:
             raise InvalidPatch(problems=problems)
         return operations
 
-    def changes(self, row: Any, operations: list[patch.PatchOperation], patched: schema.Object) -> dict[str, Any]:
+    def changes(self, row: Any, operations: list[patch.PatchOperation], patched: schema.Object) -> JSONObject:
         """Return the fields that a PATCH changes, with their new values.
 
         :param patched: the schema of every field that may be patched

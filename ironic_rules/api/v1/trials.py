@@ -340,7 +340,7 @@ def _said(shown: JSONObject, asked: JSONObject) -> JSONObject:
     return {"nodes": shown, **{name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}}
 
 
-def create_operation(request: Request, conn: sa.Connection, wanted: dict[str, Any], said: JSONObject) -> Row:
+def create_operation(request: Request, conn: sa.Connection, wanted: JSONObject, said: JSONObject) -> Row:
     """Store an operation in which hooks and rules run again, also one that is a dry run.
 
     :param wanted: filters of its nodes, as ``node_access.filters`` returns them

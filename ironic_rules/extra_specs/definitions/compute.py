@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
+from ironic_rules.models.documents import JSONObject
 
 LIBVIRT = ("libvirt",)
 CPU_MAP = {"type": str, "format": "cpu-map"}
@@ -40,13 +41,13 @@ MAX_USB_PORTS = 15
 _NODE = {"name": "num", "description": "The virtual NUMA node, from 0.", "type": int}
 
 
-def _spec(name: str, description: str, value: dict[str, Any], says: str, *, drivers: Sequence[str] = LIBVIRT,
+def _spec(name: str, description: str, value: JSONObject, says: str, *, drivers: Sequence[str] = LIBVIRT,
           requires: Sequence[str] = (), image: bool = True, **more: Any) -> ExtraSpecValidator:
     return ExtraSpecValidator(f"hw:{name}", description, {**value, "description": says}, drivers=drivers,
                               requires=requires, see_also=f"hw_{name}" if image else "", **more)
 
 
-def _choice(values: Sequence[str]) -> dict[str, Any]:
+def _choice(values: Sequence[str]) -> JSONObject:
     return {"type": str, "enum": values}
 
 

@@ -182,7 +182,7 @@ _STALE_S = 30
 class RedfishBIOS(RedfishInterface, BIOSSteps):
     """Writes the pending settings and reboots the machine, which applies them."""
 
-    def write_settings(self, task: Task, settings: dict[str, Any]) -> str | None:
+    def write_settings(self, task: Task, settings: JSONObject) -> str | None:
         with self.system(task) as system:
             bios = system.bios
             present = bios.attributes or {}

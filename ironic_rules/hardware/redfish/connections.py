@@ -37,6 +37,7 @@ from ironic_rules.hardware import destinations, waiting
 from ironic_rules.hardware.destinations import Denied
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
 from ironic_rules.models import addresses, json_text
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
@@ -274,7 +275,7 @@ class BMCSession(requests.Session):
             url = _followed(method, reply)
         raise ValueError(f"{printable(url, 200)} is redirected again and again")
 
-    def _request(self, method: str, url: str, arguments: Any, named: dict[str, Any]) -> requests.Response:
+    def _request(self, method: str, url: str, arguments: Any, named: JSONObject) -> requests.Response:
         left_s = waiting.left_s()
         if left_s <= 0:
             raise requests.RequestException("no time is left for it")

@@ -118,7 +118,7 @@ class RedfishFirmware(FirmwareVersions):
         "settings": {"description": "What to update, a list of objects with component, url and, optionally, wait: "
                                     "seconds after this update.", "required": True, "schema": _SETTINGS},
     })
-    def update(self, task: Task, settings: list[dict[str, Any]]) -> str:
+    def update(self, task: Task, settings: list[JSONObject]) -> str:
         """Update the firmware of the BIOS, the BMC or network adapters."""
         image.check_urls(self.conf, {f"/args/settings/{index}/url": setting["url"]
                                      for index, setting in enumerate(settings)})
@@ -196,7 +196,7 @@ class RedfishFirmware(FirmwareVersions):
             task.notices.append(f"Whether {_name(setting)} has succeeded is unknown: the BMC had no task for it, and "
                                 f"reports {'no version' if now is None else f'the version {now}, as before'}.")
 
-    def _send(self, task: Task, settings: list[dict[str, Any]], index: int) -> str:
+    def _send(self, task: Task, settings: list[JSONObject], index: int) -> str:
         setting = settings[index]
         if index:  # much time may have passed since the check of all
             destinations.check(self.conf, {f"/args/settings/{index}/url": setting["url"]})

@@ -43,7 +43,7 @@ _CHASSIS_ID, _PORT_ID, _SYSTEM_NAME, _SYSTEM_DESCRIPTION, _MANAGEMENT_ADDRESS = 
 _MAX_TLV = 255
 
 
-def network_interfaces(found: FoundResources) -> list[dict[str, Any]]:
+def network_interfaces(found: FoundResources) -> list[JSONObject]:
     """Return the Ethernet interfaces with a MAC address, without duplicate addresses.
 
     If the system has none, the functions of its network adapters are the interfaces.
@@ -68,7 +68,7 @@ def pci_address(function: RedfishResource) -> str | None:
 
 
 def _interface(found: FoundResources, one: RedfishResource, address: str, port: RedfishResource | None,
-               function: RedfishResource | None) -> dict[str, Any]:
+               function: RedfishResource | None) -> JSONObject:
     pci = None if function is None else found.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
     vendor, product = (None if pci is None else pci.text(key) for key in ("VendorId", "DeviceId"))
     return {
@@ -201,7 +201,7 @@ SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", 
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
 
-def inventory_of(found: FoundResources) -> dict[str, Any]:
+def inventory_of(found: FoundResources) -> JSONObject:
     """Return the inventory, without the addresses of the BMC."""
     system = found.of("system")[0]
     mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
@@ -223,7 +223,7 @@ def inventory_of(found: FoundResources) -> dict[str, Any]:
     }
 
 
-def plugin_data(found: FoundResources) -> dict[str, Any]:
+def plugin_data(found: FoundResources) -> JSONObject:
     """Return further data of the machine; what the BMC does not have is left out."""
     data = {
         "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
@@ -253,7 +253,7 @@ def boot_mode(told: Any) -> str | None:
     return _MODES.get(told) if isinstance(told, str) else None
 
 
-def _cpu(found: FoundResources, system: RedfishResource) -> dict[str, Any]:
+def _cpu(found: FoundResources, system: RedfishResource) -> JSONObject:
     processors = [one for one in found.of("processor")
                   if one.is_present and one.get("ProcessorType") in (None, "CPU")]
     if not processors:
@@ -280,14 +280,14 @@ def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
     return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
 
 
-def _memory(system: RedfishResource) -> dict[str, Any]:
+def _memory(system: RedfishResource) -> JSONObject:
     size_gib = system.number("MemorySummary", "TotalSystemMemoryGiB")
     if not size_gib:
         return {"physical_mb": None, "total": None}
     return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
 
 
-def _disks(found: FoundResources) -> list[dict[str, Any]]:
+def _disks(found: FoundResources) -> list[JSONObject]:
     drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
     if drives:
         return drives
@@ -296,7 +296,7 @@ def _disks(found: FoundResources) -> list[dict[str, Any]]:
             for one in found.of("simple_storage") for device in one.objects("Devices")]
 
 
-def _disk(drive: RedfishResource, name: str | None) -> dict[str, Any]:
+def _disk(drive: RedfishResource, name: str | None) -> JSONObject:
     kind, protocol = drive.text("MediaType"), drive.text("Protocol")
     return {
         "name": name, "model": drive.text("Model"), "size": int(drive.number("CapacityBytes") or 0),
@@ -315,7 +315,7 @@ def _wwn(drive: RedfishResource) -> str | None:
     return None
 
 
-def _volumes(found: FoundResources) -> list[dict[str, Any]]:
+def _volumes(found: FoundResources) -> list[JSONObject]:
     """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
     return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
              "controller": None if one.parent is None else one.parent.text("Id")}
@@ -323,7 +323,7 @@ def _volumes(found: FoundResources) -> list[dict[str, Any]]:
             if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
 
 
-def _controllers(found: FoundResources) -> list[dict[str, Any]]:
+def _controllers(found: FoundResources) -> list[JSONObject]:
     return [{
         "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
         "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
@@ -340,7 +340,7 @@ def _pci_devices(found: FoundResources) -> list[dict[str, str]]:
     } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
 
 
-def _firmware(found: FoundResources) -> list[dict[str, Any]]:
+def _firmware(found: FoundResources) -> list[JSONObject]:
     """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
     return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
              "manufacturer": one.text("Manufacturer")}
@@ -348,14 +348,14 @@ def _firmware(found: FoundResources) -> list[dict[str, Any]]:
             if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
 
 
-def _tpm(system: RedfishResource) -> list[dict[str, Any]]:
+def _tpm(system: RedfishResource) -> list[JSONObject]:
     modules = [RedfishResource("module", system.path, entry) for entry in system.objects("TrustedModules")]
     return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
              "state": one.text("Status", "State")} for one in modules if one.is_present]
 
 
-def _bios_settings(found: FoundResources) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+def _bios_settings(found: FoundResources) -> JSONObject:
+    settings: JSONObject = {}
     for one in found.of("bios"):
         attributes = one.get("Attributes")
         for name, value in list(attributes.items())[:MAX_ITEMS] if isinstance(attributes, dict) else ():

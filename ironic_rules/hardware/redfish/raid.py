@@ -292,7 +292,7 @@ def _lower(value: Any) -> str | None:
     return None if value is None else str(getattr(value, "value", value)).lower()
 
 
-def _payload(volume: Volume) -> dict[str, Any]:
+def _payload(volume: Volume) -> JSONObject:
     name = {} if volume.name is None else {"Name": volume.name}
     return {"RAIDType": _TYPES[volume.level], "CapacityBytes": volume.capacity_bytes,
             "Links": {"Drives": [{"@odata.id": drive.path} for drive in volume.drives]}, **name}
@@ -307,7 +307,7 @@ def controllers_of(found: FoundResources, storage: RedfishResource) -> list[Redf
         RedfishResource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
 
 
-def storage_resources(found: FoundResources) -> list[dict[str, Any]]:
+def storage_resources(found: FoundResources) -> list[JSONObject]:
     """Return the storage resources, for ``inventory.storage_controllers``. Sizes are in bytes."""
     return [{
         "id": storage.text("Id") or "", "name": storage.text("Name"),
@@ -316,7 +316,7 @@ def storage_resources(found: FoundResources) -> list[dict[str, Any]]:
     } for storage in found.of("storage")]
 
 
-def _controller(one: RedfishResource) -> dict[str, Any]:
+def _controller(one: RedfishResource) -> JSONObject:
     return {
         "member_id": one.text("MemberId") or one.text("Id"), "name": one.text("Name"), "model": one.text("Model"),
         "manufacturer": one.text("Manufacturer"), "firmware_version": one.text("FirmwareVersion"),
@@ -326,7 +326,7 @@ def _controller(one: RedfishResource) -> dict[str, Any]:
     }
 
 
-def _drive(one: RedfishResource) -> dict[str, Any]:
+def _drive(one: RedfishResource) -> JSONObject:
     protocol, size = one.text("Protocol"), one.number("CapacityBytes")
     return {
         "name": one.text("Name"), "size": None if size is None else int(size), "id": one.text("Id"),
@@ -336,7 +336,7 @@ def _drive(one: RedfishResource) -> dict[str, Any]:
     }
 
 
-def _status(one: RedfishResource) -> dict[str, Any]:
+def _status(one: RedfishResource) -> JSONObject:
     told = {name: text for name, key in _STATUS.items() if (text := one.text("Status", key)) is not None}
     return {"status": told} if told else {}
 

@@ -7,9 +7,10 @@ point in ``ironic_rules.inspection.hooks``, and is named in ``[inspector]hooks``
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.kept import ExtensionPoint
 from ironic_rules.models.task import Task
 
@@ -35,14 +36,14 @@ class InspectionHook(ExtensionPoint, metaclass=abc.ABCMeta):
         self.settings = settings
 
     def preprocess(
-            self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+            self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         """Run before the main processing of any hook. Should not change the node or its ports.
 
         :raises HookFailed: the inspection must not continue
         """
 
     @abc.abstractmethod
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         """Process the data.
 
         :param inventory: as the ramdisk sent it

@@ -12,7 +12,7 @@ from oslo_utils import units
 from ironic_rules.exceptions import HookFailed, InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import disk_hints
-from ironic_rules.models.documents import clone
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
 
@@ -34,7 +34,7 @@ class RootDeviceHook(InspectionHook):
     causes a warning.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         try:
             skips = _skips(task.node.properties.get("skip_block_devices"))
             wanted = task.node.properties.get("root_device")
@@ -59,7 +59,7 @@ class RootDeviceHook(InspectionHook):
                 return
         self._set(task, plugin_data, root, disks or [])
 
-    def _set(self, task: Task, plugin_data: dict[str, Any], root: Disk | None, disks: list[Disk]) -> None:
+    def _set(self, task: Task, plugin_data: JSONObject, root: Disk | None, disks: list[Disk]) -> None:
         local_gb = 0
         if root is not None:
             plugin_data["root_disk"] = clone(root)
@@ -83,7 +83,7 @@ def _skips(listed: Any) -> list[disk_hints.Hint]:
             if not (isinstance(hint, dict) and "volume_name" in hint)]
 
 
-def _disks(task: Task, inventory: dict[str, Any]) -> list[Disk] | None:
+def _disks(task: Task, inventory: JSONObject) -> list[Disk] | None:
     listed = inventory.get("disks")
     if listed is None:
         return None
@@ -124,7 +124,7 @@ class RAIDDeviceHook(InspectionHook):
     the same inspection.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         if task.node.properties.get("root_device"):
             return
         disks = inventory.get("disks")

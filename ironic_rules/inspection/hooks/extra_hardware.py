@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration
 
@@ -22,13 +23,13 @@ class ExtraHardwareHook(InspectionHook):
     warning.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         data = plugin_data.get("data")
         if not isinstance(data, list):
             reason = "is missing; the ramdisk's collector extra-hardware sends it" if data is None else "is not a list"
             warn(task, f"there is no extra hardware information: data {reason}")
             return
-        extra: dict[str, dict[str, dict[str, Any]]] = {}
+        extra: dict[str, dict[str, JSONObject]] = {}
         malformed: list[str] = []
         for index, entry in enumerate(data):
             if not _is_entry(entry):

@@ -11,6 +11,7 @@ from typing import Any
 from ironic_rules.inspection import lldp, shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
@@ -45,7 +46,7 @@ class ParseLLDPHook(InspectionHook):
     most 64 interfaces, and 1600 octets of each frame, are processed.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         frames, left_out = lldp.received(inventory, plugin_data)
         neighbours = {name: lldp.decode(tlvs) for name, tlvs in frames.items()}
         # Even without any frame: a value that a ramdisk sent under this name must be replaced.
@@ -86,7 +87,7 @@ class LocalLinkConnectionHook(InspectionHook):
 
     dependencies = ["validate-interfaces"]
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         parsed = plugin_data.get("parsed_lldp")
         if not isinstance(parsed, dict):
             frames, _ = lldp.received(inventory, plugin_data)
@@ -105,7 +106,7 @@ def _link(values: Any) -> dict[str, str]:
     """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``; none if ``values`` is not an object."""
     if not isinstance(values, dict):
         return {}
-    found: dict[str, Any] = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
+    found: JSONObject = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
     if addresses.is_mac(values.get("switch_chassis_id")):
         found["switch_id"] = addresses.normalize_mac(values["switch_chassis_id"])
     # Rules and ramdisks may have written any value to the plugin data.

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ironic_rules.exceptions import ConfigurationError, InvalidInventory
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import printable
@@ -28,7 +27,7 @@ class ArchitectureHook(InspectionHook):
     unchanged and causes a warning. A report without the field fails the inspection.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         cpu = inventory.get("cpu")
         if not isinstance(cpu, dict):
             raise InvalidInventory(node=task.node.uuid, where="/cpu is missing")
@@ -48,7 +47,7 @@ class MemoryHook(InspectionHook):
     warning. An inventory without the field, or with a value that is not a number, fails the inspection.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         memory = inventory.get("memory")
         if not isinstance(memory, dict):
             raise InvalidInventory(node=task.node.uuid, where="/memory is missing")
@@ -72,7 +71,7 @@ class BootModeHook(InspectionHook):
     Any other value is ignored with a warning, because no deployment could use it.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         boot = inventory.get("boot")
         mode = boot.get("current_boot_mode") if isinstance(boot, dict) else None
         if mode not in _MODES:
@@ -103,7 +102,7 @@ class CPUCapabilitiesHook(InspectionHook):
                     f"{OPTION}: '{printable(flag)}:{printable(name)}' is not FLAG:CAPABILITY, with a capability "
                     "without colons, commas and blanks.")
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         cpu = inventory.get("cpu")
         flags = cpu.get("flags") if isinstance(cpu, dict) else None
         if not isinstance(flags, list) or not flags:
@@ -130,7 +129,7 @@ class CPUsHook(InspectionHook):
     number fails the inspection.
     """
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         cpu = inventory.get("cpu")
         count = cpu.get("count") if isinstance(cpu, dict) else None
         if count is None or (count == 0 and count is not False):

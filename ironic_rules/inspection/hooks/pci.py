@@ -19,7 +19,7 @@ import orjson
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models.documents import clone
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities, strict_yaml
 from ironic_rules.text import enumeration, printable
@@ -49,7 +49,7 @@ def parse_id(value: Any) -> str | None:
     return match[1] if match else None
 
 
-def listed_devices(task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> list[Device] | None:
+def listed_devices(task: Task, inventory: JSONObject, plugin_data: JSONObject) -> list[Device] | None:
     """Return the devices of a report; None, and a warning, if it has no list of them.
 
     They are in the plugin data of a ramdisk, or in the inventory of a BMC. Malformed entries are left out; one warning
@@ -108,7 +108,7 @@ class PCIDevicesHook(InspectionHook):
             ids, name = _parse_alias(text)
             self._names.setdefault(ids, set()).add(name)
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         if not self._names:
             return
         devices = listed_devices(task, inventory, plugin_data)
@@ -173,7 +173,7 @@ class AcceleratorsHook(InspectionHook):
             raise ConfigurationError(f"{where} cannot be read: {printable(exc)}.") from exc
         self._known = _parse_accelerators(document, where)
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         devices = listed_devices(task, inventory, plugin_data)
         if devices is None:
             return

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import addresses
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
@@ -52,7 +52,7 @@ class PhysicalNetworkHook(InspectionHook):
             if self._map.setdefault(network, name) != name:
                 raise ConfigurationError(f"{OPTION}: '{printable(text)}': an earlier entry has the same network.")
 
-    def get_physical_network(self, interface: dict[str, Any]) -> str | None:
+    def get_physical_network(self, interface: JSONObject) -> str | None:
         """Return the physical network that ``interface`` is connected to; None if that is not known.
 
         :param interface: an item of ``all_interfaces`` of the plugin data; see the hook ``validate-interfaces``
@@ -63,7 +63,7 @@ class PhysicalNetworkHook(InspectionHook):
                 return self._map[max(fitting, key=lambda network: network.prefixlen)]
         return None
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         ports = {port.address: port for port in task.ports}
         found: dict[str, str] = {}
         for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():

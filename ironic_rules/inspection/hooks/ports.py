@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import Named
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.ports import VIF
 from ironic_rules.models.task import Task
@@ -24,7 +25,7 @@ class PortsHook(InspectionHook):
 
     dependencies = ["validate-interfaces"]
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         known = shared_addresses.by_address(plugin_data["all_interfaces"])
         valid = shared_addresses.by_address(plugin_data["valid_interfaces"])
         selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)}

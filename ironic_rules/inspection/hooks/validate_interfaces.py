@@ -10,7 +10,7 @@ from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import has_ip, natural
 from ironic_rules.models import addresses
-from ironic_rules.models.documents import clone
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
 
@@ -37,7 +37,7 @@ class ValidateInterfacesHook(InspectionHook):
     identified by its BMC.
     """
 
-    def preprocess(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def preprocess(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         boot = inventory.get("boot") or {}
         reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
         boot_interface = next((text for text in reported if addresses.mac_from_pxelinux(text)), None)
@@ -51,13 +51,13 @@ class ValidateInterfacesHook(InspectionHook):
         _put(plugin_data, "bmc_address", addresses.normalize(inventory.get("bmc_address"))
              or addresses.normalize(inventory.get("bmc_v6address")))
 
-    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+    def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         pass
 
 
-def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None,
-                infiniband: bool) -> dict[str, dict[str, Any]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None,
+                infiniband: bool) -> dict[str, JSONObject]:
+    found: dict[str, list[JSONObject]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
         raise InvalidInventory(node=task.node.uuid, where="/interfaces is not a list")
@@ -82,7 +82,7 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None,
     return {name: _one(task, name, found[name]) for name in sorted(found, key=natural)}
 
 
-def _one(task: Task, name: str, interfaces: list[dict[str, Any]]) -> dict[str, Any]:
+def _one(task: Task, name: str, interfaces: list[JSONObject]) -> JSONObject:
     """Return the interface of a name: if the report has several, not the one that happens to be the first."""
     if len(interfaces) > 1:
         interfaces.sort(key=lambda each: (not each["pxe_enabled"], not has_ip(each), each["mac_address"],
@@ -93,7 +93,7 @@ def _one(task: Task, name: str, interfaces: list[dict[str, Any]]) -> dict[str, A
     return interfaces[0]
 
 
-def _is_loopback(name: str, interface: dict[str, Any]) -> bool:
+def _is_loopback(name: str, interface: JSONObject) -> bool:
     parsed = (addresses.parse(interface.get(key)) for key in ("ipv4_address", "ipv6_address"))
     return name == "lo" or any(address is not None and address.is_loopback for address in parsed)
 
@@ -102,7 +102,7 @@ def _without_zone(address: Any) -> Any:
     return address.split("%")[0] if isinstance(address, str) else address
 
 
-def _put(data: dict[str, Any], key: str, value: Any) -> None:
+def _put(data: JSONObject, key: str, value: Any) -> None:
     if value is None:
         data.pop(key, None)
     else:

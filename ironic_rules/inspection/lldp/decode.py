@@ -8,17 +8,17 @@ from __future__ import annotations
 import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ironic_rules.inspection.lldp import med, tlvs
 from ironic_rules.inspection.lldp.octets import MalformedTLV, Octets, Values
 from ironic_rules.inspection.shared_addresses import natural
+from ironic_rules.models.documents import JSONObject
 
 #: Maximum number of interfaces whose frames are decoded; no machine has more cables.
 MAX_INTERFACES = 64
 
 
-def received(inventory: dict[str, Any], plugin_data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+def received(inventory: JSONObject, plugin_data: JSONObject) -> tuple[JSONObject, int]:
     """Return the TLVs by interface name, for at most :data:`MAX_INTERFACES`, and how many interfaces are left out.
 
     They are read from ``plugin_data.lldp_raw``, else from the interface's own ``lldp``, where old ramdisks put them;
@@ -27,7 +27,7 @@ def received(inventory: dict[str, Any], plugin_data: dict[str, Any]) -> tuple[di
     raw = plugin_data.get("lldp_raw")
     by_name = raw if isinstance(raw, dict) else {}
     interfaces = inventory.get("interfaces")
-    found: dict[str, Any] = {}
+    found: JSONObject = {}
     for interface in interfaces if isinstance(interfaces, list) else ():
         name = interface.get("name") if isinstance(interface, dict) else None
         if isinstance(name, str) and name and (tlvs := by_name.get(name) or interface.get("lldp")):
@@ -61,7 +61,7 @@ class Neighbour:
         quote what was sent
     """
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: JSONObject = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def _ignore(self, reason: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ironic_rules.inspection.lldp.octets import MalformedTLV, Octets, Values, add, bits, put, text
+from ironic_rules.models.documents import JSONObject
 
 OUI = bytes.fromhex("0012bb")
 
@@ -52,7 +52,7 @@ def location(octets: Octets, values: Values) -> None:
         add(values, "switch_med_locations", read(octets))
 
 
-def _coordinates(octets: Octets) -> dict[str, Any]:
+def _coordinates(octets: Octets) -> JSONObject:
     """Read the configuration information of RFC 6225: degrees, and an altitude in metres or floors."""
     number = octets.number(16)
     octets.end()
@@ -69,7 +69,7 @@ def _coordinates(octets: Octets) -> dict[str, Any]:
     }
 
 
-def _civic(octets: Octets) -> dict[str, Any]:
+def _civic(octets: Octets) -> JSONObject:
     """Read the address of RFC 4776: a country, and texts by element number (3: city, 6: street, 28: room, …)."""
     address = octets.part(octets.number(1))
     address.number(1)  # whose location this is
@@ -81,7 +81,7 @@ def _civic(octets: Octets) -> dict[str, Any]:
     return {"format": "civic", "country": country, "elements": elements}
 
 
-def _elin(octets: Octets) -> dict[str, Any]:
+def _elin(octets: Octets) -> JSONObject:
     """Read an emergency location identification number."""
     number = octets.rest()
     if not number.isdigit():

@@ -10,9 +10,9 @@ TLVs of IEEE 802.3 (clause 79): the port's capabilities and settings, its power,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ironic_rules.inspection.lldp.octets import Octets, Values, add, bits, mac, network_address, put, text
+from ironic_rules.models.documents import JSONObject
 
 #: Bit 1, "other", has no meaning and is left out, as in Ironic.
 CAPABILITIES = {
@@ -205,7 +205,7 @@ def power_via_mdi(octets: Octets, values: Values) -> None:
     The longer form (802.3at) adds ``type``, ``priority``, and ``requested_mw`` and ``allocated_mw`` (milliwatts).
     """
     status, pairs, power_class = octets.number(1), octets.number(1), octets.number(1)
-    power: dict[str, Any] = {
+    power: JSONObject = {
         "port_class": "PSE" if status & 0x01 else "PD", "supported": bool(status & 0x02),
         "enabled": bool(status & 0x04), "pair_control": bool(status & 0x08), "pairs": _PAIRS.get(pairs, "unknown"),
         # Power classes are counted from 1 here, and from 0 everywhere else.

@@ -24,7 +24,6 @@ import json
 import socket
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -33,6 +32,7 @@ from sqlalchemy.dialects import postgresql
 from ironic_rules.conf.pxe_filter import GROUP, group_of
 from ironic_rules.db import deadlines
 from ironic_rules.models import json_text
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.pxe_filter import plan
 from ironic_rules.pxe_filter.settings import UNNAMED, TargetSettings
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
@@ -96,7 +96,7 @@ class Hosts:
         self.former = frozenset(former)
         parsed = sa.make_url(url)
         mysql = parsed.get_backend_name() == "mysql"
-        arguments: dict[str, Any] = {"connect_timeout": 5}
+        arguments: JSONObject = {"connect_timeout": 5}
         # Nothing waits without limit for a database that does not answer, or for a lock.
         arguments |= ({"read_timeout": _LIMIT_S, "write_timeout": _LIMIT_S} if mysql else
                       {"options": f"-c statement_timeout={1000 * _LIMIT_S} -c synchronous_commit=on",
@@ -195,7 +195,7 @@ class Hosts:
         """Return the identifiers of an address or a key, by kind."""
         return {kind: found for kind in self._kinds if (found := identifier(key, kind)) is not None}
 
-    def _row(self, found: bytes, kind: str, classes: str | None) -> dict[str, Any]:
+    def _row(self, found: bytes, kind: str, classes: str | None) -> JSONObject:
         return {"dhcp_identifier": found, "dhcp_identifier_type": self._kinds[kind],
                 "dhcp4_subnet_id": _GLOBAL, "dhcp6_subnet_id": _GLOBAL, "dhcp4_client_classes": classes,
                 "dhcp6_client_classes": classes, "user_context": self._context}
@@ -232,7 +232,7 @@ class KeaError(OSError):
     """The server is not running, does not answer, or refuses a command."""
 
 
-def command(path: str, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
+def command(path: str, name: str, arguments: JSONObject | None = None) -> JSONObject:
     """Send a command; return the arguments of the answer.
 
     :raises KeaError: it was not executed
