@@ -33,7 +33,7 @@ def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[s
         raise ConfigurationError(f"{option} names {_quoted(repeated)} more than once.")
     failures: dict[str, BaseException] = {}
 
-    def failed(manager: Any, entry_point: EntryPoint, error: BaseException) -> None:
+    def failed(manager: object, entry_point: EntryPoint, error: BaseException) -> None:
         failures[entry_point.name] = error
 
     manager: NamedExtensionManager[Any] = NamedExtensionManager(

@@ -178,7 +178,7 @@ def _line(text: str) -> str:
     return text if len(text) <= _MAX_LINE and text.isprintable() else printable(text, _MAX_LINE)
 
 
-def _hidden(value: Any, without: Collection[str] = ()) -> Any:
+def _hidden(value: object, without: Collection[str] = ()) -> Any:
     """Return the text of each part of a structured record without secrets.
 
     :param without: the names of parts that remain as they are

@@ -121,7 +121,7 @@ def _is_check(value: object) -> bool:
         for each in value))
 
 
-def refuse(overrides: PolicyOverrides, rules: Mapping[str, Any]) -> None:
+def refuse(overrides: PolicyOverrides, rules: Mapping[str, object]) -> None:
     """Refuse checks that oslo.policy did not understand, and those that would never come to an end.
 
     :param rules: all rules, ``{name: oslo_policy.policy.Check}``
@@ -139,7 +139,8 @@ def refuse(overrides: PolicyOverrides, rules: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"{place}: rules refer to each other in a circle: {enumeration(circle)}.") from exc
 
 
-def warnings(overrides: PolicyOverrides, rules: Mapping[str, Any], known: Collection[str], default: str) -> list[str]:
+def warnings(overrides: PolicyOverrides, rules: Mapping[str, object], known: Collection[str],
+             default: str) -> list[str]:
     """Return a line for each rule that has no effect, and each that refers to one which does not exist.
 
     A file of Ironic has rules of methods that this service does not offer, so they are no errors.

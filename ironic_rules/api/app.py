@@ -108,7 +108,7 @@ class LastResort:
             return faults.send(faults.from_error(error), environ, start_response)
 
 
-def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches | None = None,
+def make_app(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
              make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]),
              address: str | None = None) -> WSGIApplication:
@@ -194,7 +194,7 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
             # the body of each reply would be kept until the garbage collector runs.
             environ.pop("pecan.locals", None)
 
-    def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def route(self, req: object, node: object, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
         return self.serve, ()
 
     def invoke_controller(self, controller: Callable[..., Any], args: Any, kwargs: Any, state: Any) -> None:
@@ -206,7 +206,7 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
         """Reply to a request by the method that was found for it: the one place where pecan's request is known."""
         response.set(*_reply(request.typed))
 
-    def _handle_empty_response_body(self, state: Any) -> None:
+    def _handle_empty_response_body(self, state: object) -> None:
         """Do nothing: the status is the one that the route declares, whatever the body."""
 
 

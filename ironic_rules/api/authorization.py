@@ -159,7 +159,7 @@ def of_request(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> Conf
     return Confinement(conf, context, own)
 
 
-def target(row: Any) -> dict[str, str]:
+def target(row: object) -> dict[str, str]:
     """Return what policies compare with the caller's project. None would be equal to the project of a token without."""
     return {f"node.{name}": value for name in ("owner", "lessee") if (value := getattr(row, name)) is not None}
 
@@ -177,7 +177,7 @@ class Confinement:
         #: owner and lessee -> the fields to hide: a check takes 0.4 ms, and a page has a thousand nodes of few projects
         self._hidden: dict[tuple[str | None, str | None], list[str]] = {}
 
-    def check_node(self, row: Any, missing: NotFound, names: tuple[str, ...] = ()) -> None:
+    def check_node(self, row: object, missing: NotFound, names: tuple[str, ...] = ()) -> None:
         """Check the policies ``names`` (none: that of the route) for a node.
 
         :raises NotFound: 404, ``missing``: the caller may not see the node

@@ -107,7 +107,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                       allow_nul, takes_conditions, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
 
         @functools.wraps(method)
-        def serve(self: Any, request: Request, *arguments: str) -> Sent:
+        def serve(self: object, request: Request, *arguments: str) -> Sent:
             def call() -> Any:
                 # Read for each attempt: a method may change what it is given.
                 try:
@@ -146,7 +146,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     return decorate
 
 
-def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | None, ...], given: JSONObject,
+def _call(method: Callable[..., Any], controller: object, arguments: tuple[str | None, ...], given: JSONObject,
           request: Request) -> Any:
     """Return what a method returns. Below 1.91, as in Ironic, the URL of a resource may have ``.json`` at its end.
 
@@ -205,7 +205,7 @@ def _load_body(route: Route, request: Request) -> Any:
     return None
 
 
-def _sent(request: Request, status: int, result: Any) -> Sent:
+def _sent(request: Request, status: int, result: object) -> Sent:
     """Return the reply with the result of a method."""
     environ, head = request.environ, request.reply
     status, headers = head.status or status, head.headers

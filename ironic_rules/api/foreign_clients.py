@@ -116,7 +116,7 @@ class ComputeFaults:
             return faults.send(faults.from_status(404, "There is no such resource."), environ, start_response)
         begun: list[Any] = []
 
-        def begin(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def begin(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Any:
             begun[:] = [status, headers]
 
         body = b"".join(self._app(environ, begin))

@@ -175,7 +175,7 @@ def _changes_by_reading(segments: list[str]) -> bool:
     return segments[:1] == _LOOKUP or _VENDOR in segments
 
 
-def _has_body(environ: Mapping[str, Any]) -> bool:
+def _has_body(environ: Mapping[str, object]) -> bool:
     """Return whether the request has a body; one in chunks counts as one."""
     return "HTTP_TRANSFER_ENCODING" in environ or environ.get("CONTENT_LENGTH") not in (None, "", "0")
 

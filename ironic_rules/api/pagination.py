@@ -34,7 +34,7 @@ def page(request: Request, query: Mapping[str, Any]) -> Page:
                 sort_dir=query.get("sort_dir", "asc"))
 
 
-def filters(query: Mapping[str, Any]) -> JSONObject:
+def filters(query: Mapping[str, object]) -> JSONObject:
     """Return the filters of a list request."""
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 
@@ -53,7 +53,7 @@ def requested_fields(request: Request, query: Mapping[str, Any], table: Fields) 
     return fields
 
 
-def shown_fields(request: Request, query: Mapping[str, Any], detail: bool | None, table: Fields,
+def shown_fields(request: Request, query: Mapping[str, object], detail: bool | None, table: Fields,
                  default: tuple[str, ...] | None, since: int = versions.DETAIL) -> tuple[str, ...] | None:
     """Return the fields that a list shows, None: all.
 
@@ -73,7 +73,7 @@ def shown_fields(request: Request, query: Mapping[str, Any], detail: bool | None
     return None if query.get("detail") else fields or default
 
 
-def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
+def collection(request: Request, name: str, rows: Sequence[object], asked: Page,
                view: Callable[[Sequence[Any]], Iterable[Any]], *,
                marker: str = "uuid") -> JSONObject:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
@@ -90,7 +90,7 @@ def collection(request: Request, name: str, rows: Sequence[Any], asked: Page,
     return reply
 
 
-def _encoded(values: Iterable[Any]) -> list[orjson.Fragment]:
+def _encoded(values: Iterable[object]) -> list[orjson.Fragment]:
     """Return the JSON of values, that of some in one piece: those of a page are some megabytes, its JSON is less."""
     found = iter(values)
     return [orjson.Fragment(orjson.dumps(some)[1:-1]) for some in iter(lambda: [*itertools.islice(found, _ROWS)], [])]
@@ -104,7 +104,7 @@ def next_url(request: Request, limit: int, marker: str) -> str:
     return f"{request.base}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
 
 
-def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:
+def of_few(rows: Sequence[object], asked: Page, marker: str) -> list[Any]:
     """Return the page ``asked`` of ``rows``, for collections too small to be paged in the database.
 
     :param marker: the attribute that identifies a row

@@ -70,7 +70,7 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
     return parsed
 
 
-def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defaults: Mapping[str, Any],
+def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defaults: Mapping[str, object],
           read_only: Collection[str] = (), required: Collection[str] = ()) -> JSONObject:
     """Return ``document`` with ``patch`` applied, all of it or nothing.
 

@@ -185,7 +185,7 @@ COMPUTE_SEGMENT = "compute"
 COMPUTE_SERVICE_TYPE = "compute"
 
 
-def is_compute_request(environ: Mapping[str, Any]) -> bool:
+def is_compute_request(environ: Mapping[str, object]) -> bool:
     """Return whether a WSGI request is one for the compute API."""
     return str(environ.get("PATH_INFO", "")).lstrip("/").partition("/")[0] == COMPUTE_SEGMENT
 

@@ -83,7 +83,7 @@ def changes_table(reply: Mapping[str, Any], patches: bool) -> Rows:
         for kind in KINDS for rule in reply[kind]]
 
 
-def changes_any(reply: Mapping[str, Any]) -> bool:
+def changes_any(reply: Mapping[str, object]) -> bool:
     """Return whether the request has changed any rule, or would have without ``dry_run``."""
     return any(reply[kind] for kind in KINDS if kind != "unchanged")
 

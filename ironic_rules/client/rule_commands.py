@@ -228,7 +228,7 @@ def _tag(requests: Requests, bundle: str | None, revision: int) -> str | None:
     return tag
 
 
-def _exported(rule: Mapping[str, Any], with_bundle: bool) -> dict[str, Any]:
+def _exported(rule: Mapping[str, object], with_bundle: bool) -> dict[str, Any]:
     """Return the fields that a user writes, without those that have their defaults."""
     # The default of the scope is an option of the service, so that even a scope of null is written.
     ident = "uuid" if rule["name"] is None else "name"

@@ -41,7 +41,7 @@ class GivenRules:
     #: The place of each rule.
     places: list[FilePlace] = field(default_factory=list)
 
-    def add(self, rule: Any, place: FilePlace) -> None:
+    def add(self, rule: object, place: FilePlace) -> None:
         """Append a rule."""
         self.rules.append(rule)
         self.places.append(place)

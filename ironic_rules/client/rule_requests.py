@@ -45,7 +45,7 @@ class Requests:
         # By default it retries after 409 for ten seconds, for locked nodes. Rules are never locked.
         self._http.conflict_max_retries = 0
 
-    def create(self, rule: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, rule: Mapping[str, object]) -> dict[str, Any]:
         """Create a rule; return it as stored."""
         return dict(self._json("POST", _RULES, body=rule))
 
@@ -67,7 +67,7 @@ class Requests:
             raise exceptions.CommandError(WITHHELD)
         return found
 
-    def apply(self, rules: Sequence[Any], bundle: str | None, *, prune: bool = False, dry_run: bool = False,
+    def apply(self, rules: Sequence[object], bundle: str | None, *, prune: bool = False, dry_run: bool = False,
               tag: str | None = None) -> tuple[dict[str, Any], str | None]:
         """Make the rules of a bundle those given; ``tag`` is the set's, if only that may be changed.
 
@@ -78,7 +78,7 @@ class Requests:
             "rules": rules, "bundle": bundle, "prune": prune, "dry_run": dry_run})
         return dict(changes), reply.headers.get("ETag")
 
-    def convert(self, rule: Any) -> dict[str, Any]:
+    def convert(self, rule: object) -> dict[str, Any]:
         """Return the conversion of a rule of ironic-inspector: verdict, inspection rule, notes, problems."""
         return dict(self._json("POST", f"{_LEGACY_RULES}?convert_only=true", body=rule))
 
@@ -103,7 +103,7 @@ class Requests:
         """Return the statistics of a rule."""
         return dict(self._json("GET", f"{_RULES}/{quote(uuid, safe='')}/statistics"))
 
-    def dry_run(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def dry_run(self, body: Mapping[str, object]) -> dict[str, Any]:
         """Try rules on data of a machine; return what each step of the inspection would do."""
         return dict(self._json("POST", f"{_RULES}/dry_run", body=body))
 
@@ -115,7 +115,7 @@ class Requests:
         """Return a past inspection of a node."""
         return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/inspections/{quote(uuid, safe='')}"))
 
-    def journal(self, node: str | None, filters: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
+    def journal(self, node: str | None, filters: Mapping[str, object], limit: int | None) -> list[dict[str, Any]]:
         """Return entries of the journal of refused callbacks; ``limit`` as in :meth:`list_rules`.
 
         :param node: only those for which this node came near
@@ -127,7 +127,7 @@ class Requests:
         """Return an entry of the journal of refused callbacks."""
         return dict(self._json("GET", f"{_JOURNAL}/{quote(uuid, safe='')}"))
 
-    def enroll(self, entry: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def enroll(self, entry: str, fields: Mapping[str, object]) -> dict[str, Any]:
         """Create a node for the machine of an entry of the journal; return the node."""
         return dict(self._json("POST", f"{_JOURNAL}/{quote(entry, safe='')}/enroll", body=fields))
 
@@ -179,7 +179,7 @@ class Requests:
         """Delete all rules but the built-in ones."""
         self._json("DELETE", _RULES)
 
-    def list_rules(self, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
+    def list_rules(self, query: Mapping[str, object], limit: int | None) -> list[dict[str, Any]]:
         """Return rules.
 
         :param query: other parameters of the request; those that are None are omitted
@@ -205,7 +205,7 @@ class Requests:
         """Return what a flavor does."""
         return dict(self._json("GET", f"/v1/flavors/{quote(flavor, safe='')}/explanation"))
 
-    def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None,
+    def _collect(self, path: str, key: str, query: Mapping[str, object], limit: int | None,
                  tags: set[str | None] | None = None) -> list[dict[str, Any]]:
         """Return the items of a list; add the tag of each page to ``tags``."""
         asked = {name: value for name, value in query.items() if value is not None}

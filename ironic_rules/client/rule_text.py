@@ -52,7 +52,7 @@ class _Dumper(yaml.SafeDumper):
     # A text is quoted if our loader or that of another program would read it as something else.
     yaml_implicit_resolvers = {first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()}
 
-    def represent(self, data: Any) -> None:
+    def represent(self, data: object) -> None:
         node = self.represent_data(data)
         for part in (node, *node.value):
             part.flow_style = False
@@ -72,7 +72,7 @@ class _Dumper(yaml.SafeDumper):
             style = "|" if _LITERAL.fullmatch(text) else '"'
         return self.represent_scalar(f"{_TAG}str", text, style=style)
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 

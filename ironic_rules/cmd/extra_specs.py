@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ironic_rules.cmd import output
 from ironic_rules.extra_specs import check, flavor_files, installed, validators
@@ -67,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
                                                        "properties of images. It needs no service.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Any, text: str, images: bool = True) -> argparse.ArgumentParser:
+    def command(name: str, run: object, text: str, images: bool = True) -> argparse.ArgumentParser:
         found = commands.add_parser(name, help=text, description=text)
         found.set_defaults(run=run)
         if images:

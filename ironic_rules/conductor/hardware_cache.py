@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from oslo_log import log as logging
 
@@ -35,7 +34,7 @@ def refresh(conductor: Conductor, task: Task, kinds: Collection[str] = ALL) -> N
                 LOG.warning("Node %s: what its %s interface reports is unknown: %s", task.node.uuid, kind, reason)
 
 
-def after_step(conductor: Conductor, task: Task, step: Mapping[str, Any]) -> None:
+def after_step(conductor: Conductor, task: Task, step: Mapping[str, object]) -> None:
     """Read again what a step has changed that has ended; ``step`` is as in ``node.deploy_step``."""
     if step["interface"] in (BIOS, FIRMWARE):
         refresh(conductor, task, (step["interface"],))

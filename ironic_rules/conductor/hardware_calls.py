@@ -121,7 +121,7 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
 
 
 def _begin(conductor: Conductor, context: RequestContext, task: Task, operation: HardwareOperation, name: str,
-           args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+           args: Mapping[str, object], result: futures.Future[Any] | None) -> None:
     """Take the lock and start the work, which sets ``result``."""
     if task.node.reservation is not None:
         raise NodeLocked(node=task.node.uuid, host=task.node.reservation)
@@ -137,7 +137,7 @@ def _begin(conductor: Conductor, context: RequestContext, task: Task, operation:
 
 
 def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: HardwareOperation, name: str,
-          args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+          args: Mapping[str, object], result: futures.Future[Any] | None) -> None:
     try:
         _do(conductor, context, lock, operation, name, args, result)
     finally:
@@ -147,7 +147,7 @@ def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, opera
 
 
 def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: HardwareOperation, name: str,
-        args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+        args: Mapping[str, object], result: futures.Future[Any] | None) -> None:
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             task = task_store.read_locked(conn, lock).task(context)
@@ -209,7 +209,7 @@ def _boot_mode(management: Any, task: Task, args: Mapping[str, Any]) -> None:
                                     f"/target: node {task.node.uuid} supports no boot modes")
 
 
-def _media(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+def _media(management: object, task: Task, args: Mapping[str, object]) -> None:
     if task.node.provision_state in states.WAITING:
         raise Conflict(f'The virtual media of node {task.node.uuid} cannot be changed while it is in state '
                        f'"{task.node.provision_state}": its ramdisk may have been booted from them.')

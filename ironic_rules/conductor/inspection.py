@@ -330,7 +330,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
                        runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
-def _known_foreign(interface: InspectInterface, answer: Any,
+def _known_foreign(interface: InspectInterface, answer: object,
                    pending: Report | StoredInventory) -> Collection[str] | None:
     """Return the addresses of other nodes that were read with a report; None if they may be of other data."""
     # Interfaces of other packages can have changed the inventory, also in place.

@@ -75,7 +75,7 @@ class _Job:
 
     __slots__ = ("args", "context", "node_id", "seen", "since", "threads", "watch", "work")
 
-    def __init__(self, threads: _Threads, node_id: int, work: Callable[..., None], args: tuple[Any, ...],
+    def __init__(self, threads: _Threads, node_id: int, work: Callable[..., None], args: tuple[object, ...],
                  current: RequestContext | None) -> None:
         self.threads = threads
         self.node_id = node_id
@@ -203,7 +203,7 @@ class WorkerPool:
             return {(lane.value, state): number for lane, threads in self._lanes.items()
                     for state, number in (("running", threads.running), ("waiting", threads.queued))}
 
-    def _submit(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def _submit(self, node_id: int, work: Callable[..., None], args: tuple[object, ...]) -> None:
         with self._guard:
             if self._stopping:
                 self._leave(node_id)

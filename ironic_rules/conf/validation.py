@@ -377,7 +377,7 @@ def allowed(option: cfg.Opt) -> str:
     return _allowed(option.type)
 
 
-def _allowed(kind: Any) -> str:
+def _allowed(kind: object) -> str:
     # Classes that are derived from these have errors of their own.
     if type(kind) in (types.Integer, types.Float, types.Port):
         return _number(kind)

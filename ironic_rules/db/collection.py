@@ -74,7 +74,7 @@ class Collection:
             query = query.with_for_update(read=shared, of=self._table)
         return self._one(conn, query, ident)
 
-    def list_rows(self, conn: sa.Connection, filters: Mapping[str, Any], page: Page,
+    def list_rows(self, conn: sa.Connection, filters: Mapping[str, object], page: Page,
                   columns: Iterable[str] | None = None, *, raw_json: bool = False) -> list[Row]:
         """Return at most ``page.limit`` rows that pass all ``filters``.
 
@@ -88,7 +88,7 @@ class Collection:
         marker = marker_row(conn, self._table, page, among=among)
         return rows_of(conn, paginate(query, self._table, page, marker))
 
-    def create(self, conn: sa.Connection, values: Mapping[str, Any]) -> Any:
+    def create(self, conn: sa.Connection, values: Mapping[str, object]) -> Any:
         """Store a new row and return it; ``uuid`` and ``created_at`` have defaults.
 
         :raises Conflict: 409, a value of it must be unique
@@ -98,7 +98,7 @@ class Collection:
             inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
         return self.get_by_id(conn, inserted[0])  # type: ignore[index]
 
-    def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, Any]) -> Any:
+    def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, object]) -> Any:
         """Write ``values`` and return the row.
 
         :raises NotFound: 404;  Conflict: 409, a value must be unique
@@ -134,7 +134,7 @@ class Collection:
         joined = self._table.join(nodes, owner == nodes.c.id, isouter=bool(owner.nullable))
         return sa.select(*own, _NODE_UUID).select_from(joined)
 
-    def _unique(self, values: Mapping[str, Any]) -> Any:
+    def _unique(self, values: Mapping[str, object]) -> Any:
         return duplicates(**{
             column: lambda value, make=make: make(values) for column,
             make in self._taken.items()})  # type: ignore[misc]

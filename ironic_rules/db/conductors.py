@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -39,7 +38,7 @@ _HOSTS_SINCE = Prepared(_HOSTS.where(conductors.c.updated_at >= sa.bindparam("si
 _HOSTS_BY_SERVER = {name: _HOSTS.where(conductors.c.updated_at >= ago) for name, ago in clock.AGO.items()}
 
 
-def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
+def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, object], instance: str, *,
              pinned_release: str | None = None, now: datetime.datetime | None = None) -> RegisteredConductor:
     """Register a conductor; the registration belongs to the latest process with the host name.
 

@@ -40,7 +40,7 @@ def watch_liveness(engine: sa.Engine) -> None:
     engine.dialect.do_ping = is_alive  # type: ignore[method-assign]
 
 
-def _is_quiet(dbapi_connection: Any) -> bool:
+def _is_quiet(dbapi_connection: object) -> bool:
     """Return whether the connection's socket is open and has nothing to read."""
     try:
         number = descriptor(dbapi_connection)
@@ -131,7 +131,7 @@ def _set(dbapi_connection: Any, **variables: int) -> bool:
     return True
 
 
-def _keep_alive(dbapi_connection: Any, limit: int) -> None:
+def _keep_alive(dbapi_connection: object, limit: int) -> None:
     """Set what libpq has parameters for."""
     sock = getattr(dbapi_connection, "_sock", None)
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
@@ -169,7 +169,7 @@ class Watchdog:
             setattr(dialect, name, self._watched(getattr(dialect, name), lambda connection: connection))
 
     def _watched(self, call: Callable[..., Any], connection_of: Callable[[Any], Any]) -> Callable[..., Any]:
-        def watched(subject: Any, *arguments: Any, **named: Any) -> Any:
+        def watched(subject: object, *arguments: Any, **named: Any) -> Any:
             before = self._begin(connection_of(subject))
             try:
                 return call(subject, *arguments, **named)
@@ -179,7 +179,7 @@ class Watchdog:
         return watched
 
     @contextlib.contextmanager
-    def over(self, dbapi_connection: Any) -> Iterator[None]:
+    def over(self, dbapi_connection: object) -> Iterator[None]:
         """Watch what this thread does with a connection."""
         before = self._begin(dbapi_connection)
         try:
@@ -187,7 +187,7 @@ class Watchdog:
         finally:
             self._end(before)
 
-    def _begin(self, dbapi_connection: Any) -> tuple[float, Any] | None:
+    def _begin(self, dbapi_connection: object) -> tuple[float, Any] | None:
         """Note what this thread begins; return what it was doing."""
         thread = threading.get_ident()
         with self._guard:
@@ -242,7 +242,7 @@ class Watchdog:
                         return
 
 
-def _shut(dbapi_connection: Any) -> bool:
+def _shut(dbapi_connection: object) -> bool:
     """Shut the socket of a connection, so that a thread that reads from it continues; return False if there is none."""
     try:
         # The driver keeps its descriptor: this one is a copy.

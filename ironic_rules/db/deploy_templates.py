@@ -88,7 +88,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[Step]
     return _one(conn, deploy_templates.c.id == template_id, row["uuid"])
 
 
-def update(conn: sa.Connection, template: DeployTemplate, values: Mapping[str, Any],
+def update(conn: sa.Connection, template: DeployTemplate, values: Mapping[str, object],
            steps: Sequence[Step] | None = None) -> DeployTemplate:
     """Write ``values``, and ``steps`` in place of the old ones if given; return the template.
 
@@ -154,7 +154,7 @@ def _lost(conn: sa.Connection, template: DeployTemplate) -> DeployTemplateNotFou
     return DeployTemplateChanged(template=template.uuid)
 
 
-def _taken(values: Mapping[str, Any]) -> Any:
+def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
         uuid=lambda value: DeployTemplateAlreadyExists(uuid=values.get("uuid")),
         name=lambda value: DuplicateDeployTemplateName(name=values.get("name")))

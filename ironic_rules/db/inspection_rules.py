@@ -75,7 +75,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition]] = {
 }
 
 
-def filter_conditions(filters: Mapping[str, Any]) -> list[Condition]:
+def filter_conditions(filters: Mapping[str, object]) -> list[Condition]:
     """Return the WHERE conditions for filters of ``RULE`` on what is stored, and ``uuid_in`` and ``uuid_not_in``.
 
     :raises ValueError: a filter that does not exist (an error of the caller: the API checks those of users)
@@ -108,7 +108,7 @@ def in_run_order(query: sa.Select[Any], after: RulePlace | None, *, ascending: b
     return query.order_by(*(part.asc() if ascending else part.desc() for part in parts))
 
 
-def matches_filters(rule: Rule, filters: Mapping[str, Any]) -> bool:
+def matches_filters(rule: Rule, filters: Mapping[str, object]) -> bool:
     """Return whether a rule that is not stored matches the same filters."""
     found = rules_models.search_texts({name: getattr(rule, name) for name in RULE})
     tests: dict[str, Callable[[Any], bool]] = {
@@ -173,7 +173,7 @@ def get(conn: sa.Connection, uuid: str) -> Rule:
     return Rule.of(row._asdict())
 
 
-def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
+def list_rules(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` rules; the order of creation is sort key ``id``.
 
@@ -186,7 +186,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return rows_of(conn, _of_page(conn, query, filters, page))
 
 
-def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, Any], page: Page) -> sa.Select[Any]:
+def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, object], page: Page) -> sa.Select[Any]:
     if page.sort_key not in RULE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     if page.sort_key == "id":
@@ -195,7 +195,7 @@ def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, A
     return paginate(query.where(*filter_conditions(filters)), inspection_rules, page, marker, "position")
 
 
-def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],
+def list_in_order(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str],
                   after: RulePlace | None = None) -> list[Row]:
     """Return at most ``page.limit`` rules in the order in which they run; JSON columns are text.
 
@@ -287,7 +287,7 @@ def versions(conn: sa.Connection) -> list[tuple[str, int]]:
     return [(row.uuid, row.revision) for row in conn.execute(sa.select(*columns)).all()]
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any], *, author: Author = _SOMEONE) -> Rule:
+def create(conn: sa.Connection, values: Mapping[str, object], *, author: Author = _SOMEONE) -> Rule:
     """Store a new rule and return it; ``uuid`` and ``created_at`` have defaults.
 
     :raises InspectionRuleAlreadyExists, DuplicateInspectionRuleName: 409
@@ -303,7 +303,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any], *, author: Author = _
     return rule
 
 
-def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None,
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, object], *, revision: int | None = None,
            author: Author = _SOMEONE) -> Rule:
     """Write ``values`` and return the rule, whose ``revision`` is then the set's.
 
@@ -403,7 +403,7 @@ def _of_phase(query: sa.Select[Any], phase: str | None) -> sa.Select[Any]:
     return query if phase is None else query.where(inspection_rules.c.phase == phase)
 
 
-def _json(values: Mapping[str, Any]) -> bytes:
+def _json(values: Mapping[str, object]) -> bytes:
     """Return values as JSON, in which true is not 1, and 1 is not 1.0."""
     return orjson.dumps(dict(values), option=orjson.OPT_SORT_KEYS)
 

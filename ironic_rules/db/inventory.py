@@ -118,7 +118,8 @@ _NEWEST_REPORT = sa.select(node_inventory).where(node_inventory.c.id == _NEWEST_
 _LATEST_RAW = _latest_of(raw_json=True)
 
 
-def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None,
+def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, object],
+            plugin_data: Mapping[str, object] | None,
             request_id: str | None, refusal: str | None = None) -> int:
     """Store what a ramdisk sent and return its id. Unprocessed data of the node is superseded.
 
@@ -267,7 +268,7 @@ def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = Non
     return found
 
 
-def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any] | None, status: str) -> None:
+def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, object] | None, status: str) -> None:
     """Record how the inspection ended (``processed`` or ``failed``), and the plugin data that hooks and rules produced.
 
     :param status: ``waiting`` if it has not ended, and waits for more data

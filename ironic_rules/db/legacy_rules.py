@@ -114,7 +114,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> LegacyRule:
     return get(conn, row["uuid"])
 
 
-def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None) -> LegacyRule:
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, object], *, revision: int | None = None) -> LegacyRule:
     """Write ``values`` and return the rule, which keeps its place in the order and what it owns.
 
     :param revision: only if the rule still has this revision

@@ -76,7 +76,7 @@ def of_project(project: str) -> Condition:
     return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
 
 
-def of_caller(filters: Mapping[str, Any], table: sa.Table,
+def of_caller(filters: Mapping[str, object], table: sa.Table,
               owned: Callable[[Any], Condition] = of_project) -> list[Condition]:
     """Return the conditions for rows that a caller may see who is confined to the project in the filters of a list.
 

@@ -189,7 +189,7 @@ def child_of(conn: sa.Connection, uuid: str) -> str | None:
     return found
 
 
-def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
+def list_nodes(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_filters``).
 
@@ -201,11 +201,11 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return rows_of(conn, paginate(query, nodes, page, _marker(conn, filters, page)))
 
 
-def _marker(conn: sa.Connection, filters: Mapping[str, Any], page: Page) -> Row | None:
+def _marker(conn: sa.Connection, filters: Mapping[str, object], page: Page) -> Row | None:
     return marker_row(conn, nodes, page, among=node_queries.of_caller(filters, nodes))
 
 
-def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:
+def uuids(filters: Mapping[str, object]) -> sa.Select[tuple[str]]:
     """Return the query of the UUIDs of the nodes that pass all ``filters``, in the order of their creation."""
     return sa.select(nodes.c.uuid).where(*node_queries.conditions(filters)).order_by(nodes.c.id)
 
@@ -280,7 +280,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     return get_by_id(conn, node_id)
 
 
-def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlocked: bool = True,
+def update(conn: sa.Connection, node_id: int, values: Mapping[str, object], *, unlocked: bool = True,
            revision: int | None = None) -> Node:
     """Write ``values`` and return the updated node.
 
@@ -342,7 +342,7 @@ def take(conn: sa.Connection, lock: Lock, purpose: str) -> None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
 
 
-def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, values: Mapping[str, Any]) -> None:
+def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, values: Mapping[str, object]) -> None:
     """Take the lock of a node that is in provision state ``state``, and write ``values``, atomically.
 
     :raises NodeNotFound: 404, no such node, or it is in another state
@@ -357,7 +357,7 @@ def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, 
             raise NodeNotFound(node=now.uuid)
 
 
-def release(conn: sa.Connection, lock: Lock, values: Mapping[str, Any] | None = None) -> None:
+def release(conn: sa.Connection, lock: Lock, values: Mapping[str, object] | None = None) -> None:
     """Write ``values`` and release the lock, atomically.
 
     :raises NodeNotFound: 404
@@ -367,7 +367,7 @@ def release(conn: sa.Connection, lock: Lock, values: Mapping[str, Any] | None = 
     _write_as_owner(conn, lock, values or {}, _UNLOCKED)
 
 
-def update_locked(conn: sa.Connection, lock: Lock, values: Mapping[str, Any]) -> None:
+def update_locked(conn: sa.Connection, lock: Lock, values: Mapping[str, object]) -> None:
     """Write ``values`` and keep the lock.
 
     :raises NodeNotFound: 404
@@ -519,7 +519,7 @@ def _is_held(lock: Lock) -> JSONObject:
     return {"node_id": lock.node_id, "host_is": lock.host, "token_is": lock.token}
 
 
-def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, object], after: Mapping[str, object]) -> None:
     changes = _stamped(values) if values else {}
     parameters = {**changes, **after, **_is_held(lock)}
     statement = _CHANGE_OWNED if values else _WRITE_OWNED
@@ -527,7 +527,7 @@ def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], 
         raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
-def _stamped(values: Mapping[str, Any]) -> JSONObject:
+def _stamped(values: Mapping[str, object]) -> JSONObject:
     now = clock.now()
     stamps: JSONObject = {"provision_updated_at": now} if "provision_state" in values else {}
     if _frees(values):
@@ -545,7 +545,7 @@ def _hold(conn: sa.Connection, node_id: int) -> Row:
     return row
 
 
-def _write(conn: sa.Connection, update: Callable[[], int], node_id: int, values: Mapping[str, Any]) -> bool:
+def _write(conn: sa.Connection, update: Callable[[], int], node_id: int, values: Mapping[str, object]) -> bool:
     uuid = None
     if values.get("instance_uuid") is not None:
         # For the error message. Before the write: after a failed one, PostgreSQL refuses further queries.
@@ -557,12 +557,12 @@ def _write(conn: sa.Connection, update: Callable[[], int], node_id: int, values:
     return written
 
 
-def _frees(values: Mapping[str, Any]) -> bool:
+def _frees(values: Mapping[str, object]) -> bool:
     """Return whether a node has no instance afterwards: then it has no allocation either."""
     return "instance_uuid" in values and values["instance_uuid"] is None
 
 
-def _taken(values: Mapping[str, Any], uuid: str | None) -> Any:
+def _taken(values: Mapping[str, object], uuid: str | None) -> Any:
     return duplicates(
         uuid=lambda value: NodeAlreadyExists(uuid=values.get("uuid")),
         name=lambda value: DuplicateNodeName(name=values.get("name")),

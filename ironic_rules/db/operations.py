@@ -11,7 +11,7 @@ import datetime
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
@@ -67,7 +67,7 @@ class Ended(NamedTuple):
     result: bytes | None = None
 
 
-def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str | None,
+def create(conn: sa.Connection, kind: str, filters: Mapping[str, object], user: str | None,
            nodes: sa.Select[tuple[str]]) -> Row:
     """Store an operation and return it; forget the oldest of those that have ended.
 

@@ -42,7 +42,8 @@ def get(conn: sa.Connection, ident: str) -> PortGroup:
     return _one(conn, identity.is_called(portgroups, ident), ident)
 
 
-def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None,
+def list_portgroups(conn: sa.Connection, filters: Mapping[str, object], page: Page,
+                    columns: Iterable[str] | None = None,
                     *, raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` port groups that pass all ``filters``; every row has ``node_uuid``.
 
@@ -69,7 +70,7 @@ def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[
     return found
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> PortGroup:
+def create(conn: sa.Connection, values: Mapping[str, object]) -> PortGroup:
     """Store a new port group and return it; ``uuid``, ``created_at`` and ``mode`` have defaults.
 
     :raises NodeNotFound: 404
@@ -81,7 +82,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> PortGroup:
     return _one(conn, portgroups.c.id == inserted[0], row["uuid"])  # type: ignore[index]
 
 
-def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, Any]) -> PortGroup:
+def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, object]) -> PortGroup:
     """Write ``values`` and return the port group.
 
     :raises PortgroupNotFound, NodeNotFound: 404
@@ -125,7 +126,7 @@ def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
     raise ValueError(f"no such filter: {name}")
 
 
-def _taken(values: Mapping[str, Any]) -> Any:
+def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
         uuid=lambda value: PortgroupAlreadyExists(uuid=values.get("uuid")),
         name=lambda value: DuplicatePortgroupName(name=values.get("name")),

@@ -64,7 +64,7 @@ def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[st
     def columns(item: tuple[int, Mapping[str, Any]]) -> tuple[str, ...]:
         return tuple(sorted(item[1].keys() & _DEFAULTS.keys()))
 
-    def row(port_id: int, values: Mapping[str, Any], names: tuple[str, ...]) -> JSONObject:
+    def row(port_id: int, values: Mapping[str, object], names: tuple[str, ...]) -> JSONObject:
         return {"port_id": port_id, **{f"new_{name}": values[name] for name in names}}
 
     groups = itertools.groupby(sorted(updated.items(), key=columns), columns)
@@ -153,7 +153,7 @@ def physical_networks(conn: sa.Connection, portgroup_id: int, *, but: int | None
     return set(conn.scalars(query if but is None else query.where(ports.c.id != but)))
 
 
-def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
+def list_ports(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` ports that pass all ``filters``.
 
@@ -196,7 +196,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     return _BY_ID.one(conn, {"port_id": port_id})
 
 
-def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port:
+def update(conn: sa.Connection, port_id: int, values: Mapping[str, object]) -> Port:
     """Write ``values`` and return the port.
 
     :raises PortNotFound, NodeNotFound, PortgroupNotFound: 404
@@ -254,14 +254,14 @@ def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
     raise ValueError(f"no such filter: {name}")
 
 
-def _taken(values: Mapping[str, Any]) -> Any:
+def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
         uuid=lambda value: PortAlreadyExists(uuid=values.get("uuid")),
         address=lambda value: MACAlreadyExists(mac=values.get("address")),
         name=lambda value: DuplicatePortName(name=values.get("name")))
 
 
-def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, Any]) -> IronicRulesError:
+def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, object]) -> IronicRulesError:
     node_id = values.get("node_id")
     if key is None and node_id is not None:
         # SQLite does not report which reference it was, but allows a query.

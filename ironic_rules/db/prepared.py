@@ -48,7 +48,7 @@ class _Parameters(NamedTuple):
     #: values that belong to the statement
     fixed: JSONObject
 
-    def of(self, given: Mapping[str, Any]) -> list[Any]:
+    def of(self, given: Mapping[str, object]) -> list[Any]:
         """Return the parameters in order."""
         known = {**self.fixed, **given} if self.fixed else given
         values: list[Any] = []
@@ -102,7 +102,7 @@ def _repeatable(connection: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _executed(conn: sa.Connection, text: str, values: Sequence[Any], *, many: bool = False) -> Iterator[Any]:
+def _executed(conn: sa.Connection, text: str, values: Sequence[object], *, many: bool = False) -> Iterator[Any]:
     """Yield the cursor of a statement that a server has executed.
 
     :param many: ``values`` are those of several rows
@@ -135,7 +135,7 @@ class Prepared:
         #: by the database, and the lengths of the lists; with what converts columns, and their places
         self._plans: dict[tuple[str, tuple[int, ...]], tuple[_Parameters, list[tuple[int, Callable[[Any], Any]]]]] = {}
 
-    def all(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> Sequence[Row]:
+    def all(self, conn: sa.Connection, parameters: Mapping[str, object]) -> Sequence[Row]:
         """Return all rows."""
         lengths = tuple(len(value) for value in parameters.values() if value.__class__ is list)
         if max(lengths, default=0) <= _LONGEST_LIST and _is_direct(conn):
@@ -150,7 +150,7 @@ class Prepared:
     def _locking(self) -> Prepared:
         return Prepared(self.query.with_for_update())
 
-    def one_or_none(self, conn: sa.Connection, parameters: Mapping[str, Any], *, for_update: bool = False) -> Any:
+    def one_or_none(self, conn: sa.Connection, parameters: Mapping[str, object], *, for_update: bool = False) -> Any:
         """Return the only row, None if there is none.
 
         :param for_update: lock the row until the transaction ends, which SQLite does with the whole database
@@ -163,7 +163,7 @@ class Prepared:
             raise sa.exc.MultipleResultsFound(f"{len(rows)} rows were found when one or none was required")
         return rows[0] if rows else None
 
-    def one(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> Any:
+    def one(self, conn: sa.Connection, parameters: Mapping[str, object]) -> Any:
         """Return the only row.
 
         :raises NoResultFound, MultipleResultsFound: there is none, or are several
@@ -173,12 +173,12 @@ class Prepared:
             raise sa.exc.NoResultFound("No row was found when one was required")
         return row
 
-    def _rows(self, conn: sa.Connection, parameters: Mapping[str, Any], lengths: tuple[int, ...]) -> list[Row]:
+    def _rows(self, conn: sa.Connection, parameters: Mapping[str, object], lengths: tuple[int, ...]) -> list[Row]:
         prepared, converters = self._plan(conn.dialect, parameters, lengths)
         connection: Any = conn.connection.dbapi_connection
         return self._converted(connection.execute(prepared.text, prepared.of(parameters)).fetchall(), converters)
 
-    def _rows_of_server(self, conn: sa.Connection, parameters: Mapping[str, Any],
+    def _rows_of_server(self, conn: sa.Connection, parameters: Mapping[str, object],
                         lengths: tuple[int, ...]) -> list[Row] | None:
         try:
             prepared, converters = self._plan(conn.dialect, parameters, lengths)
@@ -199,7 +199,7 @@ class Prepared:
             found.append(self._make(columns))
         return found
 
-    def _plan(self, dialect: sa.Dialect, parameters: Mapping[str, Any],
+    def _plan(self, dialect: sa.Dialect, parameters: Mapping[str, object],
               lengths: tuple[int, ...]) -> tuple[_Parameters, list[tuple[int, Callable[[Any], Any]]]]:
         key = dialect.name, lengths
         if (known := self._plans.get(key)) is not None:
@@ -228,12 +228,12 @@ class PreparedChange:
         #: by the database, whether for several rows, and the names of the parameters; None: SQLAlchemy executes it
         self._plans: dict[tuple[str, bool, tuple[str, ...]], _Parameters | None] = {}
 
-    def matched(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> int:
+    def matched(self, conn: sa.Connection, parameters: Mapping[str, object]) -> int:
         """Return the number of rows."""
         done = self._execute(conn, parameters)
         return int(conn.execute(self._statement, parameters).rowcount if done is None else done.rows)
 
-    def inserted(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> int:
+    def inserted(self, conn: sa.Connection, parameters: Mapping[str, object]) -> int:
         """Return the key of the new row."""
         done = self._execute(conn, parameters)
         if done is not None:
@@ -255,7 +255,7 @@ class PreparedChange:
                 conn.execute(self._statement, rows[place:])
                 break
 
-    def _execute(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> _Done | None:
+    def _execute(self, conn: sa.Connection, parameters: Mapping[str, object]) -> _Done | None:
         """Execute the statement; None: SQLAlchemy has to."""
         if conn.dialect.name != "sqlite":
             return self._execute_on_server(conn, [parameters])

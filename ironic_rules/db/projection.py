@@ -69,7 +69,7 @@ def _unpacked(texts: Sequence[str], columns: Sequence[sa.ColumnElement[Any]]) ->
     return [make(row) for row in zip(*values, strict=True)]
 
 
-def _converted(kind: sa.types.TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
+def _converted(kind: sa.types.TypeEngine[Any], values: Sequence[object]) -> Sequence[Any]:
     """Return the values of a column whose type JSON lacks."""
     for known, convert in _FORMS.items():
         if isinstance(kind, known):

@@ -197,7 +197,7 @@ def ports_of(conn: sa.Connection, node_ids: Collection[int], scope: Scope = EVER
             for row in conn.execute(query, {"node_ids": chunk})]
 
 
-def _identifiers(extra: Any) -> tuple[Any, ...]:
+def _identifiers(extra: object) -> tuple[Any, ...]:
     if not isinstance(extra, dict):
         return ()
     return tuple(extra[name] for name in IDENTIFIERS if extra.get(name) is not None)

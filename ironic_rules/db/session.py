@@ -176,7 +176,7 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
     _skip_needless_rollbacks(engine)
 
     @event.listens_for(engine, "connect")
-    def connected(dbapi_connection: Any, record: Any) -> None:
+    def connected(dbapi_connection: object, record: object) -> None:
         with contextlib.nullcontext() if watchdog is None else watchdog.over(dbapi_connection):
             prepare(dbapi_connection)
 

@@ -52,7 +52,7 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
     """
 
     @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, record: Any, arguments: Any, keywords: JSONObject) -> None:
+    def connect(dialect: object, record: object, arguments: object, keywords: JSONObject) -> None:
         keywords["factory"] = _Connection
 
     @event.listens_for(engine, "connect")

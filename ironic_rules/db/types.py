@@ -32,7 +32,7 @@ class Json(types.TypeDecorator[Any]):
             return dialect.type_descriptor(mysql.LONGTEXT())
         return dialect.type_descriptor(Text())
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
         return None if value is None else orjson.dumps(value).decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:

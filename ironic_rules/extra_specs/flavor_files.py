@@ -183,7 +183,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _read_mapping)
 _Loader.add_multi_constructor("!", _ignore_tag)
 
 
-def _found(document: Any, images: bool) -> Iterator[FlavorSpecs]:
+def _found(document: object, images: bool) -> Iterator[FlavorSpecs]:
     """Yield the flavors anywhere in a document, in its order. Nothing is visited twice, however often it is aliased."""
     seen: set[int] = set()
     waiting = [("", document)]

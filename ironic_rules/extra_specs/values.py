@@ -375,7 +375,7 @@ def compiled(pattern: object) -> Any:
                             f"{printable(exc, _SHOWN)}.") from exc
 
 
-def _integer(value: Mapping[str, Any]) -> IntegerRule:
+def _integer(value: Mapping[str, object]) -> IntegerRule:
     bounds = {"min": LOWEST, "max": HIGHEST}
     for name in bounds:
         bound = value.get(name)

@@ -113,7 +113,7 @@ class Interface(ExtensionPoint):
             raise IronicRulesError(poll.error)
         return None
 
-    def wait_for(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str, *,
+    def wait_for(self, task: Task, what: Mapping[str, object], timeout_s: float, limit: str, *,
                  awaits_ramdisk: bool = False) -> str:
         """Let conductors :meth:`poll` from now on, without a worker and without the node's lock.
 
@@ -126,7 +126,7 @@ class Interface(ExtensionPoint):
                               f"{timeout_s:g} seconds, {limit}", awaits_ramdisk=awaits_ramdisk)
         return wait_state(task)
 
-    def reboot_and_wait(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str) -> str:
+    def reboot_and_wait(self, task: Task, what: Mapping[str, object], timeout_s: float, limit: str) -> str:
         """Reboot the machine for a step of this interface, and wait as :meth:`wait_for` does.
 
         If the ramdisk of the procedure runs, it is booted again, and the step also waits for its heartbeat: the
@@ -136,7 +136,7 @@ class Interface(ExtensionPoint):
         self.interface_of(task.node, "power").request_reboot(task)
         return self.wait_for(task, what, timeout_s, limit, awaits_ramdisk=boots_ramdisk)
 
-    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+    def poll(self, task: Task, what: Mapping[str, object]) -> str | None:
         """Ask the hardware whether it has finished a step, in few and short requests; changes nothing.
 
         :param what: as in :meth:`wait_for`
@@ -181,7 +181,7 @@ class PowerInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: as :meth:`check_target`
         """
 
-    def check_target(self, node: Any, target: str) -> None:
+    def check_target(self, node: object, target: str) -> None:
         """Check that the node can be brought to ``target``.
 
         :raises InvalidParameterValue: no such target, or it is refused
@@ -208,7 +208,7 @@ class PowerInterface(Interface, abc.ABC):
         if is_refused:
             self.set_power_state(task, states.REBOOT)
 
-    def refused_steps(self, node: Any) -> dict[tuple[str, str], str]:
+    def refused_steps(self, node: object) -> dict[tuple[str, str], str]:
         """Return why the node must not run a step of this interface, by the keys of such steps."""
         reason = self.refusal(node, states.POWER_OFF)
         return {} if reason is None else {(self.kind, "power_off"): reason}
@@ -321,7 +321,7 @@ class BootInterface(Interface):
         """Undo ``prepare_instance``. Safe to repeat, even if nothing was prepared."""
 
 
-def boot_device_args(device: Mapping[str, Any] = declaration_steps.TEXT_ARGUMENT) -> dict[str, JSONObject]:
+def boot_device_args(device: Mapping[str, object] = declaration_steps.TEXT_ARGUMENT) -> dict[str, JSONObject]:
     """Return the ``argsinfo`` of ``set_boot_device``.
 
     :param device: the JSON schema of the devices that an interface supports

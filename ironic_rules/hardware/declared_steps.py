@@ -98,7 +98,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         "delete_existing": {"description": "The same as delete_configuration.", "schema": declaration.BOOLEAN_ARGUMENT},
         "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
     }, abortable=True)
-    def create_configuration(self, task: Task, logical_disks: Any = None, delete_configuration: bool = False,
+    def create_configuration(self, task: Task, logical_disks: object = None, delete_configuration: bool = False,
                              delete_existing: bool = False, create_root_volume: bool = True,
                              create_nonroot_volumes: bool = True) -> str | None:
         """Create volumes on the node's disks."""
@@ -112,7 +112,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
                                    "properties": {"logical_disks": _LOGICAL_DISKS}}},
         "delete_existing": _DELETE, "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
     }, abortable=True)
-    def apply_configuration(self, task: Task, raid_config: Any, delete_existing: bool = False,
+    def apply_configuration(self, task: Task, raid_config: object, delete_existing: bool = False,
                             create_root_volume: bool = True, create_nonroot_volumes: bool = True) -> str | None:
         """Create the volumes of a RAID configuration."""
         wanted = _wanted(task, {"raid_config": raid_config, "create_root_volume": create_root_volume,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.base import (
@@ -72,7 +71,7 @@ class Pretends(Interface):
         "asynchronous": {"description": "End when the ramdisk calls back, not by itself. Default: false.",
                          "schema": declaration.BOOLEAN_ARGUMENT},
     }, rerunnable=True, abortable=True)
-    def pretend(self, task: Task, seconds: float = 0, error: Any = None,
+    def pretend(self, task: Task, seconds: float = 0, error: object = None,
                 asynchronous: bool = False) -> str | None:
         """Do nothing, with the duration and the result that the arguments specify."""
         time.sleep(seconds)

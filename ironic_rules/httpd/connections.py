@@ -102,7 +102,7 @@ _INCOMING = frozenset((Phase.HEAD, Phase.BODY))
 class Connection(HTTPConnection):  # type: ignore[misc]
     """A connection. Only the thread that it waits for uses it: the front, or a worker in phase WORK."""
 
-    def __init__(self, front: Front, sock: socket.socket, address: tuple[Any, ...]) -> None:
+    def __init__(self, front: Front, sock: socket.socket, address: tuple[object, ...]) -> None:
         # cheroot's own constructor makes buffers of 16 KiB and two caches.
         self.server = front.server
         self.socket = sock

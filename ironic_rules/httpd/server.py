@@ -42,12 +42,12 @@ _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 class _Request(HTTPRequest):  # type: ignore[misc]
     """A request that the front has received as a whole."""
 
-    def __init__(self, server: Any, connection: Connection) -> None:
+    def __init__(self, server: object, connection: Connection) -> None:
         assert connection.head is not None
         connection.rfile = io.BytesIO(connection.head.line)
         super().__init__(server, connection)
 
-    def header_reader(self, _: Any, headers: dict[bytes, bytes]) -> None:
+    def header_reader(self, _: object, headers: dict[bytes, bytes]) -> None:
         """Give cheroot the headers that have been read.
 
         cheroot knows ``close`` and ``Keep-Alive`` in ``Connection`` only in these letters and alone. But this is a list
@@ -140,7 +140,7 @@ Connection.RequestHandlerClass = _Request
 class ApiServer:
     """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
 
-    def __init__(self, conf: cfg.ConfigOpts, app: Any, numbers: Numbers | None = None,
+    def __init__(self, conf: cfg.ConfigOpts, app: object, numbers: Numbers | None = None,
                  shared: socket.socket | None = None) -> None:
         """Create the server.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ironic_rules import legacy
 from ironic_rules.inspection import trial_machines, trials
@@ -26,7 +25,7 @@ class NotComparable(Exception):
     """The rules cannot be run on the data; the text says why."""
 
 
-def report_of(body: Any) -> InspectionData:
+def report_of(body: object) -> InspectionData:
     """Return the data of a machine.
 
     :param body: what a ramdisk sends to ``/v1/continue_inspection``, or what ``openstack baremetal node inventory

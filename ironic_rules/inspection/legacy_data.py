@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
@@ -21,7 +20,7 @@ _HOOKS: Mapping[str, type[InspectionHook]] = {
     "extra": ExtraHardwareHook}
 
 
-def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any],
+def processed(task: Task, inventory: Mapping[str, object], plugin_data: Mapping[str, object],
               settings: HookSettings | None = None) -> JSONObject:
     """Return the data for legacy rules. Nothing that is given is changed.
 

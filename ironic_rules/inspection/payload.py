@@ -77,17 +77,17 @@ def _text(value: Any) -> list[Problem] | None:
     return _one(f"must be at most {_MAX_TEXT} characters" if isinstance(value, str) else "must be a string or null")
 
 
-def _integer(value: Any) -> list[Problem] | None:
+def _integer(value: object) -> list[Problem] | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INTEGER_BOUND):
         return None
     return _one("must be an integer of 64 bits, or null")
 
 
-def _text_or_number(value: Any) -> list[Problem] | None:
+def _text_or_number(value: object) -> list[Problem] | None:
     return _text(value) if isinstance(value, bool) or not isinstance(value, (int, float)) else None
 
 
-def _boolean(value: Any) -> list[Problem] | None:
+def _boolean(value: object) -> list[Problem] | None:
     return None if value is None or isinstance(value, bool) else _one("must be true, false or null")
 
 
@@ -97,7 +97,7 @@ def _address(value: Any) -> list[Problem] | None:
     return _text(value)
 
 
-def _mac(value: Any) -> list[Problem] | None:
+def _mac(value: object) -> list[Problem] | None:
     if not value and (value is None or isinstance(value, str)):
         return None
     if addresses.is_infiniband(value):
@@ -113,7 +113,7 @@ def _mac(value: Any) -> list[Problem] | None:
 def _list(check: Check | None, limit: int) -> Check:
     """Return the check for null or a list of at most ``limit`` items that all pass ``check``."""
 
-    def each(value: Any) -> list[Problem] | None:
+    def each(value: object) -> list[Problem] | None:
         if value is None:
             return None
         if not isinstance(value, list):
@@ -137,7 +137,7 @@ def _object(fields: Mapping[str, Check], *, required: tuple[str, ...] = (), null
             limit: int | None = None) -> Check:
     """Return the check for an object whose known ``fields``, if present, pass their checks."""
 
-    def each(value: Any) -> list[Problem] | None:
+    def each(value: object) -> list[Problem] | None:
         if value is None and null:
             return None
         if not isinstance(value, dict):

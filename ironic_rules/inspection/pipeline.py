@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 from oslo_log import log as logging
@@ -83,7 +82,7 @@ class Pipeline:
             raise ConfigurationError(
                 f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc
 
-    def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
+    def run(self, task: Task, inventory: Mapping[str, object], plugin_data: Mapping[str, object] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
             trial: TrialSteps | None = None, legacy: LegacyRun | None = None, *, rules_only: bool = False,
             runs: RuleRuns | None = None) -> Outcome:
@@ -159,8 +158,8 @@ class Pipeline:
         task.stages.begin("finish")
         return Outcome(traces, data, list(task.messages), task.stages.end())
 
-    def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
-                    plugin_data: Mapping[str, Any], trial: TrialSteps | None) -> list[Trace]:
+    def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, object],
+                    plugin_data: Mapping[str, object], trial: TrialSteps | None) -> list[Trace]:
         """Run the legacy rules; return their traces.
 
         :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
@@ -222,7 +221,7 @@ def _overdue(name: str, reason: str) -> HookFailed:
 class _Inventory:
     """A copy of the inventory for the hooks, and the original to compare it with afterwards."""
 
-    def __init__(self, inventory: Mapping[str, Any]) -> None:
+    def __init__(self, inventory: Mapping[str, object]) -> None:
         self.sent = orjson.dumps(inventory)
         self.data: JSONObject = orjson.loads(self.sent)
 

@@ -238,7 +238,7 @@ def _rules(file: Path, document: JSONObject) -> list[Rule]:
     return found
 
 
-def _stored(file: Path, given: Any) -> list[Rule]:
+def _stored(file: Path, given: object) -> list[Rule]:
     """Return rules as a service stores them, in their order."""
     problems: list[str] = []
     if isinstance(given, str):
@@ -267,7 +267,7 @@ def _repeated(written: Sequence[Found]) -> Iterator[str]:
             seen.add(identity)
 
 
-def _report(file: Path, where: str, given: Any, key: str = "report") -> Any:
+def _report(file: Path, where: str, given: object, key: str = "report") -> Any:
     if isinstance(given, str):
         try:
             return _load(file.parent / given)
@@ -287,7 +287,7 @@ def _load(file: Path) -> Any:
         raise BadCase(f"{file}: {error}") from error
 
 
-def _known(file: Path, where: str, given: Any, keys: frozenset[str]) -> None:
+def _known(file: Path, where: str, given: object, keys: frozenset[str]) -> None:
     if not isinstance(given, dict):
         raise BadCase(f"{file}: {where or '/'}: must be a mapping")
     if unknown := sorted(key for key in given if key not in keys):

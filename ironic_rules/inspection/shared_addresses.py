@@ -55,7 +55,7 @@ def values(interfaces: list[Named], key: str) -> Iterator[Any]:
     return (interface[key] for _, interface in interfaces if interface.get(key))
 
 
-def has_ip(interface: Mapping[str, Any]) -> bool:
+def has_ip(interface: Mapping[str, object]) -> bool:
     """Return whether the interface is active in the sense of ``[inspector]add_ports``."""
     return bool(interface.get("ipv4_address") or interface.get("ipv6_address"))
 

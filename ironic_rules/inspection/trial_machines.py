@@ -137,7 +137,7 @@ def _initial(fields: Fields) -> JSONObject:
     return {name: None if fields[name].type is Type.TIME else fields[name].initial() for name in fields}
 
 
-def created_machine(conn: sa.Connection, values: Mapping[str, Any], found: PortChanges,
+def created_machine(conn: sa.Connection, values: Mapping[str, object], found: PortChanges,
                     data: InspectionData) -> Machine:
     """Return the node that discovery would create."""
     uuid = uuidutils.generate_uuid()

@@ -290,7 +290,7 @@ def _changes(machine: Machine, result: Result, before: JSONObject) -> JSONObject
 _NOT_OF_PORT = frozenset({"id", "node_id", "created_at", "updated_at", "revision"})
 
 
-def _port(values: Mapping[str, Any]) -> JSONObject:
+def _port(values: Mapping[str, object]) -> JSONObject:
     is_new = values.get("id") is None
     return {name: value for name, value in values.items()
             if name not in _NOT_OF_PORT and not (is_new and name == "uuid")}

@@ -165,7 +165,7 @@ class SetAttribute(LegacyAction):
         else:
             ledger.remove_path(self._path)
 
-    def _write(self, ledger: Ledger, value: Any) -> None:
+    def _write(self, ledger: Ledger, value: object) -> None:
         if self._resets and ledger.task.node.driver != value:
             for name in INTERFACE_FIELDS:
                 ledger.set_path(f"/{name}", None)

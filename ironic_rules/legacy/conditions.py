@@ -66,7 +66,7 @@ class Tested:
     of_text: bool = False
 
 
-def problem(op: str, value: Any, limits: Limits) -> str | None:
+def problem(op: str, value: object, limits: Limits) -> str | None:
     """Return why an operator cannot have this ``value``; None if it can."""
     try:
         if op in NETWORK:
@@ -151,7 +151,7 @@ def _address(found: Any) -> str:
 @functools.lru_cache(maxsize=16)
 def _text_within(most: int) -> Callable[[Any], str]:
     """Return the function of the text that expressions are applied to: that which Python shows of any value."""
-    def text(found: Any) -> str:
+    def text(found: object) -> str:
         if isinstance(found, str):
             return found
         if isinstance(found, _NoText):
@@ -166,7 +166,7 @@ def _text_within(most: int) -> Callable[[Any], str]:
     return text
 
 
-def _check_size(found: Any, most: int) -> None:
+def _check_size(found: object, most: int) -> None:
     """Check the length of the text of a list or an object, as far as that can be said without making it.
 
     :raises CannotEvaluate: it certainly has more than ``most`` characters
@@ -191,7 +191,7 @@ class _NoText(NamedTuple):
     reason: str
 
 
-def _as_text(view: View, found: Any, text: Callable[[Any], str]) -> Any:
+def _as_text(view: View, found: object, text: Callable[[Any], str]) -> Any:
     """Return the text of a list or object in data, made once for all conditions of a run; everything else as it is."""
     if found.__class__ is not dict and found.__class__ is not list:
         return found

@@ -63,7 +63,7 @@ def convert_actions(action: Mapping[str, Any], note: Note) -> JSONObject:
     return made(action, note)
 
 
-def _set_attribute(action: Mapping[str, Any], note: Note) -> JSONObject:
+def _set_attribute(action: Mapping[str, object], note: Note) -> JSONObject:
     if "cleanup" in action:
         note(CLEANUP)
     path = _path(action)
@@ -76,7 +76,7 @@ def _set_attribute(action: Mapping[str, Any], note: Note) -> JSONObject:
     return {"op": "set-attribute", "args": {"path": path, "value": _value(action["value"], note)}}
 
 
-def _extend_attribute(action: Mapping[str, Any], note: Note) -> JSONObject:
+def _extend_attribute(action: Mapping[str, object], note: Note) -> JSONObject:
     if "cleanup" in action:
         note(CLEANUP)
     unique = action.get("unique", False)
@@ -86,7 +86,7 @@ def _extend_attribute(action: Mapping[str, Any], note: Note) -> JSONObject:
         "path": _path(action), "value": _value(action["value"], note), **({"unique": True} if unique else {})}}
 
 
-def _set_capability(action: Mapping[str, Any], note: Note) -> JSONObject:
+def _set_capability(action: Mapping[str, object], note: Note) -> JSONObject:
     name, value = literal(action["name"]), action.get("value")
     if value is None:
         return {"op": "unset-capability", "args": {"name": name}}
@@ -99,7 +99,7 @@ def _fail(action: Mapping[str, Any], note: Note) -> JSONObject:
     return {"op": "fail", "args": {"msg": _text(message_parts(action["message"]), note, as_text=True)}}
 
 
-def _trait(action: Mapping[str, Any], note: Note) -> JSONObject:
+def _trait(action: Mapping[str, object], note: Note) -> JSONObject:
     return {"op": action["action"], "args": {"name": literal(action["name"])}}
 
 
@@ -114,7 +114,7 @@ def _path(action: Mapping[str, Any]) -> str:
     return str(literal("/" + path.strip("/")))
 
 
-def _value(value: Any, note: Note, *, as_text: bool = False) -> Any:
+def _value(value: object, note: Note, *, as_text: bool = False) -> Any:
     """Return a value with the templates of inspection rules.
 
     :param as_text: whether the action makes a text of it anyway
@@ -213,7 +213,7 @@ class Conversion:
                 "problems": shown(self.problems), "not_undone": list(self.not_undone)}
 
 
-def convert_body(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE) -> Conversion:
+def convert_body(body: object, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE) -> Conversion:
     """Convert a rule as a user writes it.
 
     :param body: any JSON value
@@ -325,7 +325,7 @@ def parse(text: str) -> list[GivenRule]:
     return found
 
 
-def _of_document(document: Any, place: str) -> Iterator[GivenRule]:
+def _of_document(document: object, place: str) -> Iterator[GivenRule]:
     if document is None:
         return
     pointer = ""

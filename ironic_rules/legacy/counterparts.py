@@ -303,7 +303,7 @@ def _guarded(made: list[JSONObject], read: _Read, note: Note, guard: str = "!is-
     return [{"op": guard, "args": [read.value]}, *made]
 
 
-def _comparison(read: _Read, op: str, value: Any, note: Note) -> list[JSONObject]:
+def _comparison(read: _Read, op: str, value: object, note: Note) -> list[JSONObject]:
     if isinstance(value, bool):
         return _of_flag(read, op, value, note)
     if isinstance(value, int):
@@ -338,7 +338,7 @@ def _of_whole(read: _Read, op: str, value: int, note: Note) -> list[JSONObject]:
     return made if op == "eq" else _guarded(made, read, note)
 
 
-def _ordered(read: _Read, op: str, value: Any, note: Note, *, doubt: bool) -> list[JSONObject]:
+def _ordered(read: _Read, op: str, value: object, note: Note, *, doubt: bool) -> list[JSONObject]:
     if op in ("eq", "ne"):
         return _equal(read, op, value, note)
     if op in ("lt", "gt"):
@@ -348,7 +348,7 @@ def _ordered(read: _Read, op: str, value: Any, note: Note, *, doubt: bool) -> li
     return _guarded([{"op": f"!{'lt' if op == 'ge' else 'gt'}", "args": [read.value, value]}], read, note)
 
 
-def _equal(read: _Read, op: str, value: Any, note: Note) -> list[JSONObject]:
+def _equal(read: _Read, op: str, value: object, note: Note) -> list[JSONObject]:
     if op == "eq":
         return [{"op": "eq", "args": [read.value, value]}]
     made: list[JSONObject] = [{"op": "!eq", "args": [read.value, value]}]
@@ -403,7 +403,7 @@ def _steps(parts: list[JSONPath]) -> Iterator[str]:
             yield step
 
 
-def literal(value: Any) -> Any:
+def literal(value: object) -> Any:
     """Return a JSON value in which no text is a template."""
     if isinstance(value, str):
         return value.replace("{", "{{").replace("}", "}}")

@@ -10,7 +10,6 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 from jsonpath_ng.jsonpath import Fields, Parent
@@ -67,7 +66,7 @@ class _WrittenCondition(WrittenCondition):
         """Return why the path finds no values."""
         return ("missing", self.arguments[0].written) if is_empty else ("cannot be evaluated", None)
 
-    def item(self, explainer: Explainer, view: View, item: Any) -> ItemTrace:
+    def item(self, explainer: Explainer, view: View, item: object) -> ItemTrace:
         """Return the trace of one of the values that the path finds."""
         outcome: bool | None = None
         if self.test is not None:

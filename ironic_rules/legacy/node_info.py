@@ -82,7 +82,7 @@ class NodeInfo:
         if not same(new, old):
             self._set(path, new)
 
-    def _set(self, path: str, value: Any) -> None:
+    def _set(self, path: str, value: object) -> None:
         """Set a value. A list that only grew has new items, so that others in it are not the rule's."""
         writer = self._writer()
         tokens = NodeDraft.path_tokens(path)
@@ -139,7 +139,7 @@ class NodeInfo:
             {name: clone(value) for name, value in port.read().items() if name in PORT.columns}, id=str(port.uuid))
             for port in self._task.ports}
 
-    def patch_port(self, port: Any, patches: Iterable[Mapping[str, Any]], ironic: object = None) -> None:
+    def patch_port(self, port: object, patches: Iterable[Mapping[str, Any]], ironic: object = None) -> None:
         """Apply a JSON patch to a port.
 
         :param port: one of :meth:`ports`, or a MAC address
@@ -153,7 +153,7 @@ class NodeInfo:
             else:
                 raise ActionError("the operations of a patch are add, replace and remove")
 
-    def _port(self, port: Any) -> PortDraft:
+    def _port(self, port: object) -> PortDraft:
         address = port if isinstance(port, str) else getattr(port, "address", None)
         for draft in self._task.ports:
             if address is not None and addresses.is_mac(address) and draft.address == addresses.normalize_mac(address):

@@ -66,7 +66,7 @@ class Ledger:
         """Return the value at a path of the node or a port, ``MISSING`` if there is none. Not to be changed."""
         return find((draft or self.task.node).current(tokens[0]), tokens[1:])
 
-    def set_path(self, path: str, value: Any) -> None:
+    def set_path(self, path: str, value: object) -> None:
         """Set the value at a path of the node; missing objects along it are made.
 
         Where the path leads into a list, the value becomes a new item, as with "add" of JSON Patch.
@@ -81,7 +81,7 @@ class Ledger:
                 return
         self._set(self.task.node, PATH, documents.format_pointer(tokens), path, tokens, value)
 
-    def set_port_path(self, port: PortDraft, path: str, value: Any) -> None:
+    def set_port_path(self, port: PortDraft, path: str, value: object) -> None:
         """Set the value at a path of a port."""
         tokens = PortDraft.path_tokens(path)
         self._set(port, PORT, f"/{port.uuid}{documents.format_pointer(tokens)}", path, tokens, value)
@@ -153,7 +153,7 @@ class Ledger:
             self.task.node.write(where, items)
         self._note(ITEM, f"{where}/{index}", written=documents.clone(value), had_before=True, before=same)
 
-    def set_capability(self, name: str, value: Any) -> None:
+    def set_capability(self, name: str, value: object) -> None:
         """Set one capability, and keep the others.
 
         :param value: None removes it
@@ -204,7 +204,7 @@ class Ledger:
             self._note(TRAIT, name, is_set=False, had_before=True)
 
 
-def _missing(doc: Any, tokens: tuple[str, ...]) -> int:
+def _missing(doc: object, tokens: tuple[str, ...]) -> int:
     """Return how many objects have to be made for the value at ``tokens``."""
     for depth, token in enumerate(tokens[:-1]):
         found = find(doc, (token,))
@@ -214,7 +214,7 @@ def _missing(doc: Any, tokens: tuple[str, ...]) -> int:
     return 0
 
 
-def _before(found: Any) -> Mapping[str, Any]:
+def _before(found: object) -> Mapping[str, Any]:
     return {"had_before": found is not MISSING, "before": None if found is MISSING else found}
 
 
@@ -514,7 +514,7 @@ def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any,
     return found
 
 
-def _has_same_parts(tokens: tuple[str, ...], stored: Any, now: Any) -> bool:
+def _has_same_parts(tokens: tuple[str, ...], stored: object, now: object) -> bool:
     if tokens == CAPABILITIES and isinstance(stored, str) and isinstance(now, str):
         return capabilities.parse(stored) == capabilities.parse(now)
     if not isinstance(stored, list) or not isinstance(now, list) or len(stored) != len(now):

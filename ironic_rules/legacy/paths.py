@@ -230,7 +230,7 @@ def _all(get: Getter, walk: _Part, most: int) -> Callable[[View], list[Any]]:
     return find
 
 
-def _limited(values: Iterable[Any], most: int) -> list[Any]:
+def _limited(values: Iterable[object], most: int) -> list[Any]:
     found = list(itertools.islice(values, most + 1))
     if len(found) > most:
         raise CannotEvaluate(f"the path finds more than {most} values")
@@ -262,7 +262,7 @@ def _chain(parts: Sequence[_Part]) -> _Part:
         return parts[0]
     first, rest = parts[0], _chain(parts[1:])
 
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         for found in first(value, budget):
             yield from rest(found, budget)
 
@@ -276,7 +276,7 @@ def _part(part: JSONPath) -> _Part:
     """
     apply = _unbounded(part)
 
-    def bounded(value: Any, budget: _Budget) -> Iterable[Any]:
+    def bounded(value: object, budget: _Budget) -> Iterable[Any]:
         # Also where it finds nothing: with alternatives before it, it is applied to the same value again and again.
         budget.look()
         return apply(value, budget)
@@ -308,7 +308,7 @@ def _unbounded(part: JSONPath) -> _Part:
     raise PathProblem("has a part that is not supported")
 
 
-def _children(value: Any, budget: _Budget) -> Iterator[Any]:
+def _children(value: object, budget: _Budget) -> Iterator[Any]:
     if isinstance(value, (dict, list)):
         for child in value.values() if isinstance(value, dict) else value:
             budget.look()
@@ -316,7 +316,7 @@ def _children(value: Any, budget: _Budget) -> Iterator[Any]:
 
 
 def _names(names: Sequence[str]) -> _Part:
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         if isinstance(value, dict):
             for name in names:
                 budget.look()
@@ -327,7 +327,7 @@ def _names(names: Sequence[str]) -> _Part:
 
 
 def _indexes(indexes: Sequence[int]) -> _Part:
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         if isinstance(value, list):
             for index in indexes:
                 budget.look()
@@ -341,7 +341,7 @@ def _slice(part: slice) -> _Part:
     if part.step == 0:
         raise PathProblem("has a slice whose step is 0")
 
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         if isinstance(value, list):
             for index in range(*part.indices(len(value))):
                 budget.look()
@@ -351,7 +351,7 @@ def _slice(part: slice) -> _Part:
 
 
 def _descent(left: _Part, right: _Part) -> _Part:
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         for start in left(value, budget):
             # Not by recursion: the data can be nested deeper than Python's stack.
             stack = [start]
@@ -364,7 +364,7 @@ def _descent(left: _Part, right: _Part) -> _Part:
 
 
 def _where(left: _Part, right: _Part, wanted: bool) -> _Part:
-    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+    def walk(value: object, budget: _Budget) -> Iterator[Any]:
         for found in left(value, budget):
             if any(True for _ in right(found, budget)) is wanted:
                 yield found

@@ -77,7 +77,7 @@ def load(find: Callable[[str], Iterable[EntryPoint]] = lambda group: entry_point
     return Plugins(found[CONDITIONS], found[ACTIONS], broken, tuple(warnings))
 
 
-def _taken(entry: EntryPoint, ours: Collection[str], known: Mapping[str, Any]) -> str | None:
+def _taken(entry: EntryPoint, ours: Collection[str], known: Mapping[str, object]) -> str | None:
     name = printable(entry.name, 64)
     if entry.name in ours:
         return f"{name} of {printable(entry.value, 128)} is not used: it is a name of ironic-rules"

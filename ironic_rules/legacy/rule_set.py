@@ -415,5 +415,5 @@ def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFa
     return LegacyRuleFailed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
 
 
-def _applies(scope: str | None, scopes: frozenset[Any]) -> bool:
+def _applies(scope: str | None, scopes: frozenset[object]) -> bool:
     return not scope or scope in scopes

@@ -46,7 +46,7 @@ class LegacyScope(Scope):
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(where, text))
 
-    def compile_key(self, key: Any, where: str, *, formatted: bool) -> tuple[str, Compiled]:
+    def compile_key(self, key: object, where: str, *, formatted: bool) -> tuple[str, Compiled]:
         """Return the place of a key in the object at ``where``, and the compiled key, which may have templates."""
         place = where + documents.format_pointer((printable(key, 64),))
         compiled = compile_value(self, key, place, formatted=formatted)
@@ -89,7 +89,7 @@ def message_parts(text: str) -> tuple[str | template.Field, ...]:
     return template.parse(text, begin=IN_MESSAGE)
 
 
-def _key(value: Any) -> str:
+def _key(value: object) -> str:
     if not isinstance(value, str):
         raise CannotEvaluate("a key of an object would be a list or an object")
     return value
@@ -121,7 +121,7 @@ def _rendered(parts: tuple[str | template.Field, ...], limit: int) -> Compiled:
     return Filled(render, first if len(parts) == 1 and isinstance(first, template.Field) else None)
 
 
-def processed(inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], *,
+def processed(inventory: Mapping[str, object], plugin_data: Mapping[str, object], *,
               auto_discovered: bool = False) -> JSONObject:
     """Return the data with the keys that ironic-inspector's rules read, besides all that the ramdisk has sent.
 
@@ -165,11 +165,11 @@ def processed(inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], *,
     return found
 
 
-def _object_at(value: Any) -> Mapping[str, Any]:
+def _object_at(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _interface(value: Mapping[str, Any], lldp: Any) -> JSONObject:
+def _interface(value: Mapping[str, object], lldp: object) -> JSONObject:
     return {
         **value, "mac": value.get("mac_address"), "ip": value.get("ipv4_address") or value.get("ipv6_address"),
         "client_id": value.get("client_id"), "pxe": bool(value.get("pxe_enabled")),

@@ -157,7 +157,7 @@ class Exporter(socketserver.ThreadingTCPServer):
             self._open.pop(request, None)
         super().shutdown_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Log what is no error of a connection: clients that have gone, or are too slow, are none of our business."""
         if not isinstance(sys.exc_info()[1], OSError):
             LOG.exception("The metrics cannot be served")

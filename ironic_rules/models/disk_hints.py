@@ -90,7 +90,7 @@ def _text(expression: JSON, where: str) -> Callable[[Any], bool]:
         raise BadHint(f"{where}: the operator {used} is not for texts; valid: {', '.join(sorted(_TEXT_OPERATORS))}")
     compare = _comparisons()[used or "s=="]
 
-    def fits(found: Any) -> bool:
+    def fits(found: object) -> bool:
         if found is None:
             # A disk without the attribute differs from any value.
             return used == "s!="
@@ -120,7 +120,7 @@ def _rotational(expression: JSON, where: str) -> Callable[[Any], bool]:
     except ValueError as exc:
         raise BadHint(f"{where} is neither true nor false") from exc
 
-    def fits(found: Any) -> bool:
+    def fits(found: object) -> bool:
         try:
             return strutils.bool_from_string(found, strict=True) is wanted
         except ValueError:

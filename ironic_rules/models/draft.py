@@ -68,7 +68,7 @@ class _Draft:
     _private: set[str]
     _journal: DraftJournal
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, object]) -> None:
         put = object.__setattr__
         put(self, "_original", dict(values))
         put(self, "_values", dict(values))
@@ -84,10 +84,10 @@ class _Draft:
             value = self._values[name]
             return self._take(name) if isinstance(value, (dict, list, set)) else value
 
-        def __setattr__(self, name: str, value: Any) -> None:
+        def __setattr__(self, name: str, value: object) -> None:
             self._assign(name, value)
 
-    def _assign(self, name: str, value: Any) -> None:
+    def _assign(self, name: str, value: object) -> None:
         if name not in self._values:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}")
         self._set(name, value)
@@ -197,7 +197,7 @@ class _Draft:
         else:
             self._put(tokens, value)
 
-    def _put(self, tokens: tuple[str, ...], value: Any) -> None:
+    def _put(self, tokens: tuple[str, ...], value: object) -> None:
         if len(tokens) > 1:
             self._open(tokens)
             # From the root, so that errors name the whole path.
@@ -256,7 +256,7 @@ class _Draft:
         return tokens
 
     @classmethod
-    def value_problem(cls, name: str, value: Any) -> str | None:
+    def value_problem(cls, name: str, value: object) -> str | None:
         """Return why the field ``name`` does not accept ``value`` as a whole; None if it does."""
         entry = cls.fields[name]
         if value is None:
@@ -293,7 +293,7 @@ class _Draft:
             self._owned.add(name)
         return self._values[name]
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         self._journal.entries.append(FieldChange(name, self._values.get(name, MISSING)))
         self._owned.discard(name)
         self._private.discard(name)
@@ -309,7 +309,7 @@ class NodeDraft(_Draft, Node):
 
     traits: set[str]
 
-    def __init__(self, values: Mapping[str, Any], traits: Iterable[str] = ()) -> None:
+    def __init__(self, values: Mapping[str, object], traits: Iterable[str] = ()) -> None:
         super().__init__({**values, "traits": set(traits)})
 
     def _assign(self, name: str, value: Any) -> None:
@@ -318,7 +318,7 @@ class NodeDraft(_Draft, Node):
             # A ramdisk may have received a token since: the new value is written even if it equals the original.
             self._original.pop(name, None)
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         # As the API does, and the configuration of conductors.
         super()._set(name, value.lower() if name == "conductor_group" and isinstance(value, str) else value)
 
@@ -339,7 +339,7 @@ class NodeDraft(_Draft, Node):
         new = self._values["traits"]
         return None if new == self._original["traits"] else sorted(new)
 
-    def _put(self, tokens: tuple[str, ...], value: Any) -> None:
+    def _put(self, tokens: tuple[str, ...], value: object) -> None:
         if tokens[0] != "traits":
             super()._put(tokens, value)
         elif len(tokens) == 1:
@@ -352,7 +352,7 @@ class NodeDraft(_Draft, Node):
             raise documents.PointerError(documents.format_pointer(tokens),
                                          "write /traits (a list) or /traits/- (one more)")
 
-    def extend(self, path: str, value: Any, unique: bool = False) -> None:
+    def extend(self, path: str, value: object, unique: bool = False) -> None:
         if self.path_tokens(path) == ("traits",):
             self.add_trait(value)
         elif self.path_tokens(path)[0] == "traits":
@@ -369,7 +369,7 @@ class NodeDraft(_Draft, Node):
         else:
             self.traits.discard("/".join(tokens[1:]))
 
-    def add_trait(self, name: Any) -> None:
+    def add_trait(self, name: object) -> None:
         """Add one trait.
 
         :raises InvalidParameterValue: not a valid trait name, or the node would have too many

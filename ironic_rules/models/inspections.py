@@ -199,7 +199,7 @@ def rules(details: Mapping[str, Any]) -> list[JSONObject]:
     return found
 
 
-def _in_full(rules: Sequence[Sequence[Any]], values: Sequence[Any]) -> list[JSONObject]:
+def _in_full(rules: Sequence[Sequence[Any]], values: Sequence[object]) -> list[JSONObject]:
     """Return the full entries of rules that have set new keys of the node.
 
     :param rules: for each its UUID, followed by pairs: a path, and the place of its value among ``values``

@@ -80,7 +80,7 @@ class KeyChange:
 Change: TypeAlias = FieldChange | KeyChange
 
 
-def _restore(values: JSONObject, key: str, old: Any) -> None:
+def _restore(values: JSONObject, key: str, old: object) -> None:
     if old is MISSING:
         values.pop(key, None)
     else:

@@ -65,7 +65,7 @@ class Kept:
             return f"it wrote /{name} of the node, which {self._author} may not write"
         return _unacceptable(task.node, NODE, "the node") or next(filter(None, map(self._problem_of, task.ports)), None)
 
-    def _problem_of(self, port: Any) -> str | None:
+    def _problem_of(self, port: object) -> str | None:
         if not isinstance(port, PortDraft):
             return "it put something into task.ports that is not a port; use task.add_port"
         if id(port) in self._ports:

@@ -172,7 +172,7 @@ def _writes(actions: Iterable[Any]) -> Iterator[str]:
     return (path for path in map(path_of_action, actions) if path is not None)
 
 
-def _tokens(path: Any, dotted: bool) -> tuple[str, ...]:
+def _tokens(path: object, dotted: bool) -> tuple[str, ...]:
     if not isinstance(path, str):
         return ()
     if dotted and "/" not in path:

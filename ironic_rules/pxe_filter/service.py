@@ -10,7 +10,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import oslo_messaging as messaging
 import sqlalchemy as sa
@@ -130,7 +130,7 @@ class PXEFilterManager:
         self._changed(self._keeper.tell(_addresses(allow), _addresses(deny)))
 
 
-def _addresses(sent: Any) -> list[str]:
+def _addresses(sent: object) -> list[str]:
     """Return the valid addresses of a message; log the others."""
     if sent is None:
         return []

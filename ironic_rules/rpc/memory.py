@@ -38,7 +38,7 @@ class _Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
         super().__init__(ctxt, message)
         self._answers = answers
 
-    def reply(self, reply: Any = None, failure: Any = None) -> None:
+    def reply(self, reply: object = None, failure: object = None) -> None:
         """Send ``reply``, or an error (as returned by ``sys.exc_info()``), to the caller."""
         if self._answers is not None:
             self._answers.put((reply, common.serialize_remote_exception(failure) if failure else None))
@@ -150,7 +150,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
 
     def send(self, target: messaging.Target, ctxt: JSONObject, message: JSONObject,
              wait_for_reply: bool | None = None, timeout: float | None = None, call_monitor_timeout: int | None = None,
-             retry: int | None = None, transport_options: Any = None) -> Any:
+             retry: int | None = None, transport_options: object = None) -> Any:
         """Deliver a message; return the reply if ``wait_for_reply`` is true.
 
         :param timeout: seconds to wait for the reply
@@ -183,7 +183,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
         """Return a listener for messages to the target's topic, and to its server."""
         return _Listener(self._key(target), target.server)
 
-    def listen_for_notifications(self, targets_and_priorities: Any, pool: Any, batch_size: int,
+    def listen_for_notifications(self, targets_and_priorities: object, pool: object, batch_size: int,
                                  batch_timeout: float | None) -> _Listener:
         """Not offered: this is a transport for RPC."""
         raise NotImplementedError

@@ -42,7 +42,7 @@ def is_local(conf: cfg.ConfigOpts) -> bool:
     return url.transport in _LOCAL or url.transport.startswith("kombu+memory")
 
 
-def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any) -> Any:
+def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: object) -> Any:
     """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for messages to the filters."""
     target = messaging.Target(topic=TOPIC, server=conf.host, version=VERSION)
     server = messaging.get_rpc_server(

@@ -26,7 +26,7 @@ _LARGE = 512 * 1024
 class Serializer(serializer.Serializer):
     """Encodes containers as JSON text, and leaves scalars unchanged."""
 
-    def serialize_entity(self, ctxt: Any, entity: Any) -> Any:
+    def serialize_entity(self, ctxt: object, entity: object) -> Any:
         if isinstance(entity, dict | list):
             text = orjson.dumps(entity)
             if len(text) > _LARGE:
@@ -34,7 +34,7 @@ class Serializer(serializer.Serializer):
             return {_KEY: text.decode()}
         return entity
 
-    def deserialize_entity(self, ctxt: Any, entity: Any) -> Any:
+    def deserialize_entity(self, ctxt: object, entity: object) -> Any:
         if isinstance(entity, dict) and _KEY in entity:
             return orjson.loads(entity[_KEY])
         if isinstance(entity, dict) and _COMPRESSED in entity:

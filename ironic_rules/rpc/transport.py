@@ -192,7 +192,7 @@ def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
     return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions", dispatcher.__name__])
 
 
-def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any, group: str) -> Any:
+def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: object, group: str) -> Any:
     """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for the group's messages."""
     target = messaging.Target(topic=conductor_topic(group), server=conf.host, version=VERSION)
     is_local = messaging.TransportURL.parse(conf).transport == memory.SCHEME

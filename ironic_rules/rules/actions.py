@@ -64,7 +64,7 @@ def tokens_of(literals: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def field_problem(fields: type[draft.NodeDraft] | type[draft.PortDraft],
-                   literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+                   literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yield the problems of a literal value that its field cannot have."""
     tokens = tokens_of(literals)
     yield from _mask_problem(literals, tokens)
@@ -72,14 +72,14 @@ def field_problem(fields: type[draft.NodeDraft] | type[draft.PortDraft],
         yield "value", reason
 
 
-def list_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def list_problem(literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yield the problems of a literal path to a field that is not a list, and of the value to append."""
     yield from _mask_problem(literals, tokens_of(literals))
     if len(tokens_of(literals)) == 1:
         yield "path", "this field is not a list"
 
 
-def data_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def data_problem(literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yield the problem of a literal value that cannot be stored in the plug-in data."""
     return _mask_problem(literals, paths.parse(literals["path"]) if "path" in literals else ())
 
@@ -108,7 +108,7 @@ class SetAttribute(InspectionRuleActionBase):
     def __call__(self, task: Task, rule: ActiveRule, path: NodePath, value: Any) -> None:
         task.node.write(path, value)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         tokens = tokens_of(literals)
         if tokens[:1] != ("traits",) or len(tokens) == 1:
             return field_problem(NodeDraft, literals)
@@ -135,7 +135,7 @@ class ExtendAttribute(InspectionRuleActionBase):
     def __call__(self, task: Task, rule: ActiveRule, path: NodePath, value: Any, unique: Flag = False) -> None:
         task.node.extend(path, value, unique)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         tokens = tokens_of(literals)
         if tokens[:1] != ("traits",):
             return list_problem(literals)
@@ -159,7 +159,7 @@ class DelAttribute(InspectionRuleActionBase):
         task.node.delete(path)
 
 
-def _trait_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _trait_problem(literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     if "value" in literals and (reason := TRAIT.literal_problem(literals["value"])):
         yield "value", reason
 
@@ -181,7 +181,7 @@ class SetPortAttribute(InspectionRuleActionBase):
     def __call__(self, task: Task, rule: ActiveRule, port_id: PortId, path: PortPath, value: Any) -> None:
         _port(task, port_id).write(path, value)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         return field_problem(PortDraft, literals)
 
 
@@ -204,7 +204,7 @@ class ExtendPortAttribute(InspectionRuleActionBase):
                  unique: Flag = False) -> None:
         _port(task, port_id).extend(path, value, unique)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         return list_problem(literals)
 
 
@@ -250,10 +250,10 @@ class SetPluginData(InspectionRuleActionBase):
     def __call__(self, task: Task | None, rule: ActiveRule, path: DataPath, value: Any) -> None:
         paths.write(rule.plugin_data, path, value)
 
-    def call_early(self, rule: ActiveRule, path: str, value: Any) -> None:  # type: ignore[override]
+    def call_early(self, rule: ActiveRule, path: str, value: object) -> None:  # type: ignore[override]
         self(None, rule, path, value)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         return data_problem(literals)
 
 
@@ -276,11 +276,11 @@ class ExtendPluginData(InspectionRuleActionBase):
     def __call__(self, task: Task | None, rule: ActiveRule, path: DataPath, value: Any, unique: Flag = False) -> None:
         paths.extend(rule.plugin_data, path, value, unique)
 
-    def call_early(self, rule: ActiveRule, path: str, value: Any,  # type: ignore[override]
+    def call_early(self, rule: ActiveRule, path: str, value: object,  # type: ignore[override]
                    unique: bool = False) -> None:
         self(None, rule, path, value, unique)
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         return data_problem(literals)
 
 
@@ -322,7 +322,7 @@ class SetCapability(InspectionRuleActionBase):
         found = task.node.properties.get("capabilities")
         task.node.write("/properties/capabilities", capabilities.put(found, name, value))
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         if "value" in literals:
             try:
                 capabilities.put(None, "", literals["value"])
@@ -431,7 +431,7 @@ _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 _RESERVED_HEADERS = frozenset({"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"})
 
 
-def _url(value: Any, limits: Limits) -> str:
+def _url(value: object, limits: Limits) -> str:
     try:
         return limits.hosts.check(value)
     except ValueError as exc:
@@ -445,7 +445,7 @@ def _url_prefix(text: str, limits: Limits) -> None:
         raise OperandError(str(exc)) from None
 
 
-def _headers(value: Any) -> dict[str, str]:
+def _headers(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise OperandError("must be an object of strings")
     headers = {}
@@ -460,7 +460,7 @@ def _headers(value: Any) -> dict[str, str]:
     return headers
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= MAX_TIMEOUT_S:
         raise OperandError(f"must be a number of seconds, more than 0 and at most {MAX_TIMEOUT_S}")
     return float(value)

@@ -30,7 +30,7 @@ class Bound:
         self.literals: JSONObject = {}
 
 
-def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | None:
+def bind(scope: Scope, operation: Operation, args: object, where: str) -> Bound | None:
     """Bind ``args`` (a list or a dict) to the operation's parameters; if that fails, report problems, return None."""
     before = len(scope.problems)
     if isinstance(args, dict):
@@ -174,7 +174,7 @@ def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
     return values
 
 
-def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, bound: Bound,
+def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: bool, bound: Bound,
              name: str) -> Compiled:
     before = len(scope.problems)
     compiled = compile_value(scope, value, where, formatted=formatted, regex=kind.regex)

@@ -172,7 +172,7 @@ class InspectionRuleActionBase(ExtensionPoint, metaclass=abc.ABCMeta):
     def __call__(self, task: Any, rule: ActiveRule, *args: Any, **kwargs: Any) -> None:
         """Run the action on a successful match. ``task`` has the drafts; nothing needs to be saved."""
 
-    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         """Return the problems of combinations of literal arguments: (argument, reason) pairs, without values."""
         return ()
 

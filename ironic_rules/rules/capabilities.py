@@ -8,7 +8,7 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules.errors import ActionError
 
 
-def is_name(name: Any) -> bool:
+def is_name(name: object) -> bool:
     """Return whether ``name`` is a valid name of a capability: a text without colons, commas and white space."""
     return isinstance(name, str) and name != "" and not any(
         character in ",:" or character.isspace() or not character.isprintable() for character in name)
@@ -22,7 +22,7 @@ def get(found: Any, name: str) -> Any:
     return parse(found).get(name)
 
 
-def put(found: Any, name: str, value: Any) -> Any:
+def put(found: object, name: str, value: object) -> Any:
     """Return the capabilities with ``name`` set; its position is kept, a new one is appended.
 
     :raises ActionError: the value is invalid, or ``found`` are not capabilities
@@ -33,7 +33,7 @@ def put(found: Any, name: str, value: Any) -> Any:
     return joined(found, pairs)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return the value of a capability as text.
 
     :raises ActionError: it is invalid
@@ -46,7 +46,7 @@ def text_of(value: Any) -> str:
     return text
 
 
-def remove(found: Any, name: str) -> Any:
+def remove(found: object, name: str) -> Any:
     """Return the capabilities without ``name``.
 
     :raises ActionError: ``found`` are not capabilities
@@ -56,7 +56,7 @@ def remove(found: Any, name: str) -> Any:
     return joined(found, pairs)
 
 
-def parse(found: Any) -> JSONObject:
+def parse(found: object) -> JSONObject:
     """Return the capabilities by name, in a dict of the caller's own.
 
     :raises ActionError: ``found`` are not capabilities
@@ -74,6 +74,6 @@ def parse(found: Any) -> JSONObject:
     return pairs
 
 
-def joined(found: Any, pairs: JSONObject) -> Any:
+def joined(found: object, pairs: JSONObject) -> Any:
     """Return capabilities in the form that ``found`` has: an object, or else a text."""
     return pairs if isinstance(found, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())

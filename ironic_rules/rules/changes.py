@@ -14,12 +14,12 @@ from ironic_rules.rules.compiled import CompiledRule
 from ironic_rules.rules.explaining import State
 
 
-def copied_data(rule: CompiledRule, plugin_data: Mapping[str, Any]) -> JSONObject:
+def copied_data(rule: CompiledRule, plugin_data: Mapping[str, object]) -> JSONObject:
     """Return a copy to restore if a rule fails. Our own actions copy on write; others may change data at any depth."""
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 
-def touched_state(plugin_data: Mapping[str, Any], task: Task | None, rule: CompiledRule) -> State:
+def touched_state(plugin_data: Mapping[str, object], task: Task | None, rule: CompiledRule) -> State:
     """Return what a rule may change, as it is now. Drafts copy what is changed later, as do our own actions."""
     touches = rule.touches
     state: JSONObject = {}
@@ -33,7 +33,7 @@ def touched_state(plugin_data: Mapping[str, Any], task: Task | None, rule: Compi
     return state
 
 
-def whole_state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
+def whole_state(plugin_data: Mapping[str, object], task: Task | None) -> State:
     """Return a copy of all that rules may change, also in place."""
     found: JSONObject = {"plugin_data": clone(plugin_data)}
     if task is not None:
@@ -87,7 +87,7 @@ def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list
             yield (root,), patch
 
 
-def seal_changes(conceal: Concealment, changes: Mapping[str, Any]) -> None:
+def seal_changes(conceal: Concealment, changes: Mapping[str, object]) -> None:
     """Note that nothing of what was changed may be shown."""
     for place, patch in _patches(changes):
         for operation in patch:

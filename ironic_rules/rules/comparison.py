@@ -68,7 +68,7 @@ class Comparison:
         return f"created {len(self.created)}, changed {changed}, removed {len(self.removed)} rules"
 
 
-def request_problems(given: Sequence[Any], bundle: str | None) -> list[Problem]:
+def request_problems(given: Sequence[object], bundle: str | None) -> list[Problem]:
     """Return the problems of the rules of one request with each other and with its bundle.
 
     :param given: as clients send them

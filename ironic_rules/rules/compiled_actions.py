@@ -6,7 +6,6 @@ There may be thousands, each used once per inspection: for speed they share obje
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ironic_rules.models import documents
 from ironic_rules.models.task import Task
@@ -77,7 +76,7 @@ class _PathAndValue(CompiledAction):
 
     __slots__ = ("_call", "_constant", "_get")
 
-    def __init__(self, where: str, operation: Operation, constant: Any, value: Compiled, most: int) -> None:
+    def __init__(self, where: str, operation: Operation, constant: object, value: Compiled, most: int) -> None:
         super().__init__(where, operation, most)
         self._call = operation.call.__call__
         self._constant = constant
@@ -125,7 +124,7 @@ class _Loop(CompiledAction):
         return len(found)
 
 
-def count_written(views: Views, value: Any, most: int) -> None:
+def count_written(views: Views, value: object, most: int) -> None:
     """Count the size of an action's argument before it is copied: few characters of a rule can expand to much data.
 
     :raises ActionError: it is too large, or nested too deep
@@ -133,7 +132,7 @@ def count_written(views: Views, value: Any, most: int) -> None:
     views.written = _counted(value, views.written, most, MAX_LEVELS)
 
 
-def _counted(value: Any, written: int, most: int, levels: int) -> int:
+def _counted(value: object, written: int, most: int, levels: int) -> int:
     if isinstance(value, str):
         written += len(value)
     elif isinstance(value, (dict, list)):
@@ -149,5 +148,5 @@ def _counted(value: Any, written: int, most: int, levels: int) -> int:
     return written
 
 
-def _is_mutable(value: Any) -> bool:
+def _is_mutable(value: object) -> bool:
     return isinstance(value, (dict, list, set))

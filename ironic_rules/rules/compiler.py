@@ -131,12 +131,12 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
         return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (problem,))
 
 
-def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
+def validate(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
     """Return every problem of a rule, as :func:`check` does; an empty list means that it compiles."""
     return check(rule, built_in=built_in, limits=limits, warn_of=()).problems
 
 
-def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
+def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
           warn_of: Collection[str] = SEALED) -> Checked:
     """Compile a rule as a user writes it, or find every problem of it: no text quotes a value.
 
@@ -170,7 +170,7 @@ def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_
     return Checked(problems, warnings.found, tuple(conditions), tuple(actions))
 
 
-def reads_groups(actions: Any, *, limits: Limits = DEFAULT) -> bool:
+def reads_groups(actions: object, *, limits: Limits = DEFAULT) -> bool:
     """Return whether actions, as a user writes them, read groups of their rule's conditions: ``{match[name]}``."""
     read = Groups(None)
     _each(actions, "/actions", limits.actions, [],
@@ -179,7 +179,7 @@ def reads_groups(actions: Any, *, limits: Limits = DEFAULT) -> bool:
     return bool(read.used)
 
 
-def _each(items: Any, where: str, limit: int, problems: list[Problem],
+def _each(items: object, where: str, limit: int, problems: list[Problem],
           compile_one: Callable[[Any, str], Any]) -> list[Any]:
     if not isinstance(items, (list, tuple)):
         return []
@@ -267,7 +267,7 @@ def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bo
     return Lookup(compiled.path.root, compiled.path.steps, compiled.get, *test, inverted)
 
 
-def _test(function: Callable[..., bool], operand: Any, place: int) -> tuple[str, Hashable] | None:
+def _test(function: Callable[..., bool], operand: object, place: int) -> tuple[str, Hashable] | None:
     """Return test and operand of a function of a path at ``place`` of the arguments, and one other argument or None."""
     if operand is None:
         return (index.PREDICATE, function) if function in _PREDICATES else None
@@ -316,7 +316,7 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     return compiled
 
 
-def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:
+def _is_operation(scope: Scope, item: object, keys: tuple[str, ...], where: str) -> bool:
     if not isinstance(item, dict):
         scope.complain(where, "must be an object with 'op' and 'args'")
         return False

@@ -233,7 +233,7 @@ class WrittenCondition:
         """Return why the loop has no items: it is empty, or cannot be evaluated."""
         return "empty loop" if is_empty else "no loop", None
 
-    def item(self, explainer: Explainer, view: View, item: Any) -> ItemTrace:
+    def item(self, explainer: Explainer, view: View, item: object) -> ItemTrace:
         """Return the trace of one item."""
         # The captured item is that of the engine: later conditions have their own.
         before, outcome = view.get("item"), None
@@ -300,7 +300,7 @@ def _scope() -> Scope:
     return Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
 
 
-def written_argument(scope: Scope, name: str, written: Any, *, formatted: bool, regex: bool = False) -> Argument:
+def written_argument(scope: Scope, name: str, written: object, *, formatted: bool, regex: bool = False) -> Argument:
     """Return an argument as it is written.
 
     :param scope: of this argument alone
@@ -359,7 +359,7 @@ class Explainer:
         traces = tuple(self._item(written, view, item) for item in found[:MAX_ITEMS])
         return replace(trace, count=len(found), items=_marked(traces, written.multiple, len(found)))
 
-    def _item(self, written: WrittenCondition, view: View, item: Any) -> ItemTrace:
+    def _item(self, written: WrittenCondition, view: View, item: object) -> ItemTrace:
         self.tick()
         return written.item(self, view, item)
 
@@ -396,7 +396,7 @@ class Explainer:
             return ArgumentTrace(argument.name, written, secrets.MASK, type_of(value), missing)
         return self._fitted(argument.name, written, value, missing)
 
-    def found(self, name: str, value: Any, *, is_secret: bool) -> tuple[ArgumentTrace, ...]:
+    def found(self, name: str, value: object, *, is_secret: bool) -> tuple[ArgumentTrace, ...]:
         """Return one value of several that an argument stands for."""
         if self._room <= 0:
             return ()
@@ -471,7 +471,7 @@ def _marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[It
     return tuple(item if place in needed else replace(item, needed=False) for place, item in enumerate(items))
 
 
-def type_of(value: Any) -> str:
+def type_of(value: object) -> str:
     """Return the name of the type of a JSON value."""
     return _TYPES.get(type(value), "unknown")
 
@@ -491,7 +491,7 @@ def _missing(field: template.Field, view: View) -> str | None:
     return None
 
 
-def _is_small(value: Any, room: int) -> bool:
+def _is_small(value: object, room: int) -> bool:
     """Return whether a value has at most about ``room`` characters; takes no longer for one that is much larger."""
     left = [value]
     while left:

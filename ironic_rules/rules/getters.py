@@ -204,6 +204,6 @@ def _converted(used: template.Field, strict: bool, limit: int) -> Getter:
     return converted
 
 
-def _check_length(value: Any, limit: int) -> None:
+def _check_length(value: object, limit: int) -> None:
     if value.__class__ is str and len(value) > limit:
         raise CannotEvaluate(f"the text is longer than {limit} characters")

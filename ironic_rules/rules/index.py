@@ -59,7 +59,7 @@ class Lookup:
     inverted: bool
 
 
-def hash_key(value: Any, *, deep: bool = True) -> Hashable:
+def hash_key(value: object, *, deep: bool = True) -> Hashable:
     """Return the key of JSON-like data: equal for two values if and only if ``eq`` finds them equal.
 
     :param deep: whether lists and objects, which can be large, have keys of their own; otherwise it is that of no
@@ -85,7 +85,7 @@ def is_of_container(found: Hashable) -> bool:
     return isinstance(found, tuple) and len(found) == 2 and found[0] in (dict, list)
 
 
-def bound_of(value: Any) -> Hashable:
+def bound_of(value: object) -> Hashable:
     """Return a number or text with which values can be compared; None for other values."""
     return value if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
 
@@ -141,7 +141,7 @@ class Table:
         """Add the numbers of the rules whose condition is true for ``value``."""
         raise NotImplementedError
 
-    def _but(self, passed: Collection[Any], found: list[int]) -> None:
+    def _but(self, passed: Collection[object], found: list[int]) -> None:
         """Add the numbers of all groups but those."""
         for group, numbers in self.groups.items():
             if group not in passed:
@@ -192,7 +192,7 @@ class _Ordered(Table):
         self._numbers: list[Any] = sorted(bound for bound in self.groups if isinstance(bound, (int, float)))
         self._texts: list[Any] = sorted(bound for bound in self.groups if isinstance(bound, str))
 
-    def _parts(self, value: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    def _parts(self, value: object) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """Return the comparable bounds that ``value`` passes, those that it does not, and those of other types."""
         bound = bound_of(value)
         if bound is None or bound != bound:
@@ -233,7 +233,7 @@ class _Networks(Table):
         bits = (network.last - network.first).bit_length()
         return ((network.version, bits, network.first >> bits),)
 
-    def _containing(self, value: Any) -> Iterator[Hashable]:
+    def _containing(self, value: object) -> Iterator[Hashable]:
         address = parse_address(value) if isinstance(value, str) else None
         if address is not None:
             version, number = address
@@ -294,7 +294,7 @@ class _Patterns(Table):
         sets = self._sets.tidied(self.groups)
         return self if sets is self._sets else type(self)(self.test, self.groups, sets)
 
-    def _matching(self, value: Any) -> Collection[str] | None:
+    def _matching(self, value: object) -> Collection[str] | None:
         """Return the expressions that match, those of former rules included; None if the value is too long for them."""
         if self.test == FULL_MATCH:
             text = text_of(value)

@@ -11,7 +11,6 @@ import re
 import urllib.parse
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import urls
@@ -41,7 +40,7 @@ class AllowedHosts:
                                      + ", ".join(repr(entry) for entry in bad))
         return cls(frozenset(entry for entry in map(_entry, given) if entry is not None))
 
-    def check(self, url: Any) -> str:
+    def check(self, url: object) -> str:
         """Return ``url`` if it may be called.
 
         :raises ValueError: it may not; the text says why, and does not quote the URL
@@ -85,7 +84,7 @@ def host_of(url: str) -> str:
     return urls.parse(url).netloc
 
 
-def _parsed(url: Any) -> Url:
+def _parsed(url: object) -> Url:
     found = urls.parse(url)
     if found.user is not None:
         raise ValueError("must be a URL without user and password")

@@ -37,7 +37,7 @@ OPERATORS = Registry("operator", _read)
 
 
 @OPERATORS.add("is-true")
-def is_true(value: Any) -> bool:
+def is_true(value: object) -> bool:
     """True for true, a number other than zero, and the strings "yes" and "true" in any case.
 
     :param value: anything; some values are neither true nor false
@@ -50,7 +50,7 @@ def is_true(value: Any) -> bool:
 
 
 @OPERATORS.add("is-false")
-def is_false(value: Any) -> bool:
+def is_false(value: object) -> bool:
     """True for false, zero, null, a missing value, and the strings "no" and "false" in any case.
 
     :param value: anything; some values are neither true nor false
@@ -63,7 +63,7 @@ def is_false(value: Any) -> bool:
 
 
 @OPERATORS.add("is-none")
-def is_none(value: Any) -> bool:
+def is_none(value: object) -> bool:
     """True for null and for a missing value.
 
     :param value: anything
@@ -74,7 +74,7 @@ def is_none(value: Any) -> bool:
 
 
 @OPERATORS.add("is-empty")
-def is_empty(value: Any) -> bool:
+def is_empty(value: object) -> bool:
     """True for null, a missing value, and an empty string, list or object. Zero and false are not empty.
 
     :param value: anything
@@ -98,7 +98,7 @@ def in_net(address: Address, subnet: Subnet) -> bool:
 
 
 @OPERATORS.add("contains")
-def contains(value: Any, regex: Regex) -> bool:
+def contains(value: object, regex: Regex) -> bool:
     """True when ``regex`` matches anywhere in ``value``, or in one of its elements if that is a list.
 
     :param value: a string; numbers and Booleans are converted to text, null and objects never match
@@ -113,7 +113,7 @@ def contains(value: Any, regex: Regex) -> bool:
 
 
 @OPERATORS.add("matches")
-def matches(value: Any, regex: Regex) -> bool:
+def matches(value: object, regex: Regex) -> bool:
     """True when ``regex`` matches the whole of ``value``.
 
     :param value: a string; numbers and Booleans are converted to text, null, lists and objects never match
@@ -127,7 +127,7 @@ def matches(value: Any, regex: Regex) -> bool:
     return text is not None and regex.is_all_of(text)
 
 
-def _matched_groups(value: Any, regex: Pattern) -> dict[str, str | None] | None:
+def _matched_groups(value: object, regex: Pattern) -> dict[str, str | None] | None:
     text = text_of(value)
     return None if text is None else regex.groups_of(text)
 
@@ -170,7 +170,7 @@ def _greater(a: Any, b: Any) -> bool:
     return _less(b, a)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import orjson
 
@@ -45,7 +44,7 @@ def is_secret(path: Place, view: View, conceal: Concealment) -> bool:
         path_getter(template.Field(path[0], path[1:], "", 0), False)(view))
 
 
-def _has_secret(value: Any) -> bool:
+def _has_secret(value: object) -> bool:
     """Return whether a value has secrets by their keys, or a URL with a password."""
     if isinstance(value, str):
         return secrets.mask_text(value) != value
@@ -71,7 +70,7 @@ def of_text(written: bytes) -> frozenset[Place]:
     return frozenset(_paths([operation.get("args"), operation.get("loop")]))
 
 
-def _paths(value: Any) -> Iterator[Place]:
+def _paths(value: object) -> Iterator[Place]:
     if isinstance(value, str):
         # A text may be a regular expression or not: a field that only one reading finds is read by no rule.
         for is_regex in (False, True):

@@ -67,7 +67,7 @@ _UNICODE_PARTS = {r"\w": {r"\pL", r"\p{L}"}, r"\d": {r"\pN", r"\p{N}", r"\p{Nd}"
 _GROUP = re.compile(rb"\(\?P?<([^>]+)>")
 
 
-def text_of(value: Any) -> bytes | None:
+def text_of(value: object) -> bytes | None:
     """Return the text that regular expressions are applied to, None if they never match the value."""
     if isinstance(value, str):
         # "replace": UTF-8 has no lone surrogates, but JSON escapes can contain them.
@@ -75,7 +75,7 @@ def text_of(value: Any) -> bytes | None:
     return str(value).encode() if isinstance(value, (int, float)) else None
 
 
-def searched_texts(value: Any) -> list[bytes]:
+def searched_texts(value: object) -> list[bytes]:
     """Return the texts that ``contains`` applies an expression to: those of the elements of a list."""
     return [text for item in (value if isinstance(value, list) else [value]) if (text := text_of(item)) is not None]
 

@@ -27,7 +27,7 @@ _STORED_ONLY = {
 }
 
 
-def problems_of_fields(rule: Any, *, built_in: bool) -> list[Problem]:
+def problems_of_fields(rule: object, *, built_in: bool) -> list[Problem]:
     """Return the problems of a rule's fields; conditions and actions are only checked to be lists."""
     if not isinstance(rule, Mapping):
         return [Problem("", "a rule is an object")]
@@ -57,7 +57,7 @@ def problems_of_fields(rule: Any, *, built_in: bool) -> list[Problem]:
     return found
 
 
-def name_problem(value: Any) -> str | None:
+def name_problem(value: object) -> str | None:
     """Return why a value cannot be the name of a rule or of a bundle, None if it can."""
     if value is None:
         return None
@@ -70,7 +70,7 @@ def name_problem(value: Any) -> str | None:
     return None
 
 
-def _uuid(value: Any) -> str | None:
+def _uuid(value: object) -> str | None:
     return None if value is None or is_uuid(value) else "must be a UUID (8-4-4-4-12 hexadecimal digits)"
 
 
@@ -84,14 +84,14 @@ def _text(value: Any) -> str | None:
     return None if is_storable(value) else "must not contain NUL and lone surrogate characters"
 
 
-def _scope(rule: Mapping[str, Any]) -> str | None:
+def _scope(rule: Mapping[str, object]) -> str | None:
     value = rule.get("scope")
     if value == "":
         return "must not be empty; null is no scope"
     return _text(value) or (EARLY_SCOPE if value is not None and rule.get("phase") == "early" else None)
 
 
-def _priority(value: Any, built_in: bool) -> str | None:
+def _priority(value: object, built_in: bool) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return "must be an integer"
     if built_in:
@@ -101,11 +101,11 @@ def _priority(value: Any, built_in: bool) -> str | None:
     return None
 
 
-def _flag(value: Any) -> str | None:
+def _flag(value: object) -> str | None:
     return None if isinstance(value, bool) else "must be true or false"
 
 
-def _max_nodes(rule: Mapping[str, Any]) -> str | None:
+def _max_nodes(rule: Mapping[str, object]) -> str | None:
     value = rule.get("max_nodes")
     if value is None:
         return None
@@ -114,7 +114,7 @@ def _max_nodes(rule: Mapping[str, Any]) -> str | None:
     return "a rule of the early phase runs before there is a node to count" if rule.get("phase") == "early" else None
 
 
-def _actions(rule: Mapping[str, Any]) -> str | None:
+def _actions(rule: Mapping[str, object]) -> str | None:
     if "actions" not in rule:
         return "is required"
     if not isinstance(rule["actions"], (list, tuple)):
@@ -129,7 +129,7 @@ _INTEGERS = RULE.where(lambda entry: entry.create and entry.type is Type.INTEGER
 _FLAGS = RULE.where(lambda entry: entry.create and entry.type is Type.BOOLEAN)
 
 
-def from_wire(body: Mapping[str, Any], *, default_scope: str | None = None) -> JSONObject:
+def from_wire(body: Mapping[str, object], *, default_scope: str | None = None) -> JSONObject:
     """Return the rule with defaults for missing fields, and with the notations of existing clients converted.
 
     ``openstack baremetal`` sends integers and Booleans as strings and null for conditions that were not given.

@@ -138,7 +138,7 @@ class Kind:
         """Return whether a value of this type, found at run time, can be of this kind."""
         return self.literal is None or given in self.literal or self.convert is _text
 
-    def literal_problem(self, value: Any, limits: Limits = DEFAULT) -> str | None:
+    def literal_problem(self, value: object, limits: Limits = DEFAULT) -> str | None:
         """Return why ``value`` is not valid in a rule; None if it is. Never quotes the value."""
         if self.literal is not None and (
             not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
@@ -156,7 +156,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _regex(value: Any, limits: Limits) -> Pattern:
+def _regex(value: object, limits: Limits) -> Pattern:
     if not isinstance(value, str):
         raise OperandError("a regular expression must be a string")
     compile_regex(value)
@@ -168,44 +168,44 @@ def _check_address(text: str) -> None:
         raise OperandError("must be an IP address, or a template that gives one")
 
 
-def _network(value: Any) -> Network:
+def _network(value: object) -> Network:
     if not isinstance(value, str):
         raise OperandError("must be a network in CIDR form, such as 192.0.2.0/24 or 2001:db8::/32")
     return parse_network(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise OperandError("must be true or false")
     return value
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise OperandError("must be a list")
     return value
 
 
-def _integer(value: Any) -> int:
+def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise OperandError("must be an integer")
     return value
 
 
-def _object(value: Any) -> JSONObject:
+def _object(value: object) -> JSONObject:
     if not isinstance(value, dict):
         raise OperandError("must be an object")
     return value
 
 
-def _level(value: Any) -> str:
+def _level(value: object) -> str:
     level = value.lower() if isinstance(value, str) else None
     if level not in LOG_LEVELS:
         raise OperandError(f"must be one of {', '.join(LOG_LEVELS)}")
     return str(level)
 
 
-def _trait(value: Any) -> str:
+def _trait(value: object) -> str:
     if not traits.is_trait(value):
         raise OperandError("a trait is CUSTOM_ followed by A-Z, 0-9 and _, at most 255 characters, or one of os-traits")
     return str(value)
@@ -217,7 +217,7 @@ def _capability(value: Any) -> str:
     return value
 
 
-def _port_id(value: Any) -> str:
+def _port_id(value: object) -> str:
     if (address := addresses.mac_of_port(value)) is not None:
         return address
     if not isinstance(value, str) or not is_uuid(value):
@@ -225,7 +225,7 @@ def _port_id(value: Any) -> str:
     return value
 
 
-def _data_path(value: Any) -> str:
+def _data_path(value: object) -> str:
     try:
         _check_length(paths.parse(value))
     except documents.PointerError as exc:
@@ -239,7 +239,7 @@ def _check_length(tokens: tuple[str, ...]) -> None:
 
 
 def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: bool = False) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if not isinstance(value, str):
             raise OperandError("a path must be a string, such as /extra/rack")
         try:
@@ -278,7 +278,7 @@ def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[
     return check_prefix
 
 
-def _in_braces(path: Any) -> str | None:
+def _in_braces(path: object) -> str | None:
     """Return the warning about a path in braces, such as ``{ /extra/rack }``, which a template in a rule looks like."""
     if not isinstance(path, str) or not path.startswith("{") or not path.endswith("}"):
         return None
@@ -401,7 +401,7 @@ class Registry:
         self._operations: dict[str, Operation] = {}
         self._objects: JSONObject = {}
 
-    def add(self, name: str, target: Any = None) -> Any:
+    def add(self, name: str, target: object = None) -> Any:
         """Register ``target``; without one, return a decorator.
 
         :raises BadOperation: the name is already in use, or the signature is not supported
@@ -461,7 +461,7 @@ def read_parameters(function: Callable[..., Any], skip: int) -> tuple[Parameter,
     return tuple(parameters)
 
 
-def _kind(hint: Any) -> Kind:
+def _kind(hint: object) -> Kind:
     for extra in getattr(hint, "__metadata__", ()):
         if isinstance(extra, Kind):
             return extra

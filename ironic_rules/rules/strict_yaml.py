@@ -119,7 +119,7 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def _is_small(document: Any) -> bool:
+def _is_small(document: object) -> bool:
     left, waiting = MAX_VALUES, [document]
     while waiting and left > 0:
         left -= 1

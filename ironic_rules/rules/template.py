@@ -62,7 +62,7 @@ def _words(text: str) -> list[str]:
     return [word for word in _NOT_IN_WORDS.split(text.casefold()) if word]
 
 
-def slug(value: Any) -> str:
+def slug(value: object) -> str:
     """A name: lower-case ASCII letters, digits, and single hyphens between them.
 
     Letters lose their accents (``é`` is ``e``, ``ß`` is ``ss``); anything else between letters and digits becomes a
@@ -76,7 +76,7 @@ def slug(value: Any) -> str:
     return result
 
 
-def trait(value: Any) -> str:
+def trait(value: object) -> str:
     """A custom trait: ``CUSTOM_``, then upper-case ASCII letters, digits, and single underscores between them.
 
     As ``slug`` with underscores and in upper case. A name that is already a valid trait, standard or custom, is
@@ -97,7 +97,7 @@ def trait(value: Any) -> str:
     return result
 
 
-def upper(value: Any) -> str:
+def upper(value: object) -> str:
     """The text in upper case, in any script.
 
     .. conversion:: rack7-é -> RACK7-É
@@ -105,7 +105,7 @@ def upper(value: Any) -> str:
     return _text(value).upper()
 
 
-def lower(value: Any) -> str:
+def lower(value: object) -> str:
     """The text in lower case, in any script.
 
     .. conversion:: PowerEdge -> poweredge
@@ -113,7 +113,7 @@ def lower(value: Any) -> str:
     return _text(value).lower()
 
 
-def integer(value: Any) -> int:
+def integer(value: object) -> int:
     """An integer, from a number without a fraction or from text.
 
     The text consists of the digits 0 to 9, with an optional sign before them and white space around; zeros in front are
@@ -135,7 +135,7 @@ def integer(value: Any) -> int:
     return number
 
 
-def count(value: Any) -> int:
+def count(value: object) -> int:
     """How many items a list or an object has.
 
     It comes first: other conversions give no list. Cannot be evaluated for anything else, a text included.
@@ -159,7 +159,7 @@ def conversion_chain(names: tuple[str, ...]) -> Conversion:
     if not others:
         return first
 
-    def convert(value: Any) -> str | int:
+    def convert(value: object) -> str | int:
         value = first(value)
         for conversion in others:
             value = conversion(value)

@@ -158,7 +158,7 @@ class Scope:
         """The names that are used."""
         return {used.root for used in self.fields}
 
-    def compile_key(self, key: Any, where: str, *, formatted: bool) -> tuple[str, Compiled] | None:
+    def compile_key(self, key: object, where: str, *, formatted: bool) -> tuple[str, Compiled] | None:
         """Return the place of a key in the object at ``where``, and the compiled key; None if there is a problem."""
         if not isinstance(key, str) or not is_storable(key):
             self.complain(where, "keys must be strings without NUL and lone surrogate characters")
@@ -179,7 +179,7 @@ class Scope:
             self.warnings.add(where, text)
 
 
-def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = True, regex: bool = False,
+def compile_value(scope: Scope, value: object, where: str, *, formatted: bool = True, regex: bool = False,
                   depth: int = 0) -> Compiled:
     """Compile one value; problems are added to the scope, and make the result unusable.
 
@@ -335,7 +335,7 @@ Items = Callable[[View], list[Any]]
 Check = Callable[[View], bool]
 
 
-def compile_items(scope: Scope, loop: Any, where: str) -> Items | None:
+def compile_items(scope: Scope, loop: object, where: str) -> Items | None:
     """Compile a ``loop``: a list, an object (items ``{key, value}``), or one template that returns either.
 
     :returns: a function that returns the items; it raises CannotEvaluate if the template returns another type
@@ -376,7 +376,7 @@ def _is_one_field(scope: Scope, text: str, where: str) -> bool:
     return False
 
 
-def _items(value: Any, limit: int) -> list[Any]:
+def _items(value: object, limit: int) -> list[Any]:
     if isinstance(value, dict):
         value = [{"key": key, "value": item} for key, item in value.items()]
     if not isinstance(value, list):
@@ -392,7 +392,7 @@ def join(multiple: str, items: Items, check: Check) -> Check:
     An item for which it cannot be evaluated counts as false.
     """
     def of_item(view: View) -> Callable[[Any], bool]:
-        def test(item: Any) -> bool:
+        def test(item: object) -> bool:
             view["item"] = item
             return check(view)
 

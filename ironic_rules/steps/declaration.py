@@ -39,7 +39,7 @@ _FORMATS = jsonschema.FormatChecker(formats=())
 
 
 @_FORMATS.checks("date-time", raises=ValueError)
-def _is_time(value: Any) -> bool:
+def _is_time(value: object) -> bool:
     return not isinstance(value, str) or datetime.datetime.fromisoformat(value).tzinfo is not None
 
 
@@ -49,7 +49,7 @@ def one_of(values: Iterable[str]) -> JSONObject:
     return {"description": f"one of {', '.join(known)}", "enum": known}
 
 
-def check_schema(schema: Mapping[str, Any]) -> None:
+def check_schema(schema: Mapping[str, object]) -> None:
     """Check that ``schema`` is a JSON schema.
 
     :raises TypeError: it is not
@@ -66,7 +66,7 @@ def _check_text(schema: str) -> None:
     _VALIDATOR.check_schema(json.loads(schema))
 
 
-def argument_problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
+def argument_problems(schema: Mapping[str, object], value: object) -> list[Wrong]:
     """Return the problems of ``value``, sorted by location.
 
     A schema's ``description`` completes "must be …".
@@ -76,7 +76,7 @@ def argument_problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
     return sorted(found)
 
 
-def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[Wrong]:
+def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, object]) -> list[Wrong]:
     """Return location and text of each argument that the step does not have, that is missing or has a wrong value."""
     wrong: list[Wrong] = [((name,), "the step has no such argument") for name in args if name not in argsinfo]
     for name, info in argsinfo.items():

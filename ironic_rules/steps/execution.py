@@ -83,7 +83,7 @@ def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: 
     return None
 
 
-def call(interface: SteppedInterface, task: Task, step: str, args: Mapping[str, Any],
+def call(interface: SteppedInterface, task: Task, step: str, args: Mapping[str, object],
          procedure: Procedure) -> str | None:
     """Call the method that is a step of ``interface``.
 

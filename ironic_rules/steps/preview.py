@@ -125,7 +125,7 @@ def _differences(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> str:
     return printable(", ".join(sorted(names)), 200)
 
 
-def _by_name(items: Iterable[Any]) -> JSONObject:
+def _by_name(items: Iterable[object]) -> JSONObject:
     return {item["name"]: item["value"] for item in items
             if isinstance(item, dict) and isinstance(item.get("name"), str) and "value" in item}
 

@@ -168,7 +168,8 @@ class Poll:
         return other is not None and other.begun_at == self.begun_at and not other.ended
 
 
-def begin_poll(internal: JSONObject, interface: str, what: Mapping[str, Any], now: datetime.datetime, timeout_s: float,
+def begin_poll(internal: JSONObject, interface: str, what: Mapping[str, object], now: datetime.datetime,
+               timeout_s: float,
                limit: str, *, awaits_ramdisk: bool = False) -> None:
     """Store in ``driver_internal_info`` what to poll from now on.
 
@@ -185,7 +186,7 @@ def note_ramdisk(internal: JSONObject, *, awaited: bool) -> None:
                      **({_RAMDISK: True} if awaited else {})}
 
 
-def pending_poll(internal: Mapping[str, Any]) -> Poll | None:
+def pending_poll(internal: Mapping[str, object]) -> Poll | None:
     """Return what is polled according to ``driver_internal_info``; None if nothing is, or if it is not readable."""
     stored = internal.get(STEP_POLL)
     if not isinstance(stored, dict):

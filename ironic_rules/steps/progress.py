@@ -52,7 +52,7 @@ class Progress:
         state: JSONObject = self._internal[self.procedure.state_key]
         return state
 
-    def _store(self, values: Mapping[str, Any], *removed: str) -> None:
+    def _store(self, values: Mapping[str, object], *removed: str) -> None:
         kept = {key: value for key, value in self._internal.items() if key not in removed}
         self._node.driver_internal_info = {**kept, **values}
 

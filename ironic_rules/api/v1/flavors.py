@@ -74,7 +74,7 @@ def remove_extra_spec(request: Request, flavor: str, key: str, *, or_name: bool)
     request.db.write(lambda conn: flavors.remove_spec(conn, flavors.lock(conn, flavor, or_name=or_name), key))
 
 
-def check_only(body: Mapping[str, Any], key: str) -> None:
+def check_only(body: Mapping[str, object], key: str) -> None:
     """Check that the body of a request has the key of its URL, and no other.
 
     :raises Invalid: 400
@@ -86,7 +86,7 @@ def check_only(body: Mapping[str, Any], key: str) -> None:
                                 for other in list(body)[:2] if other != key])
 
 
-def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
+def refuse_too_many(specs: Mapping[str, object], most: int, pointer: str) -> None:
     """Check that a flavor may have as many extra specs as these, before they are looked at.
 
     :raises Invalid: 400
@@ -96,7 +96,7 @@ def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
                                                  "([api]max_flavor_extra_specs)")])
 
 
-def problems_of_extra_specs(specs: Mapping[str, Any], mode: str, pointer: str) -> list[values.SpecProblem]:
+def problems_of_extra_specs(specs: Mapping[str, object], mode: str, pointer: str) -> list[values.SpecProblem]:
     """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
     found = check.check(specs, mode, pointer=pointer)
     named = {problem.pointer for problem in found}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
@@ -80,7 +79,7 @@ def confine(request: Request, wanted: JSONObject) -> None:
         request.confinement.confine(wanted)
 
 
-def filters(request: Request, query: Mapping[str, Any]) -> JSONObject:
+def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
     """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
 
     :raises NotAcceptable: 406, one that the version does not support

@@ -233,13 +233,13 @@ class PortUpdate:
         return changes
 
 
-def standalone_uses(pxe_enabled: bool, internal_info: Mapping[str, Any]) -> list[str]:
+def standalone_uses(pxe_enabled: bool, internal_info: Mapping[str, object]) -> list[str]:
     """Return what a port has that no member of a port group without ``standalone_ports_supported`` may have."""
     return [*(["pxe_enabled"] if pxe_enabled else []),
             *(["a VIF attached"] if node_sets.VIF_KEY in internal_info else [])]
 
 
-def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[str, Any]) -> None:
+def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[str, object]) -> None:
     """Check that a port may be a member of ``group``.
 
     :raises Conflict: 409

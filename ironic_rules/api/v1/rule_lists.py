@@ -121,7 +121,7 @@ def refuse_built_in(request: Request, uuid: str) -> None:
         raise Invalid(f"Inspection rule {uuid} is built-in: it can only be changed where the service reads it.")
 
 
-def page_of_built_in(request: Request, filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
+def page_of_built_in(request: Request, filters: Mapping[str, object], asked: Page, taken: int) -> list[Rule]:
     """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
 
     :param filters: as for ``rule_filters.conditions``
@@ -135,7 +135,7 @@ def page_of_built_in(request: Request, filters: Mapping[str, Any], asked: Page, 
     return found[places[0] + 1 if places else 0:][:asked.limit - taken]
 
 
-def built_in_after(request: Request, filters: Mapping[str, Any], place: RulePlace | None, *,
+def built_in_after(request: Request, filters: Mapping[str, object], place: RulePlace | None, *,
                    ascending: bool) -> list[Rule]:
     """Return the built-in rules beyond ``place`` in the order in which rules run.
 
@@ -156,7 +156,7 @@ def _order(value: JSON) -> tuple[bool, Any]:
 EXECUTION = "execution"
 
 
-def page_of_rules(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
+def page_of_rules(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, object],
                   fields: Collection[str]) -> list[Row | Rule]:
     """Return the rules of a page: rows with at least ``views.columns(fields)``, and built-in rules.
 
@@ -196,7 +196,7 @@ def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule]
     return found
 
 
-def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], fields: Collection[str],
+def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mapping[str, object], fields: Collection[str],
               kind: bool | None) -> list[Row | Rule]:
     marker = find_built_in(request, asked.marker)
     after = None if marker is None else inspection_rules.place_of(marker)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 
@@ -99,7 +99,8 @@ def tolerated(request: Request, old: Rule | None, enabled: object) -> Collection
     return rules.validate(old.said(), limits=request.rules.limits)
 
 
-def apply(request: Request, given: Sequence[Any], bundle: str | None, conditions: etags.Preconditions, *, prune: bool,
+def apply(request: Request, given: Sequence[object], bundle: str | None, conditions: etags.Preconditions, *,
+          prune: bool,
           dry_run: bool) -> Result:
     """Make the rules of a bundle those that are given; without ``prune`` others stay.
 
@@ -183,7 +184,7 @@ def _make(request: Request, compare: Callable[[sa.Connection], Comparison], cond
 class _Given:
     """The rules of a request, checked once however often they are compared with the stored ones."""
 
-    def __init__(self, request: Request, given: Sequence[Any], bundle: str | None, prune: bool) -> None:
+    def __init__(self, request: Request, given: Sequence[object], bundle: str | None, prune: bool) -> None:
         self._request, self._bundle, self._prune = request, bundle, prune
         self._problems = comparison.request_problems(given, bundle)
         self._rules: dict[int, JSONObject] = {}

@@ -37,7 +37,7 @@ class Served:
         self._default = table.summary if summary else None
         self._detail_since = detail_since
 
-    def list_page(self, request: Request, query: QueryValues, wanted: Mapping[str, Any], *,
+    def list_page(self, request: Request, query: QueryValues, wanted: Mapping[str, object], *,
                   detail: bool | None = None) -> JSONObject:
         """Return a page of the collection.
 
@@ -76,7 +76,7 @@ class Served:
             self._check_access(request, conn, row, ident)
         return row
 
-    def show(self, request: Request, row: Any, fields: tuple[str, ...] | None = None) -> JSONObject:
+    def show(self, request: Request, row: object, fields: tuple[str, ...] | None = None) -> JSONObject:
         """Return a row as JSON."""
         return self._views.render([row], request.version, fields, request.base)[0]
 
@@ -111,7 +111,7 @@ class Served:
             raise InvalidPatch(problems=problems)
         return operations
 
-    def changes(self, row: Any, operations: list[patch.PatchOperation], patched: schema.Object) -> JSONObject:
+    def changes(self, row: object, operations: list[patch.PatchOperation], patched: schema.Object) -> JSONObject:
         """Return the fields that a PATCH changes, with their new values.
 
         :param patched: the schema of every field that may be patched

@@ -162,7 +162,7 @@ class Stored:
     legacy: LegacyRuleCache
     db: Database
 
-    def named(self, as_if: Sequence[Any]) -> dict[str, Rule]:
+    def named(self, as_if: Sequence[object]) -> dict[str, Rule]:
         """Return the stored rules that a request names, by UUID."""
         uuids = {item["uuid"].lower() for item in as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
         with self.db.reader() as conn:
@@ -174,7 +174,7 @@ class Stored:
             return inventory.known_paths(conn)
 
 
-def check_rules(given: Sequence[Any] | None, as_if: Sequence[Any], stored: Stored,
+def check_rules(given: Sequence[object] | None, as_if: Sequence[object], stored: Stored,
                 tick: Callable[[], None]) -> Checked:
     """Return the rules of a request.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ironic_rules.api import versions
 from ironic_rules.api.views.rows import RowView
@@ -32,7 +31,7 @@ class NodeView(RowView):
             needed=(*(["id"] if self.traits or self.conductor else []),
                     *(["reservation", "conductor_group"] if self.conductor else [])))
 
-    def render(self, rows: Sequence[Any], url: str, traits: Mapping[int, list[str]],
+    def render(self, rows: Sequence[object], url: str, traits: Mapping[int, list[str]],
                conductors: Mapping[str, Sequence[str]]) -> Iterator[JSONObject]:
         """Yield the JSON objects of ``rows``.
 

@@ -49,7 +49,7 @@ class PortView(RowView):
             wanted &= set(fields)
         super().__init__(PORT, "ports", wanted)
 
-    def render(self, rows: Sequence[Any], url: str) -> list[JSONObject]:
+    def render(self, rows: Sequence[object], url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``."""
         return [port for _, port in self.objects(rows, url)]
 
@@ -69,7 +69,7 @@ class PortgroupView(RowView):
             wanted &= set(fields)
         super().__init__(PORT_GROUP, "portgroups", wanted, sub_resources=("ports",) if "ports" in wanted else ())
 
-    def render(self, rows: Sequence[Any], url: str) -> list[JSONObject]:
+    def render(self, rows: Sequence[object], url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``."""
         return [group for _, group in self.objects(rows, url)]
 

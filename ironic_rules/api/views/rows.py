@@ -83,7 +83,7 @@ class RowView:
         return ",".join(text if name == "links" else f'"{name}":{text}' for name, text in values)
 
 
-def _embedded(values: Sequence[Any]) -> Sequence[Any]:
+def _embedded(values: Sequence[object]) -> Sequence[Any]:
     """Return JSON values, of which some may be texts, for a reply."""
     return [orjson.Fragment(value) if type(value) is str else value for value in values]
 
@@ -115,7 +115,7 @@ class Views:
         return RowView(self._table, self._path, wanted,
                        sub_resources=tuple(name for name in self._below if name in wanted))
 
-    def render(self, rows: Sequence[Any], minor: int, fields: tuple[str, ...] | None, url: str) -> list[JSONObject]:
+    def render(self, rows: Sequence[object], minor: int, fields: tuple[str, ...] | None, url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``.
 
         :param fields: None: all that version ``minor`` has

@@ -135,7 +135,7 @@ class _BuiltIn:
     built_in: bool = True
 
 
-def statistics_of_built_in(rules: Iterable[Rule], counted: Mapping[str, Any]) -> list[CountedRule]:
+def statistics_of_built_in(rules: Iterable[Rule], counted: Mapping[str, object]) -> list[CountedRule]:
     """Return built-in rules with their statistics.
 
     :param counted: rows by UUID

@@ -45,7 +45,7 @@ _POSITIVE: Mapping[str, Any] = {"type": int, "min": 1}
 _TEXT: Mapping[str, Any] = {"type": str}
 
 
-def _hardware_property(name: str, description: str, value: Mapping[str, Any], says: str, *,
+def _hardware_property(name: str, description: str, value: Mapping[str, object], says: str, *,
                        drivers: Sequence[str] = LIBVIRT,
                        flavor: str = "", **more: Any) -> ExtraSpecValidator:
     """Return a property; ``flavor`` is the extra spec beside it, ``=`` for that of the same name."""
@@ -195,12 +195,12 @@ _VERSIONS = r"\s*(?:<|<=|==|!=|>=|>)\s*[0-9.]+\s*(?:,\s*(?:<|<=|==|!=|>=|>)\s*[0
 _SIGNATURE = ["img_signature", "img_signature_certificate_uuid", "img_signature_hash_method", "img_signature_key_type"]
 
 
-def _image_property(name: str, description: str, value: Mapping[str, Any], says: str, *, drivers: Sequence[str] = (),
+def _image_property(name: str, description: str, value: Mapping[str, object], says: str, *, drivers: Sequence[str] = (),
                     **more: Any) -> ExtraSpecValidator:
     return ExtraSpecValidator(f"img_{name}", description, {**value, "description": says}, drivers=drivers, **more)
 
 
-def _signature(name: str, description: str, value: Mapping[str, Any], says: str) -> ExtraSpecValidator:
+def _signature(name: str, description: str, value: Mapping[str, object], says: str) -> ExtraSpecValidator:
     return _image_property(name, description, value, says,
                            requires=[other for other in _SIGNATURE if other != f"img_{name}"])
 

@@ -83,7 +83,7 @@ _SHARED = {
 _DISK = {"read": "read", "write": "write", "total": "read and write"}
 
 
-def _libvirt(name: str, description: str, value: Mapping[str, Any], unit: str, **more: Any) -> ExtraSpecValidator:
+def _libvirt(name: str, description: str, value: Mapping[str, object], unit: str, **more: Any) -> ExtraSpecValidator:
     return ExtraSpecValidator(f"quota:{name}", description, {**value, "description": unit}, drivers=["libvirt"], **more)
 
 

@@ -183,7 +183,7 @@ def _is_digest(value: JSON, length: int) -> bool:
     return isinstance(value, str) and len(value) == length and _HEX.fullmatch(value) is not None
 
 
-def _is_file(source: Any) -> bool:
+def _is_file(source: object) -> bool:
     return isinstance(source, str) and source[:5].lower() == "file:"
 
 

@@ -248,7 +248,7 @@ def _offered(answer: JSON, procedure: Procedure) -> list[tuple[StepInfo, bool]]:
     return [(_info(step, procedure), step.get("reboot_requested") is True) for step in steps]
 
 
-def _info(step: Any, procedure: Procedure) -> StepInfo:
+def _info(step: object, procedure: Procedure) -> StepInfo:
     what = f"A {procedure.name} step of the agent"
     if not isinstance(step, dict):
         raise IronicRulesError(f"{what} is not an object.")

@@ -194,7 +194,7 @@ def instance_problems(node: Node) -> Iterator[Problem]:
     yield from _set("/instance_info", node.instance_info, INSTANCE_INFO)
 
 
-def _set(where: str, values: Mapping[str, Any], unsupported: Mapping[str, str]) -> Iterator[Problem]:
+def _set(where: str, values: Mapping[str, object], unsupported: Mapping[str, str]) -> Iterator[Problem]:
     for key, reason in unsupported.items():
         if str(values.get(key, "")).lower() not in _NOTHING:
             yield Problem(f"{where}/{key}", f"is not supported: {reason}")

@@ -38,7 +38,7 @@ _LARGEST = 2**63 - 1
 Read = Callable[[str], Any]
 
 
-def registry_attributes(read: Read, root: Mapping[str, JSON], name: Any) -> dict[str, Mapping[str, Any]]:
+def registry_attributes(read: Read, root: Mapping[str, JSON], name: object) -> dict[str, Mapping[str, Any]]:
     """Return the entries of the registry ``name`` by the names of their attributes; none if the BMC does not have it.
 
     :param read: returns a JSON document of the BMC
@@ -125,7 +125,7 @@ def differing_settings(settings: Mapping[str, Any], present: Mapping[str, Any]) 
                   if name not in present or not _is_same(value, present[name]))
 
 
-def _is_same(wanted: Any, reported: Any) -> bool:
+def _is_same(wanted: object, reported: object) -> bool:
     try:
         wanted = _as_type("", wanted, reported)
     except InvalidParameterValue:
@@ -255,7 +255,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         found = (registry_setting(name, value, entries.get(name, {})) for name, value in present.items())
         return [setting for setting in found if setting is not None]
 
-    def _registry(self, task: Task, system: Any, name: Any) -> dict[str, Mapping[str, Any]]:
+    def _registry(self, task: Task, system: object, name: object) -> dict[str, Mapping[str, Any]]:
         """Return what is known about the settings: nothing if the BMC does not have it."""
         errors = self.sushy.exceptions
         try:
@@ -272,7 +272,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         return self.reboot_and_wait(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
 
 
-def _digest(attributes: Any) -> str:
+def _digest(attributes: object) -> str:
     """Return what the settings are compared by: there may be hundreds of them."""
     return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
 

@@ -183,7 +183,7 @@ class _Logouts:
         self._waiting: deque[Any] = deque()
         self._threads = 0
 
-    def add(self, connection: Any) -> None:
+    def add(self, connection: object) -> None:
         """Close a connection soon, unless too many wait for that: its BMC ends the session some time."""
         with self._state:
             if len(self._waiting) >= _MAX_LOGOUTS:
@@ -324,12 +324,12 @@ class BMCSession(requests.Session):
         """Return None: ``request`` follows redirections itself."""
         return None
 
-    def log_in_once(self, auth: Any) -> None:
+    def log_in_once(self, auth: object) -> None:
         """Let one thread at a time log in with ``auth`` of sushy, and only if no other one has done so since."""
         for name in ("authenticate", "refresh_session"):
             setattr(auth, name, functools.partial(self._log_in, auth, getattr(auth, name)))
 
-    def _log_in(self, auth: Any, log_in: Callable[[], None]) -> None:
+    def _log_in(self, auth: object, log_in: Callable[[], None]) -> None:
         with self._logging_in:
             token = self.headers.get(_TOKEN)
             refused: requests.Response | None = getattr(self._refused, "reply", None)
@@ -344,7 +344,7 @@ class BMCSession(requests.Session):
             log_in()
             KNOWN.add(self.headers.get(_TOKEN))
 
-    def log_out(self, auth: Any) -> None:
+    def log_out(self, auth: object) -> None:
         """Close the session at the BMC if there is one, with one request; that it fails is no error."""
         found = auth.get_session_resource_id() if hasattr(auth, "get_session_resource_id") else None
         if not isinstance(found, str):

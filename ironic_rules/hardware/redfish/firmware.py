@@ -229,7 +229,7 @@ class RedfishFirmware(FirmwareVersions):
         kept = {name: done[name] for name in ("index", "version", "has_task") if name in done}
         return self._begin(task, setting, {**kept, "phase": _WAIT, "until": until.isoformat()})
 
-    def _begin(self, task: Task, setting: Mapping[str, Any], what: JSONObject) -> str:
+    def _begin(self, task: Task, setting: Mapping[str, object], what: JSONObject) -> str:
         """Begin a phase: store what to poll in it, and what is done; return the wait state."""
         # The time-out is not that of the requested wait.
         timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if what["phase"] == _WAIT else 0)
@@ -238,7 +238,7 @@ class RedfishFirmware(FirmwareVersions):
         return wait(task, what, timeout_s, "[redfish]firmware_update_timeout")
 
 
-def _name(setting: Mapping[str, Any]) -> str:
+def _name(setting: Mapping[str, object]) -> str:
     return f"the update of {printable(setting['component'], 64)}"
 
 

@@ -248,7 +248,7 @@ def root_disk_size(found: FoundResources) -> int | None:
     return min((size for size in volumes or [disk["size"] for disk in _disks(found)] if size >= 4 * _GIB), default=None)
 
 
-def boot_mode(told: Any) -> str | None:
+def boot_mode(told: object) -> str | None:
     """Return ``uefi``, ``bios``, or None if the BMC does not report it."""
     return _MODES.get(told) if isinstance(told, str) else None
 
@@ -273,7 +273,7 @@ def _cpu(found: FoundResources, system: RedfishResource) -> JSONObject:
     }
 
 
-def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
+def _architecture(told: tuple[object, ...], model: str | None) -> str | None:
     for name in told:
         if isinstance(name, str) and name in _ARCHITECTURES:
             return _ARCHITECTURES[name]
@@ -364,7 +364,7 @@ def _bios_settings(found: FoundResources) -> JSONObject:
     return settings
 
 
-def _hex(text: Any) -> str:
+def _hex(text: object) -> str:
     return text.lower().removeprefix("0x") if isinstance(text, str) else ""
 
 

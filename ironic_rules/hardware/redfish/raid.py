@@ -259,7 +259,7 @@ class _Begun:
             self.volumes[storage.volumes.path] = {"members": members, "number": number}
             self.expected += number
 
-    def take(self, reply: Any, waits: bool) -> None:
+    def take(self, reply: object, waits: bool) -> None:
         """Note the reply to the creation or deletion of a volume.
 
         :param waits: it requires a reboot
@@ -287,7 +287,7 @@ def _drives(storage: Any) -> list[Drive]:
             for drive in storage.drives]
 
 
-def _lower(value: Any) -> str | None:
+def _lower(value: object) -> str | None:
     """Return the name of a type of drives as in logical disks."""
     return None if value is None else str(getattr(value, "value", value)).lower()
 

@@ -112,7 +112,7 @@ class FoundResources:
         """Return the resources of a kind, of any parent or of one, in their order at the BMC."""
         return [one for one in self.resources if one.kind == kind and parent in (None, one.parent)]
 
-    def by_path(self, path: Any) -> RedfishResource | None:
+    def by_path(self, path: object) -> RedfishResource | None:
         """Return the resource with that path."""
         return next((one for one in self.resources if one.path == path), None)
 
@@ -276,7 +276,7 @@ def _targets(resource: RedfishResource, link: _Link) -> Iterator[str]:
             yield path
 
 
-def _path(reference: Any) -> str | None:
+def _path(reference: object) -> str | None:
     """Return the path that a reference has: only of this BMC, and not of a part of a resource."""
     path = reference.get("@odata.id") if isinstance(reference, dict) else None
     if not isinstance(path, str) or not path.isprintable() or "#" in path:

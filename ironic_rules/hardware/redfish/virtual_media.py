@@ -106,13 +106,13 @@ def _file(task: Task) -> str:
     return f"{task.node.uuid}.img"
 
 
-def drives(system: Any) -> list[JSONObject]:
+def drives(system: object) -> list[JSONObject]:
     """Return the virtual drives, as ``ManagementInterface.get_virtual_media``."""
     return [{"media_types": sorted(_types(device)), "inserted": bool(device.inserted), "image": device.image or None}
             for device in _all(system)]
 
 
-def insert(task: Task, system: Any, device_type: str, image: str) -> None:
+def insert(task: Task, system: object, device_type: str, image: str) -> None:
     """Insert an image into the first virtual drive of a type of ``MEDIA_TYPES`` that is empty.
 
     :raises BMCError: there is no such drive, or none is empty
@@ -127,7 +127,7 @@ def insert(task: Task, system: Any, device_type: str, image: str) -> None:
     free.insert_media(image, write_protected=True)
 
 
-def eject(system: Any, device_types: Iterable[str]) -> None:
+def eject(system: object, device_types: Iterable[str]) -> None:
     """Eject what is in the virtual drives of these types of ``MEDIA_TYPES``."""
     wanted = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
     for device in _all(system):
@@ -135,7 +135,7 @@ def eject(system: Any, device_types: Iterable[str]) -> None:
             _eject(device)
 
 
-def _devices(task: Task, system: Any) -> tuple[Any, Any]:
+def _devices(task: Task, system: object) -> tuple[Any, Any]:
     disc, second = _found(system)
     if disc is None:
         raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
@@ -146,7 +146,7 @@ def _devices(task: Task, system: Any) -> tuple[Any, Any]:
     return disc, second
 
 
-def _found(system: Any) -> tuple[Any, Any]:
+def _found(system: object) -> tuple[Any, Any]:
     """Return the virtual CD drive and the virtual floppy disk or USB stick; None for a missing one."""
     devices = list(_all(system))
     disc = next((device for device in devices if _types(device) & _CD), None)

@@ -73,7 +73,7 @@ class RootDeviceHook(InspectionHook):
         plugin_data["local_gb"] = task.node.properties["local_gb"] = local_gb
 
 
-def _skips(listed: Any) -> list[disk_hints.Hint]:
+def _skips(listed: object) -> list[disk_hints.Hint]:
     """Return the hints of disks to skip, except those for volumes of a software RAID, which do not name a disk."""
     if listed is None:
         return []
@@ -95,7 +95,7 @@ def _disks(task: Task, inventory: JSONObject) -> list[Disk] | None:
     return [disk for disk in listed if _has_size(disk)]
 
 
-def _has_size(disk: Any) -> bool:
+def _has_size(disk: object) -> bool:
     return isinstance(disk, dict) and disk_hints.is_size(disk.get("size"))
 
 
@@ -143,7 +143,7 @@ class RAIDDeviceHook(InspectionHook):
             task.node.properties["root_device"] = {name: text}
 
 
-def _identities(disk: Any) -> list[Identity]:
+def _identities(disk: object) -> list[Identity]:
     """Return the attributes that identify a disk, the best first; empty if it is not a disk or has none of them."""
     if not isinstance(disk, dict):
         return []

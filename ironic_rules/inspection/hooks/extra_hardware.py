@@ -43,7 +43,7 @@ class ExtraHardwareHook(InspectionHook):
         del plugin_data["data"]
 
 
-def _is_entry(entry: Any) -> bool:
+def _is_entry(entry: object) -> bool:
     return (isinstance(entry, list) and len(entry) == 4 and all(isinstance(key, str) for key in entry[:3])
             and not isinstance(entry[3], (list, dict)))
 

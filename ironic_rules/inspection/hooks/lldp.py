@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ironic_rules.inspection import lldp, shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
@@ -102,7 +101,7 @@ class LocalLinkConnectionHook(InspectionHook):
                 _update(task, port, seen)
 
 
-def _link(values: Any) -> dict[str, str]:
+def _link(values: object) -> dict[str, str]:
     """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``; none if ``values`` is not an object."""
     if not isinstance(values, dict):
         return {}

@@ -40,7 +40,7 @@ class Device:
     address: str | None
 
 
-def parse_id(value: Any) -> str | None:
+def parse_id(value: object) -> str | None:
     """Return a vendor's or product's id in its canonical form, ``10de``; None if ``value`` is not an id.
 
     ``10DE`` and ``0x10de`` are other notations of it.
@@ -75,7 +75,7 @@ def listed_devices(task: Task, inventory: JSONObject, plugin_data: JSONObject) -
     return found
 
 
-def _device(entry: Any) -> Device | None:
+def _device(entry: object) -> Device | None:
     if not isinstance(entry, dict):
         return None
     vendor, product, address = parse_id(entry.get("vendor_id")), parse_id(entry.get("product_id")), entry.get("bus")
@@ -184,7 +184,7 @@ class AcceleratorsHook(InspectionHook):
             {**clone(self._known[device.ids]), "pci_address": device.address} for device in found[:MAX_ACCELERATORS]]
 
 
-def _parse_accelerators(document: Any, where: str) -> Known:
+def _parse_accelerators(document: object, where: str) -> Known:
     listed = document.get("pci_devices") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise ConfigurationError(f"{where}: /pci_devices is not a list.")

@@ -98,11 +98,11 @@ def _is_loopback(name: str, interface: JSONObject) -> bool:
     return name == "lo" or any(address is not None and address.is_loopback for address in parsed)
 
 
-def _without_zone(address: Any) -> Any:
+def _without_zone(address: object) -> Any:
     return address.split("%")[0] if isinstance(address, str) else address
 
 
-def _put(data: JSONObject, key: str, value: Any) -> None:
+def _put(data: JSONObject, key: str, value: object) -> None:
     if value is None:
         data.pop(key, None)
     else:

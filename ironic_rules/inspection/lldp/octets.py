@@ -91,13 +91,13 @@ def bits(number: int, names: dict[int, str]) -> list[str]:
     return [name for bit, name in names.items() if number & bit]
 
 
-def put(values: Values, name: str, value: Any) -> None:
+def put(values: Values, name: str, value: object) -> None:
     """Set a value that a frame has once: the first one is used, an empty text is ignored."""
     if value is not None and value != "":
         values.setdefault(name, value)
 
 
-def add(values: Values, name: str, value: Any) -> None:
+def add(values: Values, name: str, value: object) -> None:
     """Append to a list of values, unless the list already has the value."""
     found = values.setdefault(name, [])
     if value not in found:
