@@ -107,7 +107,7 @@ def assert_deployed(records, node):
 #: saves, one before it and one after it; the first save is that of the plan.
 POINTS = [
     (state_machine, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
-    (task_store, "save", 1, False), (task_store, "save", 1, True), (node_records, "add", 1, True),
+    (task_store, "save", 1, False), (task_store, "save", 1, True), (node_records, "add_history", 1, True),
     (task_store, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
     (task_store, "save", 3, False), (task_store, "save", 3, True),
     (FakeBIOS, "write_settings", 1, False), (FakeBIOS, "write_settings", 1, True),

@@ -125,7 +125,7 @@ POINTS = [
     (FaultyInspect, "continue_inspection", False), (FaultyInspect, "continue_inspection", True),
     (FaultyInspect, "finish", True), (task_store, "save", False), (nodes, "release", True), (task_store, "save", True),
     (ports, "apply_changes", True), (inventory, "finish", True), (inventory, "prune", True),
-    (node_records, "add", True),
+    (node_records, "add_history", True),
 ]
 
 

@@ -155,7 +155,7 @@ def test_the_request_log_has_one_line_without_control_characters(app, caplog):
 
     app.get("/v1/nodes?name=%0Ax", extra_environ={"QUERY_STRING": "a\n2026 forged"}, expect_errors=True)
 
-    lines = [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("access_log")]
     assert len(lines) == 1
     assert lines[0].startswith('192.0.2.77 "GET /v1/nodes?')
     assert "\n" not in lines[0]
@@ -173,7 +173,7 @@ def test_refused_requests_of_ramdisks_are_counted_when_there_are_many(app, caplo
     now += 1 / access_log.REFUSED_PER_SECOND
     app.post("/v1/continue_inspection", "x", content_type="application/json", status=400)
 
-    lines = [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("access_log")]
     assert len(lines) == access_log.REFUSED_AT_ONCE + 2
     assert "/v1/nodes/nobody" in lines[-2]
     assert lines[-1].endswith("(20 refused ones were not logged since the last such line)")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 #: From the acceptance of a report to the commit of its result; the last ones are within that transaction.
 POINTS = [
     "ironic_rules.conductor.state_machine:run:before",
-    "ironic_rules.conductor.task_store:Record.task:after",
+    "ironic_rules.conductor.task_store:NodeRecord.task:after",
     "ironic_rules.conductor.inspection:process:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:after",
