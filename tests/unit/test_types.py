@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import nodes, ports
 from ironic_rules.models.draft import NodeDraft
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.rules import Rule
 from ironic_rules.models.nodes import Node
 
 def row(conn: sa.Connection) -> str | None:
