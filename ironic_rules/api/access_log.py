@@ -49,7 +49,7 @@ class RequestId:
 
 LOG = logging.getLogger(__name__)
 
-#: What ramdisks request.
+#: Paths that ramdisks request.
 _RAMDISKS = ("/v1/continue_inspection", "/v1/lookup", "/v1/heartbeat")
 #: Lines about refused requests of one of these kinds: so many at once, and so many per second in the long run.
 REFUSED_AT_ONCE = 100
@@ -96,7 +96,7 @@ def _target(environ: WSGIEnvironment) -> str:
 #: Other methods, which any client can invent, are one.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _OTHER = "other"
-#: What no route is found for.
+#: Label of requests for which no route is found.
 _NO_ROUTE = "none"
 
 

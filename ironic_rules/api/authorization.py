@@ -132,10 +132,10 @@ def context(environ: WSGIEnvironment, strategy: str) -> RequestContext:
     return RequestContext.from_environ(environ, request_id=request_id)
 
 
-#: What replies have in the place of what the caller may not see.
+#: Text in replies in the place of a value that the caller may not see.
 HIDDEN = "** hidden: requires {policy} **"
 _POLICIES = policies.by_name()
-#: Of a node that a conductor has put into maintenance, for its fault, this is the text of the error.
+#: Field with the text of the error if a conductor has put the node into maintenance, for its fault.
 _REASON = "maintenance_reason"
 _MAY_BE_HIDDEN = {*nodes.GET_FIELD, _REASON}
 
@@ -165,7 +165,7 @@ def target(row: object) -> dict[str, str]:
 
 
 class Confinement:
-    """What a request is confined to: the project of its caller, and the policy that each node must pass.
+    """The confinement of a request: the project of its caller, and the policy that each node must pass.
 
     :ivar is_decided: whether anything was checked, or a list filtered. A reply without is withheld by ``expose``
     """

@@ -57,7 +57,7 @@ Sent = tuple[int, faults.Headers, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a method declares. Every exposed method has one as ``.route``."""
+    """The declaration of a method. Every exposed method has one as ``.route``."""
 
     since: int
     hidden: bool

@@ -382,7 +382,7 @@ class Session:
 
         limit = RequestDeadline(_TIMEOUT_S)
         try:
-            # Of the answer only the head is read.
+            # Only the head of the answer is read.
             with (limit, httpx.Client(verify=self._verify, trust_env=False, timeout=_TIMEOUT_S) as client,
                   client.stream("POST", self._url, json=body, params={"nocatalog": ""},
                                 extensions=limit.extensions) as answer):

@@ -1,4 +1,4 @@
-"""What methods get of a request: who sent it and how, what the process has for all requests, and the reply's headers.
+"""The request as methods get it: who sent it and how, what the process has for all requests, and the reply's headers.
 
 ``api.hooks`` makes it, and ``api.expose`` gives it to methods. Nothing of it is found through the thread that serves
 the request, so that a function that needs it says so, and other threads can get what they need of it.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ReplyHead:
-    """What a method says of the reply beside its result.
+    """The head of a reply: a method sets it beside its result.
 
     :ivar headers: those that it adds, e.g. ``Location``
     :ivar status: for the few methods whose status depends on the result; None: that of the route

@@ -79,7 +79,7 @@ _MAX_FACTOR = 3.4e38
 
 
 class FlavorId(Text):
-    """What identifies a flavor in URLs; an integer is its digits."""
+    """The id of a flavor in URLs; an integer is its digits."""
 
     def __init__(self) -> None:
         super().__init__(MAX_LENGTH, pattern=r"(?! )[a-zA-Z0-9. _-]+(?<! )", nullable=True, expected=(
@@ -151,7 +151,7 @@ MAX_RULES = 100_000
 class Rule(schema.Map):
     """A rule."""
 
-    #: What the rule engine accepts, for those who want to know before they send it.
+    #: Schema of the rules that the engine accepts, for clients that check a rule before they send it.
     json_schema = staticmethod(rule_schema)
 
 
@@ -189,7 +189,7 @@ BOOT_DEVICE = schema.Object(
     required=("boot_device",))
 #: An empty body, or an empty object.
 NOTHING = schema.Object({}, nullable=True)
-#: What is meant is for the interface to check.
+#: Schema of arguments that the interface checks.
 INDICATOR = schema.Object({"state": schema.Text(255, min_length=1)}, required=("state",))
 BOOT_MODE = schema.Object({"target": schema.Enum("uefi", "bios")}, required=("target",))
 SECURE_BOOT = schema.Object({"target": schema.Boolean()}, required=("target",))
@@ -224,7 +224,7 @@ def check_host_name(name: str | None) -> None:
 _NODE_SPECIAL = {"name": schema.Name(_RESERVED_NAMES)}
 #: Every field that a PATCH may write. ``null`` means the field's default.
 NODE_FIELDS = schema.of(NODE, NODE.patchable, _NODE_SPECIAL)
-#: Of requests to run hooks and rules again.
+#: Body of requests to run hooks and rules again.
 REAPPLY = schema.Object({"dry_run": schema.Boolean(), "allow_deployed": schema.Boolean()}, nullable=True)
 NODE_CREATE = schema.Object(
     schema.of(NODE, NODE.where(lambda entry: entry.create), _NODE_SPECIAL), required=NODE.required)

@@ -1,4 +1,4 @@
-"""What commands about one node have in common.
+"""Commands about nodes, deploy steps and flavors.
 
 Which nodes a command is about: the filters of a list of nodes.
 

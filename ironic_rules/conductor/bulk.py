@@ -140,7 +140,7 @@ def _failed(item: Item, error: BaseException) -> Ended:
     return Ended(operations.FAILED, printable(secrets.mask_text(reason), MAX_MESSAGE))
 
 
-#: What the lock is taken for.
+#: Purpose of the lock.
 PURPOSE = "reapply"
 
 

@@ -19,7 +19,7 @@ from ironic_rules.models.task import Task
 LOG = logging.getLogger(__name__)
 
 BIOS, FIRMWARE, MANAGEMENT = "bios", "firmware", "management"
-#: What is read when a node is managed, adopted or inspected.
+#: Kinds of interfaces that are read when a node is managed, adopted or inspected.
 ALL = (BIOS, FIRMWARE, MANAGEMENT)
 #: Seconds for all of it: the node is locked meanwhile, and a BMC may respond to each request at the last moment.
 _TIMEOUT_S = 180.0

@@ -26,7 +26,7 @@ from ironic_rules.text import MAX_MESSAGE, printable
 LOG = logging.getLogger(__name__)
 
 Kind = Callable[[sa.Connection, Conductor, Row, Item], bool]
-#: What is done with a node, by the kind of the operation.
+#: Work on a node, by the kind of the operation.
 KINDS: Mapping[str, Kind] = {legacy_rules.KIND: legacy_rules.clean_values}
 #: Takes the node's lock, and notes the result itself; called in a worker.
 LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]

@@ -105,7 +105,7 @@ _VALIDATED: dict[str, tuple[str, ...]] = {
     "rescue": ("power", "rescue"), "unrescue": ("power", "rescue"),
 }
 _DEPLOYS = frozenset({"active", "rebuild"})
-#: What is done with a node in the state that a request leads to, under its lock.
+#: Work on a node in the state that a request leads to, under its lock.
 Work = Callable[[Conductor, nodes.Lock, RequestContext], None]
 
 

@@ -19,7 +19,7 @@ from ironic_rules.exceptions import IronicRulesError
 #: Creates the error for a violation, from the offending value if the database reports it (SQLite does not).
 MakeError = Callable[[str | None], IronicRulesError]
 
-#: What is raised if the database is temporarily unavailable or overloaded.
+#: Errors that are raised if the database is temporarily unavailable or overloaded.
 AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
 #: Errors of databases that cannot write now: texts of SQLite, numbers of MariaDB, classes of SQLSTATE of PostgreSQL.
 _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")

@@ -26,7 +26,7 @@ _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.
 _TABLE = sa.Table(ownership.VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), nullable=False),
                   sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"))
-#: What the migrations write to ``revisions``, in their order.
+#: Names that the migrations write to ``revisions``, in their order.
 _REVISIONS = ("inspection_rules", "auto_discovery", "inventory_paths", "legacy_rules")
 
 #: Processes that upgrade at the same time wait for this lock (SQLite: for the write transaction).

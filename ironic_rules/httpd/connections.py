@@ -1,4 +1,4 @@
-"""What is before the API's worker threads: one thread that reads requests as they come, whole, and sends replies.
+"""The connections of the HTTP server: one thread reads each request until it is whole, and sends replies.
 
 A worker gets a connection when the request's head and body are there, and gives its reply away without waiting for the
 client. So a slow client, or one that sends nothing, takes a few kilobytes of memory, and no worker. Deadlines end such

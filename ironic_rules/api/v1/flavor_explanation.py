@@ -1,12 +1,8 @@
-"""What keeps instances of a flavor from nodes, as few and small queries can tell when its extra specs are written.
+"""The explanation of a flavor: which nodes it selects, by what, and what a deployment on one of them runs.
 
-What a flavor does here: which nodes it selects, by what, and what a deployment on one of them runs.
-
-The number of queries does not depend on the number of nodes, templates or extra specs.
-
-The explanation of a flavor -> JSON.
-
-``/v1/flavors/{flavor}/explanation``.
+``/v1/flavors/{flavor}/explanation`` shows it. The number of queries does not depend on the number of nodes, templates
+or extra specs. When the extra specs of a flavor are written, a few small queries find what keeps its instances from
+nodes.
 """
 
 from __future__ import annotations

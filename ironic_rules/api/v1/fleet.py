@@ -78,7 +78,7 @@ class NodeFailuresController(Resource):
              "count": group.number} for group in found[:most]]}
 
 
-#: What took less seconds is not remembered.
+#: Seconds from which on a result is remembered.
 _CHEAP_S = 0.05
 #: A result is used for this many times as long as it took, so that a process spends a tenth of its time at most.
 _SHARE = 9

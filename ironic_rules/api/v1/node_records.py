@@ -1,4 +1,4 @@
-"""What the controllers of a node's records have in common: its history, and its inspections.
+"""The records of a node: history, inspections, inventories, values of legacy rules and origins of traits.
 
 ``/v1/nodes/{node}/history``, since API 1.78.
 

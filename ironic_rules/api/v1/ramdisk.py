@@ -1,4 +1,4 @@
-"""What the endpoints for ramdisks share: whether they are served, and the agent token.
+"""The endpoints for ramdisks, lookup and heartbeat: whether they are served, and the agent token.
 
 The token is a secret shared with one ramdisk: issued once, stored only as a hash.
 
@@ -55,7 +55,7 @@ from ironic_rules.models.nodes import Node, NodeFound
 from ironic_rules.policies import base
 from ironic_rules.text import enumeration, is_uuid, printable
 
-#: What later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
+#: Text that later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
 HIDDEN_TOKEN = "******"
 #: Seconds for which a conductor that was alive is assumed to be still.
 _ALIVE_FOR_S = 0.5

@@ -1,9 +1,6 @@
-"""Which stored rules are no longer valid, and why: after a limit was lowered, or a plug-in was removed.
+"""Pages of the list of rules: stored ones, and after them the built-in ones, which are read-only.
 
-Built-in rules in the API: listed after the stored ones, and read-only.
-
-Pages of the list of rules, stored and built-in.
-
+A stored rule may no longer be valid, after a limit was lowered or a plug-in was removed; its problems are shown.
 Conditions and actions of rules, which may have passwords: a policy of their own decides who sees them.
 """
 

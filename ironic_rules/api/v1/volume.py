@@ -1,4 +1,4 @@
-"""What volume connectors and targets have in common: they belong to a node, and change while that is powered off.
+"""Volume connectors and targets: they belong to a node, and change while that is powered off.
 
 ``/v1/volume``: volume connectors and targets, which are stored for Nova: nothing here connects a volume.
 

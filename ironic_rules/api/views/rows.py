@@ -21,7 +21,7 @@ from ironic_rules.models.fields import Fields
 
 #: Rows that are made objects at once: all values of a page are some megabytes, which the system would have to provide.
 _ROWS = 30
-#: What no JSON text has.
+#: Text that no JSON text has.
 _UUID = "\0"
 
 
