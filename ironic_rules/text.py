@@ -1,9 +1,7 @@
-"""Make untrusted text safe for a log line or an error message; and checks of texts.
+"""Text of others, made safe for a log line or an error message; checks of texts; errors without their frames.
 
 The sender of a request or an inventory controls every character of it. Such text reaches logs, ``last_error`` and
 replies only through :func:`printable`.
-
-Errors that have been handled, and the variables of the frames they came through.
 """
 
 from __future__ import annotations

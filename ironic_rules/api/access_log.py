@@ -1,11 +1,7 @@
-"""Gives each request an id, ``req-<uuid4>``, and returns it in two headers.
+"""The access log: one INFO line per request, an id for each (``req-<uuid4>``, in two headers), counts and durations.
 
-One INFO line per request: client address, method and URL, status, bytes, seconds.
-
-Requests of ramdisks need no credentials: of those that are refused, anyone can send as many as they like, and beyond a
-number of them they are only counted.
-
-Counts the requests by method, route and status, and their durations.
+A line has client address, method and URL, status, bytes and seconds. Anyone can send requests of ramdisks, which need
+no credentials: beyond a number of refused ones, they are only counted.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Makes the request that methods get: what the process has for all requests, and what this one has.
+"""The WSGI application: pecan, the order of the middleware, and the request that methods get.
 
-Turns every exception that nothing else handled into a 500 in the usual error format.
-
-``expose`` handles only errors of methods. Other sources are pecan, keystonemiddleware, the password file, and the
-server's own errors while a body is read; web servers reply to those with their own page, without version headers, so
-that clients do not recognise the service.
-
-The WSGI application: pecan, and the order of the middleware.
+``expose`` handles the errors of methods. Pecan, keystonemiddleware, the password file and the reading of a body raise
+others; these become a 500 in the usual error format with version headers, because clients do not recognise the service
+by the error page of a web server.
 """
 
 from __future__ import annotations

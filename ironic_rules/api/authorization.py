@@ -1,4 +1,4 @@
-"""Authentication: the context of a request, and the middleware that checks credentials.
+"""Authentication and authorisation: the context of a request, and the nodes that callers in a project may use.
 
 ============  ============================================================================================
 noauth        every client is an administrator
@@ -8,11 +8,9 @@ keystone      roles and project from the token, checked by keystonemiddleware
 
 Routes that are declared public need no credentials; an unknown path needs them.
 
-Requests of callers in a project who may not act on the objects of every project.
-
-``expose`` checks the policy of a route without a node first: who passes it is not confined, and nothing below costs
-anything. Everybody else who is in a project is: lists have the project as a filter, and each node or runbook that the
-request names is checked when it has been read, before anything else is done with it.
+``expose`` checks the policy of a route without a node first: a caller who passes it is not confined. A caller in a
+project who does not pass is confined: lists have the project as a filter, and each node or runbook that the request
+names is checked when it has been read, before anything else is done with it.
 """
 
 from __future__ import annotations

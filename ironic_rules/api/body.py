@@ -1,15 +1,13 @@
-"""Calls that stop all other threads of the process: to parse a large body is one call of a C library.
+"""Request bodies as JSON: limited in size, parsed in turns, and checked more strictly than parsers do.
 
-The interpreter's lock is not given away during such a call. A request that must be answered soon, as a health check,
-has several turns; if one such call came after the other, it could wait for a call at each of them.
+Bodies of any type are read up to ``[api]max_json_body_size`` or, without credentials, the anonymous limit. orjson
+refuses malformed text, NaN, infinities and invalid UTF-8. This module also refuses deep nesting, duplicate keys,
+integers beyond 64 bits (orjson makes floats of them), NUL characters, and very many values. About 0.2 ms for the 15 KB
+of a typical inventory.
 
-Request bodies as JSON: limited in size, and checked more strictly than parsers do.
-
-orjson refuses malformed text, NaN, infinities and invalid UTF-8. This module also refuses what orjson accepts: deep
-nesting, duplicate keys, integers beyond 64 bits (orjson makes floats of them), NUL characters, and very many values.
-About 0.2 ms for the 15 KB of a typical inventory.
-
-Reads the body, whatever its type, up to ``[api]max_json_body_size`` or, without credentials, the anonymous limit.
+To parse a large body is one call of a C library, which keeps the interpreter's lock: all other threads wait. Such calls
+follow each other with a pause, so that a health check, which needs several turns of the lock, waits for one of them at
+most.
 """
 
 from __future__ import annotations

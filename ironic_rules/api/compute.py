@@ -1,8 +1,7 @@
-"""``/compute/v2.1/flavors/{flavor}/os-extra_specs``, validated from version 2.86 on (document 004).
+"""``/compute``: as much of Nova's compute API as its clients need for flavors and their extra specs.
 
-``/compute/v2.1/flavors``: flavors as Nova's clients know them.
-
-``/compute``: as much of Nova's compute API as its clients need for flavors and their extra specs.
+``/compute/v2.1/flavors`` has flavors as Nova's clients know them. Extra specs are validated from version 2.86 on
+(document 004).
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ In this order, and nowhere else: version, policy, preconditions, query parameter
 policy is checked before any input is read, so that unauthorised clients learn nothing. Callers in a project are an
 exception, if the policy depends on whose a node is: ``confinement``.
 
-Requests wait a moment for a node that is locked, as in Ironic: most locks are held for less than a second.
-
-Clients see the new power state of a node, for example, and send the next request while the lock is being released. A
-request that ended with the error :class:`~ironic_rules.exceptions.NodeLocked` has done nothing, so it is begun again.
+A request that ends with :class:`~ironic_rules.exceptions.NodeLocked` has done nothing. It is begun again for a moment,
+as in Ironic: clients see, for example, the new power state of a node and send the next request while the lock is being
+released.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What clients of ironic-inspector expect of ``/`` and of everything at and below ``/v1/rules``.
+"""Replies in the formats of other services: ironic-inspector's below ``/v1/rules``, Nova's below ``/compute``.
 
-They read from two headers which versions of Inspector's API are supported (without them, only 1.0), and the text of an
-error from ``{"error": {"message": ...}}``, which is added to the form that clients of Ironic read.
+Inspector's clients read the supported versions from two headers of ``/`` and ``/v1/rules`` (without them, only 1.0),
+and the text of an error from ``{"error": {"message": ...}}``, which is added to the form that clients of Ironic read.
 
-Errors below ``/compute`` in Nova's format, ``{"itemNotFound": {"code": 404, "message": "…"}}``.
-
-All other parts of the API make the errors of this service; here they are translated, whichever part they come from.
+Nova's clients read errors as ``{"itemNotFound": {"code": 404, "message": "…"}}``. All other parts of the API make the
+errors of this service; they are translated here.
 """
 
 from __future__ import annotations

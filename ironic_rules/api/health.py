@@ -1,10 +1,7 @@
-"""Whether the message broker can be reached, for ``/healthcheck``, which must not wait for it.
+"""``/healthcheck`` and ``/metrics``: the health of this process, its database and its message broker, and its metrics.
 
-What ``/healthcheck`` tells of the database, without waiting for one that does not reply.
-
-``/healthcheck``: whether this process can serve requests, and whether a conductor is alive.
-
-``/metrics``: the metrics of this process for Prometheus, if ``[api]serve_metrics`` is set.
+A health check never waits for a database or broker that does not reply. It also reports whether a conductor is alive.
+Metrics are for Prometheus, and served if ``[api]serve_metrics`` is set.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""The names and origins of this service: requests that a browser sends for other sites have different ones.
-
-A name in the header ``Host`` that is none of them means DNS rebinding: the name of a web page of another site leads to
-the address of this service, so that the browser takes both for one site.
-
-Refuses requests that a browser sends for a web page of another site.
+"""Protection from other sites: requests that a browser sends for a web page of another site are refused.
 
 A browser reaches what its user reaches, such as a service on 127.0.0.1 that requires no password, and sends the
 password of ``http_basic`` by itself. So a page of any site could use the service: it may send forms and simple
-requests, and by DNS rebinding (:mod:`ironic_rules.api.other_sites`) every request.
+requests, and by DNS rebinding (the name of another site leads to the address of this service) every request. Such
+requests have an origin, or a name in the header ``Host``, that is not one of this service.
 """
 
 from __future__ import annotations

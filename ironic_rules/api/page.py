@@ -1,13 +1,10 @@
-"""The page at ``/ui/``: the files of ``ironic_rules/ui``, served to everybody.
+"""The page at ``/ui/``: its files, served to everybody, and ``/ui/session``, where a user's password becomes a token.
 
-They hold no data. What the page shows, it requests from the API with the credentials of the person before it.
+The files hold no data. The page requests data from the API with the user's own credentials.
 
-Wrong passwords, the addresses that they came from, and whose password is checked next.
-
-``/ui/session``: a user's password becomes a token, by Keystone alone; nothing of it is kept here.
-
-``GET`` tells the page whether passwords are accepted. ``POST`` forwards a user and a password to the identity service
-that checks the tokens of all requests, and returns its token.
+``GET /ui/session`` says whether passwords are accepted. ``POST`` forwards a user and a password to the identity service
+that checks the tokens of all requests, and returns its token; no password is stored. Addresses that send wrong
+passwords wait, and password checks take turns by address.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 In addition to the RFC: ``replace`` works on a field that is null; ``add`` below an object field that is null creates
 the object; ``remove`` of a whole field sets its default. The result is a new document; the original is unchanged.
-
-Refusal of ``******`` in place of a secret: a client that sends a reply back would overwrite what the reply hides.
+``******`` in place of a secret is refused: a client that sends a reply back would overwrite the secret.
 """
 
 from __future__ import annotations

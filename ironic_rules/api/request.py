@@ -1,6 +1,6 @@
-"""The request as methods get it: who sent it and how, what the process has for all requests, and the reply's headers.
+"""The request as methods get it: the sender and the form, the parts that the process has for all requests, and headers.
 
-``api.hooks`` makes it, and ``api.expose`` gives it to methods. Nothing of it is found through the thread that serves
+``api.app`` makes it, and ``api.expose`` gives it to methods. Nothing of it is found through the thread that serves
 the request, so that a function that needs it says so, and other threads can get what they need of it.
 """
 

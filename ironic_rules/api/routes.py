@@ -9,9 +9,8 @@ POST     ``post``                                    PUT ``put``, PATCH ``patch`
 DELETE   ``delete_all``, ``delete``                  also by the number of arguments
 =======  ==========================================  =================================================
 
-Nothing else is reachable: no attribute of a Python object is looked up by a name from the URL.
-
-Finds the controller before anything else processes the request: authentication depends on whether it is public.
+Nothing else is reachable: no attribute of a Python object is looked up by a name from the URL. The controller is found
+before anything else processes the request, because authentication depends on whether it is public.
 """
 
 from __future__ import annotations

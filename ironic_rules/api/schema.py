@@ -134,7 +134,7 @@ class Uuid(Schema):
 class Mac(Schema):
     """A MAC address, converted to lower case with colons. As in Ironic, it may be any.
 
-    An InfiniBand address is left as it is: whether ports may have one is an option (``port_addresses.check``).
+    An InfiniBand address is left as it is: whether ports may have one is an option (``v1.ports.check_addresses``).
     """
 
     def convert(self, value: JSON, where: str, problems: Problems) -> str:

@@ -1,34 +1,6 @@
-"""Schemas of request bodies, one module per resource, built at import.
+"""The schemas of all request bodies, by resource; they are built at import.
 
-Bodies of requests on chassis.
-
-Bodies of flavors and their extra specs: Nova's.
-
-Bodies of ``/v1/inspection_rules``.
-
-The rule is checked by the rule engine, which reports every problem at once; the schema only requires an object.
-
-Bodies of requests on a node's machine: ``management``, ``vmedia``, ``vendor_passthru``, some of its ``states``.
-
-Bodies of requests on nodes.
-
-Bodies of requests on allocations.
-
-Bodies of requests on deploy templates.
-
-Bodies of requests on port groups.
-
-Bodies of requests on ports.
-
-Bodies of the endpoints for ramdisks, and the version in which each field of a heartbeat was added.
-
-Bodies of ``/v1/rules``.
-
-The rule is checked by the package ``legacy``, which reports every problem at once; the schema only requires an object.
-
-Bodies of requests on runbooks.
-
-Bodies of requests on volume connectors and targets.
+Bodies with rules, of either kind, are objects here: the rule engine checks the rules and reports every problem at once.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
-"""Versions that clients write: ``MAJOR.MINOR``, of which a service supports the minor ones in a range.
+"""API versions: those of this API (``1.N``) and of Nova's compute API (``2.N``), and their negotiation.
 
-API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients can negotiate as usual.
+The numbers of ``1.N`` ("microversions") are Ironic's, so that its clients can negotiate as usual. A constant is the
+first minor version that supports something; those of fields and filters are in the tables of ``models``. What a version
+does not support is omitted from its replies, and naming it (body, patch, ``fields``, filter, sort key) is 406. Clients
+select a version with one of two headers; without one they get the oldest version.
 
-A constant is the first minor version that supports something; those of fields and filters are in the tables of
-``models``. What a version does not support is omitted from its replies, and naming it (body, patch, ``fields``,
-filter, sort key) is 406. Clients select a version with one of two headers; without one they get the oldest version.
-
-Versions ``2.N`` of what is served below ``/compute/v2.1``: the numbers are those of Nova's compute API.
-
-Clients select one with ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; without one
-they get the oldest. Extra specs are validated from ``VALIDATION`` on, so that older clients can write what they did.
-
-Negotiates the API version: sets ``ironic_rules.version`` for the application, and headers of the reply.
-
-Below ``/compute`` it is a version of the compute API, which has headers of its own.
+Below ``/compute/v2.1`` the numbers are Nova's, and clients select one with ``OpenStack-API-Version: compute 2.N`` or
+``X-OpenStack-Nova-API-Version: 2.N``. Extra specs are validated from ``VALIDATION`` on, so that older clients can write
+what they did.
 """
 
 from __future__ import annotations

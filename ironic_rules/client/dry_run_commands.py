@@ -1,8 +1,4 @@
-"""The command that runs hooks and rules again over the stored data of nodes.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-Commands about dry runs of rules and about past inspections.
+"""Commands about dry runs, past inspections, and re-runs of hooks and rules over the stored data of nodes.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """

@@ -1,12 +1,4 @@
-"""Commands about operations on many nodes.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-Commands about the journal of refused callbacks.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-Commands about the versions of a node's inventory.
+"""Commands about operations on many nodes, the journal of refused callbacks, and the versions of a node's inventory.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """

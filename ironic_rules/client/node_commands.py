@@ -1,18 +1,8 @@
-"""Commands about nodes, deploy steps and flavors.
+"""Commands about nodes, deploy templates, steps and flavors.
 
-Which nodes a command is about: the filters of a list of nodes.
-
-python-ironicclient's command ``baremetal node list``, with the option of document 001 that it lacks.
-
-Entry point group ``openstack.extension``, like the commands for rules (``extended_commands``).
-
-Commands about deploy templates that python-ironicclient does not have.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-Commands about flavors; those that create and change flavors are ``openstack flavor …``.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+Commands that python-ironicclient lacks are in its entry point group ``openstack.baremetal.v1``. ``baremetal node list``
+is its own command with the option of document 001 that it lacks; that is in the group ``openstack.extension``, like the
+commands for rules (``extended_commands``). Flavors are created and changed with ``openstack flavor …``.
 """
 
 from __future__ import annotations

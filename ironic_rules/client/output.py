@@ -1,9 +1,4 @@
-"""Warnings about rules, which the service accepts with them, on the standard error output.
-
-What a request has changed in the set of rules, as a table.
-
-The progress of an operation on many nodes, while a command waits for its end.
-"""
+"""Output of commands: warnings about rules (standard error), changes of a rule set, progress of an operation."""
 
 from __future__ import annotations
 

@@ -1,16 +1,8 @@
-"""Rules of ironic-inspector, which the service converts to inspection rules.
+"""Commands below ``openstack baremetal inspection rule`` that python-ironicclient does not have.
 
-Commands below ``openstack baremetal inspection rule`` that python-ironicclient does not have.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-Commands about the revisions of the set of rules: each change of any rule leads to a new one.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
-
-The command that shows what has become of rules.
-
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
+They convert rules of ironic-inspector, and show statistics of rules and the revisions of the set of rules, of which
+each change of any rule makes a new one. Entry point group ``openstack.baremetal.v1``, which python-ironicclient
+defines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Notifications of systemd about the state of the process (sd_notify(3)). Without systemd they do nothing.
+"""systemd: notifications about the state of the process (sd_notify(3)), and the command ``ironic-rules-units``.
 
-``ironic-rules-units``: writes units of systemd, and what belongs to them, for the installation that it is part of.
-
-Exit status: 0 all files are there, 2 they are not, for the printed reasons.
+Without systemd the notifications do nothing. The command writes units, and what belongs to them, for the installation
+that it is part of. Exit status: 0 all files are there, 2 they are not, for the printed reasons.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Several processes of one command: started, monitored, replaced when they die, and stopped together.
 
-cotyledon monitors them. What is in each of them is a :class:`Process`.
-
-Several API processes of one command, on one port.
-
-Several conductor processes of one command.
-
-Each process is a separate conductor, with its own locks and its own heartbeats, so that the death of one is detected
-and handled like that of any other conductor.
+cotyledon monitors them; the content of each is a :class:`Process`. API processes share one port. Each conductor process
+is a separate conductor, with its own locks and its own heartbeats, so that the death of one is detected and handled
+like that of any other conductor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a request is still wanted when its turn comes, and whether it was accepted before.
+"""Admission of requests to the work on a node: those that are late, or were accepted before, are not carried out.
 
 A conductor that hangs is still sent messages, and continues with them later, when the callers have given up and others
 have acted. So a message says when its caller gives up, by the database's clock, and the transaction that takes the

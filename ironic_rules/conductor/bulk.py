@@ -1,12 +1,11 @@
-"""Dry runs of many nodes, as an operation: many nodes at once, in one worker, with as few statements as possible.
+"""Dry runs, and re-runs of hooks and rules, on many nodes as an operation.
 
-Nothing is locked: what is read may be changed meanwhile, as for the dry run of one node.
+A dry run locks nothing, as that of one node: data may be changed meanwhile. It has many nodes at once, in one worker,
+with as few statements as possible.
 
-Running hooks and rules again over the data of a node's last inspection: ``inspection.Processing``, no machine.
-
-The node's lock is held meanwhile, and its provision state stays as it is. One transaction saves the drafts, what
-belongs to them, and the result of the operation's item. A failure is written to that item and to the node's history
-only.
+A re-run has the data of a node's last inspection and no machine. It holds the node's lock; the provision state stays
+the same. One transaction saves the drafts, what belongs to them, and the result of the operation's item. A failure is
+written to that item and to the node's history only.
 """
 
 from __future__ import annotations

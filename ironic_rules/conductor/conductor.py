@@ -1,20 +1,7 @@
-"""How the work on nodes tells the polls of hardware that a node begins to wait for one.
+"""One conductor: its parts, and what it does in each provision state. ``ironic_rules.service`` puts them together.
 
-How old the locks of nodes are, for the metrics: a lock that grows old is one that no conductor releases.
-
-The database does not store when a lock was taken. What looks at all locks regularly, recovery, tells which there are,
-so that ages are exact to ``[conductor]recovery_interval``, and count from the start of this process at most.
-
-Whether a conductor reaches its database, as far as its heartbeats know.
-
-A conductor that has lost its database still takes its share of the messages of its group. It refuses them at once, so
-that the API can send them to another conductor, instead of letting each wait until a statement times out.
-
-Turns to wait for BMCs in threads of RPC calls: a part of these threads, and for one node a part of the turns.
-
-So calls that need no BMC find a thread, and those about other nodes a turn.
-
-One conductor: its parts, and what it does in each provision state. ``ironic_rules.service`` puts them together.
+The parts in this module are shared by its threads: the ages of locks, the contact with the database, and the turns to
+wait for BMCs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests for one operation of one interface of a node: its boot device, an NMI, virtual media, its console, ….
 
-What reads runs in the thread of the call, without the lock of the node. What changes takes the lock and runs in a
-worker; the caller waits for the result of some operations, of others only until they have begun: their failure is in
+A reading operation runs in the thread of the call, without the lock of the node. A changing one takes the lock and runs
+in a worker; the caller waits for the result of some, and for others until they have begun: their failure is in
 ``last_error`` and in the history of the node. BMCs may be slow: only some of the threads of calls wait for them, so
 that others are free.
 """

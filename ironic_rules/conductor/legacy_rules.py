@@ -1,6 +1,6 @@
-"""Legacy rules in an inspection: they run on its drafts, and what they own is saved with these.
+"""Legacy rules in the conductor: they run on the drafts of an inspection, and are taken back when they are deleted.
 
-The operation that takes back on every node what a deleted legacy rule has written there.
+What they own is saved with the drafts. An operation takes back on every node what a deleted rule has written there.
 """
 
 from __future__ import annotations

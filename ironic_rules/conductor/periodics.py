@@ -1,6 +1,7 @@
 """Periodic loops. They wait for an event, so that ``stop`` takes effect immediately.
 
-Allocations that have no result: the process that received them has ended, or all nodes that fit were locked.
+One of them repeats allocations without a result: the process that received such a one has ended, or all nodes that fit
+were locked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``abort``: of what waits for its machine, at once or after a step that cannot be aborted, and of what is held.
+"""``states/provision``, ``states/power`` and ``abort``: check, lock, move the state, and start the work.
 
-``states/provision`` and ``states/power``: check, lock, move the state, and start the work.
+An abort ends the wait for a machine at once, or after a step that cannot be aborted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a conductor does in the transient states that have no module of their own.
+"""The work of a conductor in the transient states that have no module of their own.
 
 A handler gets the task, changes its drafts, and returns the event that ends the state; see
 :class:`~ironic_rules.conductor.conductor.StateWork`.

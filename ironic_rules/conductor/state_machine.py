@@ -1,6 +1,6 @@
-"""The entry of an inspection that ends: written by the transaction that ends it, and named by the node's history.
+"""Work on a locked node, from transient state to transient state, until it is stable and the lock is released.
 
-Working on a locked node, from transient state to transient state, until it is stable and the lock is released.
+The transaction that ends an inspection also writes the entry of that inspection, which the node's history names.
 """
 
 from __future__ import annotations

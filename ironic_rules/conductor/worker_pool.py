@@ -42,7 +42,7 @@ _LOOKS = 5
 
 
 def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
-    """Return the seconds that code of each kind of ``models.watch`` may take; 0: no limit."""
+    """Return the seconds that code of each kind of ``models.task`` may take; 0: no limit."""
     return {task.HOOK: conf.inspector.hook_timeout, task.ACTION: conf.inspection_rules.action_timeout,
             task.STEP: conf.conductor.step_timeout, task.WORK: conf.conductor.work_timeout}
 
@@ -98,7 +98,7 @@ class WorkerPool:
         """Prepare; threads start when they are needed.
 
         :param recovery_size: threads for resumed work, and as many for the ends of waits
-        :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
+        :param limits_s: seconds that code of each kind of ``models.task`` may take; 0 or missing: no limit
         :param numbers: the metrics that have the state of the pool
         :param operation_size: threads for operations on many nodes
         :param poll_size: threads for nodes whose hardware has finished a step

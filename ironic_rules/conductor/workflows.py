@@ -1,12 +1,7 @@
-"""Deployment in the conductor: which steps run, in which order, and what is undone after a failure.
+"""Workflows of a conductor that run steps: deployment, rescue, cleaning and servicing, and what each undoes at its end.
 
-Rescuing a machine, and booting its instance again.
-
-Procedures that run the steps of a request in their order: manual cleaning and servicing.
-
-Cleaning in the conductor: automated before a node becomes available, and manual with the steps of a request.
-
-Servicing in the conductor: the steps of a request on a node with a running instance.
+Manual cleaning and servicing run the steps of a request in their order. Automated cleaning runs before a node becomes
+available; servicing runs on a node with a running instance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``[ipmi]``: communication with BMCs by IPMI.
-
-``[redfish]``: communication with BMCs by Redfish.
-"""
+"""``[ipmi]`` and ``[redfish]``: communication with BMCs."""
 
 from __future__ import annotations
 

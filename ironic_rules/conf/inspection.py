@@ -1,14 +1,13 @@
-"""``[inspection_history]``: what is kept of inspections.
+"""Options of inspections: rules, stored data, history and journal, and discovery.
 
-``[inspection_journal]``: what is kept of refused callbacks.
-
-``[inspection_rules]``: built-in rules, the nodes on which rules run, access to secrets, and limits.
-
-``[inventory]``: storage of the data that ramdisks send.
-
-``[legacy_rules]``: what happens to values that rules of ironic-inspector have set and would not set again.
-
-``[auto_discovery]``: discovery of machines that are not enrolled.
+======================  ======================================================================================
+``auto_discovery``      machines that are not enrolled
+``inspection_history``  entries that are kept of inspections
+``inspection_journal``  entries that are kept of refused callbacks
+``inspection_rules``    built-in rules, the nodes on which rules run, access to secrets, and limits
+``inventory``           storage of the data that ramdisks send
+``legacy_rules``        values that rules of ironic-inspector have set and would not set again
+======================  ======================================================================================
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Options of Ironic and ironic-inspector that no process reads: those about security, renamed ones, and their names.
+"""Options of Ironic and ironic-inspector that configuration files may contain, and this service does not offer.
 
-Values that configuration files of Ironic contain and this service does not offer, with what to set instead.
+For each: what to set instead, if anything; those about security that no process reads are errors.
 """
 
 from __future__ import annotations

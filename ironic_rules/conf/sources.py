@@ -1,4 +1,4 @@
-"""Where values of the configuration are: in which file, or in which variable of the environment."""
+"""Sources of the configuration's values: the file, or the variable of the environment, that has a value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Options of oslo.log with which logging could not begin, or lines would be lost: found without opening a log.
+"""Validation of the configuration when a process starts: every option is read once, also those of oslo.log.
 
-Reading every option once, when a process starts: the work on a node must not be the first to find a wrong value.
+The work on a node must not be the first to find a wrong value. Options with which logging could not begin, or lines
+would be lost, are found without opening a log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What conductors have accepted in the last minutes: requests and reports, so that their repetitions are recognised.
+"""Requests and reports that conductors have accepted in the last minutes, so that their repetitions are recognised.
 
 A caller that got no answer repeats what it has sent, although it may have been accepted.
 """

@@ -1,10 +1,6 @@
-"""Rows of one table, which clients name by UUID (or by name, if they have one): what every such table has in common.
+"""Rows of one table that clients name by UUID or name: runbooks, chassis, volume connectors and targets.
 
-Runbooks.
-
-Volume connectors and targets; rows have ``node_uuid`` in addition to the columns of the tables.
-
-Chassis, which nodes refer to.
+Rows of volumes have ``node_uuid`` in addition to the columns of the tables.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Conductors: which are registered, and which had a recent heartbeat (``updated_at``).
+"""Conductors: which are registered, and which had a recent heartbeat (``updated_at``); the work that dead ones leave.
 
 ``timeout_s`` is the time in seconds after which a conductor without heartbeat is dead, by the database server's clock
 in every process; ``now`` is another time (for tests).
 
-Periodic tasks that run on one conductor at a time, and on another one when that one stops.
+A periodic task runs on one conductor at a time, and on another one when that one stops.
 
-Sessions of PostgreSQL that wait without end for the rest of a message.
-
-What a client sends for one statement is several messages, and large ones several packets. If the network loses the
-client when only a part has arrived, the server waits for the rest: neither ``statement_timeout`` nor
-``idle_in_transaction_session_timeout`` counts meanwhile, and the transaction keeps its locks. MariaDB counts that time
-as idle.
+Sessions of PostgreSQL that wait without end for the rest of a message are ended. A statement is several messages, and
+large ones several packets. If the network loses the client when only a part has arrived, the server waits for the rest:
+neither ``statement_timeout`` nor ``idle_in_transaction_session_timeout`` counts meanwhile, and the transaction keeps
+its locks. MariaDB counts that time as idle.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""Checks whether a pooled connection is still usable, without a query to the server.
+"""Deadlines of connections to a database server that has become silent, and checks of pooled connections.
 
-SQLAlchemy runs a query each time that a connection leaves the pool. A server that stops, restarts or kills a connection
+A firewall or a switch may drop what it gets. Four things end what would otherwise never end. The server cancels
+statements, waits for locks, and transactions in which nothing happens: so the locks of a client that it cannot reach do
+not last (``conductors.end_stalled_sessions`` has the exception). The driver has time-outs for connecting and, on
+MariaDB, for reading and writing. The kernel gives up a connection whose packets are not acknowledged. And as
+PostgreSQL's driver has no time-out for reading, and something in between may acknowledge everything, a thread of this
+module shuts the socket of a statement that is over its deadline; the statement then fails like any whose connection was
+lost.
+
+SQLAlchemy checks a connection that leaves the pool by a query. A server that stops, restarts or kills a connection
 closes its socket, often after a message: then the socket is readable, unlike that of an idle connection. Only then is
 the query worth its round trip.
-
-Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
-
-Four things end what would otherwise never end. The server cancels statements, waits for locks, and transactions in
-which nothing happens: so the locks of a client that it cannot reach do not last (``stalled_sessions`` has the
-exception). The driver has time-outs for connecting and, on MariaDB, for reading and writing. The kernel gives up a
-connection whose packets are not acknowledged. And as PostgreSQL's driver has no time-out for reading, and something in
-between may acknowledge everything, a thread of this module shuts the socket of a statement that is over its deadline;
-the statement then fails like any whose connection was lost.
 """
 
 from __future__ import annotations

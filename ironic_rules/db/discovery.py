@@ -1,9 +1,7 @@
-"""What discovery stores in addition to the nodes that it creates.
+"""Rows of discovery besides the nodes that it creates, and the nodes that machines are known by.
 
 One row of ``revisions`` serialises the discoveries of all processes: a transaction that has updated it sees every node
-that was discovered before.
-
-Which nodes have what machines sent about themselves: for log and journal, when their callbacks are refused.
+that was discovered before. When a callback is refused, log and journal name the nodes that have what the machine sent.
 """
 
 from __future__ import annotations

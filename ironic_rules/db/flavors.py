@@ -1,6 +1,7 @@
-"""Flavors and their extra specs. What writes extra specs locks the row of their flavor first, so none are lost.
+"""Flavors and their extra specs, and the number of nodes that a flavor may select.
 
-The nodes that a flavor may select, counted by the database: there may be 10,000 of them.
+Writers of extra specs lock the row of their flavor first, so none are lost. The database counts the nodes: there may be
+10,000 of them.
 """
 
 from __future__ import annotations

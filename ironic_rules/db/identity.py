@@ -1,6 +1,7 @@
-"""How rows are identified: by name, or by UUID, which clients may send in any form, in lower case with hyphens.
+"""Identification of rows by name or UUID, and the comparison of texts character by character.
 
-Whether a text contains another one, character by character: the same on every database, which LIKE is not.
+Clients may send a UUID in any form; it is compared in lower case with hyphens. Unlike LIKE, the search for a part of a
+text is the same on every database.
 """
 
 from __future__ import annotations

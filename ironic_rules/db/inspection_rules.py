@@ -1,6 +1,4 @@
-"""The filters of a list of rules, and the order in which rules run.
-
-Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
+"""Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
 
 Every change first increments the revision. The lock of that row serialises the writers, so that positions are distinct
 and increase in the order of the commits, and names are unique. Every change is recorded; see
@@ -177,7 +175,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, object], page: Page, c
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` rules; the order of creation is sort key ``id``.
 
-    :param filters: as for ``rule_filters.conditions``
+    :param filters: as for ``filter_conditions``
     :param columns: names of the columns of the rows; None: all columns
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
@@ -199,7 +197,7 @@ def list_in_order(conn: sa.Connection, filters: Mapping[str, object], page: Page
                   after: RulePlace | None = None) -> list[Row]:
     """Return at most ``page.limit`` rules in the order in which they run; JSON columns are text.
 
-    :param filters: as for ``rule_filters.conditions``
+    :param filters: as for ``filter_conditions``
     :param after: the place of the page's marker
     """
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=True)).where(*filter_conditions(filters))

@@ -1,12 +1,11 @@
-"""The catalogue of the paths that inventories have, added to by the transaction that stores an inventory.
-
-Each process remembers what it has read. So only a path that it does not know costs a query, and only one that no
-process has seen is written. Writers wait for each other, by the lock of the catalogue's row in ``revisions``.
-
-Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
+"""Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
 
 A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``. Data
 after which the inspect interface waits for more are ``waiting`` until then.
+
+The transaction that stores an inventory also adds its paths to a catalogue of those that inventories have. Each process
+remembers what it has read: only a path that it does not know costs a query, and only one that no process has seen is
+written. Writers wait for each other, by the lock of the catalogue's row in ``revisions``.
 """
 
 from __future__ import annotations

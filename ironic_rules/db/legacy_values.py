@@ -1,4 +1,4 @@
-"""What legacy rules have written on nodes and own there; written together with the node, under its lock."""
+"""Values that legacy rules have written on nodes and own there; written together with the node, under its lock."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Failed nodes, grouped by why they failed.
-
-The filters of a list of nodes: the conditions for names and values.
-
-The nodes whose hardware is polled: those that wait in a procedure for a step that it carries out by itself.
-"""
+"""Queries that find nodes: the filters of lists, failed ones by their reason, and those whose hardware is polled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The tables that have many rows for each node, its history and its inspections: reading them, deleting old rows.
 
-The history of nodes: entries per node, oldest first.
-
-The history of nodes' inspections: one row each, written by the transaction that ends the inspection.
+Entries of the history are oldest first. The transaction that ends an inspection writes the row of it.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
-"""Sets of strings that belong to a node (traits, BMC addresses): a table of (node_id, string) each.
+"""Sets that belong to a node: traits, BMC addresses, machine identifiers (a row of node and text each), and VIFs.
 
 A writer that adds to a set locks the node's row, so that two replacements never result in the union of both, and
 missing values can be inserted without a conflict. (An upsert would not need the lock, but in InnoDB it locks the gaps
 to the sets of neighbouring nodes, and their writers deadlock.)
 
-Traits of nodes.
+BMC addresses, normalised by the caller, find the node of a ramdisk's callback and known machines, in any state; so do
+serial numbers and UUIDs of machines (``models.machine_ids``).
 
-Virtual interfaces (VIFs): each is a key in the ``internal_info`` of the port or port group it is attached to.
-
-The network interface ``noop`` takes any number of them. Those for which the node has no port are a list in its
+A virtual interface (VIF) is a key in the ``internal_info`` of the port or port group that it is attached to. The
+network interface ``noop`` takes any number of them; those for which the node has no port are a list in its
 ``driver_internal_info``.
-
-Serial numbers and UUIDs of machines, by which discovery recognises a known machine (``models.machine_ids``).
-
-BMC addresses of nodes in any state, used to find the node of a ramdisk's callback, and known machines in discovery.
-
-Addresses are stored as given by the caller, who passes normalised IP addresses.
 """
 
 from __future__ import annotations

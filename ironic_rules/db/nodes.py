@@ -191,7 +191,7 @@ def child_of(conn: sa.Connection, uuid: str) -> str | None:
 
 def list_nodes(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
-    """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_filters``).
+    """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_queries.conditions``).
 
     :param columns: names of the columns of the rows; None: all columns
     :param raw_json: leave JSON columns as text

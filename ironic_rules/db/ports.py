@@ -1,6 +1,6 @@
-"""Writes an inspection's changes of a node's ports, with one statement for each kind of change.
+"""Ports, and an inspection's changes of a node's ports: one statement for each kind of change.
 
-Ports. Rows have ``node_uuid`` and ``portgroup_uuid`` in addition to the table's columns.
+Rows have ``node_uuid`` and ``portgroup_uuid`` in addition to the table's columns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The nodes to which rules with ``max_nodes`` have been applied.
+"""Records of rules that inspections have reached: their statistics, and the nodes of rules with ``max_nodes``.
 
-``nodes_counted`` of a rule is the number of its nodes here, so that no one has to count them. Both are written under
-the lock of the rule's row: those who count a node for the same rule follow each other, and none exceeds its limit.
+Statistics are a row for each rule, deleted with it. Processes count in memory and add in batches. Rules with the same
+additions are written by one statement: most rules of a large set were only considered, all equally often.
 
-Statistics of rules: a row for each rule that an inspection has reached. It is deleted with the rule.
-
-Processes count in memory and add in batches. Rules with the same additions are written by one statement: most rules of
-a large set were only considered, all equally often.
+``nodes_counted`` of a rule is the number of its nodes here, so that reads do not count them. Both are written under the
+lock of the rule's row: transactions that count a node for the same rule follow each other, and none exceeds its limit.
 """
 
 from __future__ import annotations

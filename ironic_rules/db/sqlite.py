@@ -1,4 +1,4 @@
-"""What SQLite needs besides what every database needs: a private file, connections that are kept, and turns.
+"""SQLite's own needs: a private file, connections that are kept, and turns.
 
 SQLite is in the process of its users, whose threads compete for the interpreter as well as for the file. Turns keep
 them from doing so row by row.

@@ -21,7 +21,7 @@ metadata = sa.MetaData(naming_convention={
 })
 
 #: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case, or in a blank at the end, are
-#: different names. Migrations use the collation of the server's kind, ``collation.of_server``.
+#: different names. Migrations use the collation of the server's kind, ``types.collation_of_server``.
 _TABLE_ARGS: JSONObject = {
     "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": types.MARIADB_COLLATION,
 }
@@ -229,7 +229,7 @@ node_inventory = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: Which paths stored inventories have, without those that ramdisks are known to send; see ``models.inventory_paths``.
+#: Which paths stored inventories have, without those that ramdisks are known to send; see ``models.inventories``.
 inventory_paths = sa.Table(
     "inventory_paths", metadata,
     Column("path", String(255), primary_key=True),

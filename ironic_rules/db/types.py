@@ -1,7 +1,4 @@
-"""Column types that behave the same on SQLite, MariaDB and PostgreSQL.
-
-How MariaDB and MySQL compare texts: byte by byte, with the blanks at their end.
-"""
+"""Column types and collations with the same behaviour on SQLite, MariaDB and PostgreSQL."""
 
 from __future__ import annotations
 

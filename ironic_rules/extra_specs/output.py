@@ -1,10 +1,7 @@
-"""Extra specs and image properties as JSON-like data.
+"""Output of extra specs and image properties: JSON-like data, reStructuredText, and metadata definitions.
 
-The reference of extra specs and image properties in reStructuredText.
-
-Namespaces of the image service's metadata definitions catalog, with which its users choose keys and values.
-
-https://docs.openstack.org/glance/latest/user/metadefs-concepts.html; ``glance-manage db_load_metadefs`` loads them.
+Users of the image service choose keys and values from its metadata definitions
+(https://docs.openstack.org/glance/latest/user/metadefs-concepts.html); ``glance-manage db_load_metadefs`` loads them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The valid key that a key which does not exist may be meant to be.
+"""The registries of extra specs and of image properties: definitions by name, found without a scan.
 
-Names of extra specs with parameters, such as ``trait{group}:CUSTOM_{trait}``, and finding them without a scan.
-
-All extra specs, or all properties of images, by name.
+Names may have parameters, such as ``trait{group}:CUSTOM_{trait}``. For a key that does not exist, a registry suggests
+the valid key that may be meant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The definition of an extra spec: its name, the values it takes, and whether it is still supported.
 
-What the scheduler's filters compare a host's capability or an aggregate's metadata with.
+A value may be an expression, with which the scheduler's filters compare a host's capability or an aggregate's metadata.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""CPU maps, such as ``0-3,^2,8``: CPUs and ranges of them to include, or with ``^`` to exclude.
+"""The values that an extra spec takes, compiled from its definition, and the problems of a value, as data.
 
-Sizes of memory pages: a word, or a number with a unit.
-
-The problems of an extra spec, as data.
-
-The values that an extra spec takes, compiled from its definition.
+CPU maps are lists such as ``0-3,^2,8``: CPUs and ranges of them to include, or with ``^`` to exclude. Sizes of memory
+pages are a word, or a number with a unit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes.
-
-The steps of BIOS interfaces: requested settings are checked here, an interface writes them.
-"""
+"""The steps of RAID and BIOS interfaces: requests are checked here; interfaces create volumes and write settings."""
 
 from __future__ import annotations
 

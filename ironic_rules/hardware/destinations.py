@@ -1,10 +1,10 @@
-"""Where URLs in data lead to: the one place that decides whether a request is sent there, or another program may be.
+"""Destinations of URLs and files that users name: the one place that decides whether they may be used.
 
 A URL is read (``models.urls``), its host is resolved, and each of its addresses is compared with the networks that are
 denied. A request of the conductor then goes to one of these addresses, so that a name server that changes its answers
 leads it nowhere else. A BMC or a ramdisk resolves the name again when it loads a URL: that can only be checked before.
 
-Files of the conductor's machine that users name, below folders that the operator allows.
+Files of the conductor's machine must be below folders that the operator allows.
 """
 
 from __future__ import annotations

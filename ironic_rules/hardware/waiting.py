@@ -1,14 +1,8 @@
-"""How long the requests to a BMC may take that a piece of work makes, all of them together.
+"""Time limits of work on a machine: one for all requests to its BMC together, and the wait for its power state.
 
-A limit holds in the thread that has set it. Interfaces read it: each request has its own time-out as well.
-
-A deadline for a whole HTTP request of httpx, which limits the time of each read, but not of all of them together.
-
-So a server that sends one byte per second, of its headers as well, would hold the thread for hours.
-
-Wait until a BMC has switched its machine, by polling. Steps do not wait in this way: see ``Interface.wait_for``.
-
-Operations at the end of work on a machine, which are all tried, whichever of them fail.
+A limit holds in the thread that has set it. Interfaces read it: each request has its own time-out as well. httpx limits
+the time of each read, but not of all of them together: a server that sends one byte per second would hold the thread
+for hours. Steps do not wait in this way: see ``Interface.wait_for``.
 """
 
 from __future__ import annotations

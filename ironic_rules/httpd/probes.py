@@ -1,6 +1,7 @@
-"""Complete requests that wait for a thread: source addresses take turns, and so do the connections of each.
+"""The order of complete requests that wait for a thread: sources and their connections take turns; probes go first.
 
-Threads for requests that must be answered even if all others wait: health checks and version documents.
+Probes are health checks and version documents. They have threads of their own, so that they are answered even if all
+others wait.
 """
 
 from __future__ import annotations

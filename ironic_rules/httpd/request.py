@@ -1,9 +1,8 @@
-"""The first line and the headers of a request, checked strictly before anything else looks at them.
+"""A request while it arrives: its first line and headers, checked strictly before anything else, and its body.
 
 Servers and proxies that understand a request differently are how one request becomes two (RFC 9112, section 11.2). So
-everything that could be understood in two ways is refused: the connection ends after the reply.
-
-The body of a request while it arrives: in memory if it is short, in a temporary file otherwise.
+everything that could be understood in two ways is refused: the connection ends after the reply. A body is in memory if
+it is short, in a temporary file otherwise.
 """
 
 from __future__ import annotations

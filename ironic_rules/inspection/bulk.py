@@ -1,4 +1,4 @@
-"""What a legacy rule and its inspection rule do to a node with the same data."""
+"""The comparison of a legacy rule and its inspection rule: the result of each on a node with the same data."""
 
 from __future__ import annotations
 

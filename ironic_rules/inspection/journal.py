@@ -1,9 +1,8 @@
-"""Warnings about refused machines, which must not fill the log: anyone can send data.
+"""The journal of refused callbacks, written beside the requests: a refusal takes no longer, whatever its reason.
 
-The journal of refused callbacks, written beside the requests: a refusal takes no longer, whatever its reason.
-
-Anyone can send callbacks. What does not fit into the queue is dropped, and counted; reports for which there is no room
-are left out. Equal callbacks in the queue are written once.
+Anyone can send callbacks, so they must fill neither the journal nor the log. A callback that does not fit into the
+queue is dropped, and counted; reports for which there is no room are left out. Equal callbacks in the queue are written
+once. Warnings are limited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What legacy rules read of an inspection: the results of the hooks, also of those that are not enabled."""
+"""Data for legacy rules in an inspection: the results of the hooks, also of those that are not enabled."""
 
 from __future__ import annotations
 

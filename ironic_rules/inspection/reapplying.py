@@ -1,4 +1,4 @@
-"""Which nodes hooks and rules may run on again, over the data of an inspection that has ended."""
+"""The nodes on which hooks and rules may be re-run, over the data of an inspection that has ended."""
 
 from __future__ import annotations
 

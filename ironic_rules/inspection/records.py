@@ -1,8 +1,7 @@
-"""What is kept of an inspection: which rules matched and what each changed, without secrets, and why it failed.
+"""The record of an inspection: the rules that matched, what each changed, without secrets, and the reason of a failure.
 
-Who is responsible when the result of an inspection is refused after hooks and rules have run: a rule and its action.
-
-Drafts know who wrote each field last (``models.draft``); the authors are rules, what they do are actions.
+Drafts know the rule and action that wrote each field last (``models.draft``). So a result that is refused after hooks
+and rules have run is attributed to them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Settings of ``[inspection_rules]`` for both kinds of rules, whose engines do not read the configuration.
+"""The compiled rules of a process: inspection and legacy rules, stored and built-in, as current as the database.
 
-The compiled rules of a process, of both kinds: stored ones, as current as the database, and built-in ones.
+The settings of ``[inspection_rules]`` are read here for both kinds: their engines do not read the configuration.
 """
 
 from __future__ import annotations

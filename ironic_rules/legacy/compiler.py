@@ -1,13 +1,9 @@
-"""The form of legacy rules: the fields of a body, of its conditions and of its actions.
+"""The compiler of legacy rules: a rule as a user writes it, to conditions of inspection rules and actions on drafts.
 
-It is the document's and ironic-inspector's: ``net`` and ``in-net`` are one operator, ``append-attribute`` and
-``extend-attribute`` one action, ``key`` and ``path`` one parameter.
-
-Compile legacy rules to the conditions that inspection rules have, and to actions on the same drafts.
-
-One pass finds every problem and compiles, so that every valid rule compiles.
-
-Calls of plug-ins: their parameters checked and filled in, with a deadline, and with a look at what they wrote.
+The form of a rule is the document's and ironic-inspector's: ``net`` and ``in-net`` are one operator,
+``append-attribute`` and ``extend-attribute`` one action, ``key`` and ``path`` one parameter. One pass finds every
+problem and compiles, so that every valid rule compiles. Calls of plug-ins have a deadline, and their writes are
+checked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Actions of legacy rules as actions of inspection rules.
-
-Legacy rules as inspection rules, each with a verdict, and all that differs.
+"""The conversion of legacy rules to inspection rules, each with a verdict and all differences, and their texts.
 
 ``exact`` says that an inspection with either rule gives the same node, for every report whose fields have the types
-that ramdisks and out-of-band inspection send. What a rule has set stays when it no longer matches: inspection rules
-undo nothing, which ``Conversion.not_undone`` names.
-
-Legacy rules as texts: what their users have in files, and what ironic-inspector's API replies.
+that ramdisks and out-of-band inspection send. A value that a legacy rule has set is taken back when the rule no longer
+matches; inspection rules undo nothing, which ``Conversion.not_undone`` names.
 """
 
 from __future__ import annotations

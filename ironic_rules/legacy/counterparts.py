@@ -1,9 +1,7 @@
-"""Where inspection rules read what legacy rules read: the counterpart of each key of ``data``, with its type.
+"""Counterparts of legacy conditions: the inspection rule's template for each key of ``data``, and its conditions.
 
 The types are those of the reports of ironic-python-agent and of out-of-band inspection. Of a field whose type is not
 known, a conversion notes what depends on it.
-
-Conditions of legacy rules as conditions of inspection rules.
 
 A legacy condition is false for a missing field, inverted or not, and so is one whose data cannot be converted. So each
 comparison is written without an inverse where that is possible, and otherwise with a second condition that the field

@@ -1,9 +1,8 @@
-"""The ledger: writes to the drafts of a task, and notes what each action has written and what was there before.
+"""Ownership of values by legacy rules: the ledger of their writes, and the removal of what they no longer set.
 
-Taking back: what legacy rules have given to a node is removed from its draft, and what was there before returns.
-
-What is owned is compared with the node as it is stored: a value that differs was changed by another user since, and is
-theirs now. What hooks or other rules have written in this inspection stays: that is the node without legacy rules.
+The ledger notes what each action has written and what was there before. Before rules run, all of it is taken back from
+the draft. It is compared with the node as it is stored: a value that differs was changed by another user since, and is
+theirs now. What hooks or other rules have written in this inspection stays.
 """
 
 from __future__ import annotations

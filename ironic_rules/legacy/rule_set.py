@@ -1,4 +1,4 @@
-"""The set of all legacy rules, and what they do to a node: the four passes.
+"""The set of all legacy rules, and the four passes of a run over a node.
 
 1. What rules own on the node is taken back.
 2. All conditions are evaluated, over the data and the node as it is then: without legacy rules.
@@ -33,7 +33,7 @@ from ironic_rules.rules.getters import MODES, View, Views
 from ironic_rules.rules.index import Chooser, Index
 from ironic_rules.text import MAX_MESSAGE, printable
 
-#: Returns what ironic-inspector's rules read: the processed data, see ``legacy.data``. It is called at most once per
+#: Returns what ironic-inspector's rules read: the processed data, see ``legacy.values``. It is called at most once per
 #: inspection, and only if a rule asks.
 DataSource = Callable[[], Mapping[str, Any]]
 

@@ -1,10 +1,9 @@
-"""Values of actions: templates such as ``{data[memory_mb]}`` at any depth, in the keys of objects too.
+"""The data that legacy rules read, and the values of their actions: templates such as ``{data[memory_mb]}``.
 
-They are compiled as those of inspection rules; the templates are Python's format strings as far as rules need them:
-``data``, and keys and indexes in brackets. A template gives text as Python prints it; one that is the whole text, and
-finds a list or an object, keeps that.
-
-The data that rules of ironic-inspector read: what its hooks made of a ramdisk's report, under their names there.
+The data are what ironic-inspector's hooks made of a ramdisk's report, under their names there. Templates are at any
+depth, in the keys of objects too. They are compiled as those of inspection rules, and are Python's format strings as
+far as rules need them: ``data``, and keys and indexes in brackets. A template gives text as Python prints it; one that
+is the whole text, and finds a list or an object, keeps that.
 """
 
 from __future__ import annotations

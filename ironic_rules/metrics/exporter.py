@@ -1,10 +1,8 @@
-"""Numbers in Prometheus' formats, with the library of the extra ``metrics``.
+"""Metrics for Prometheus: numbers in its formats, with the library of the extra ``metrics``, and a server for them.
 
-The HTTP server for metrics, on a port of its own: small, and bounded whatever connects to it.
-
-A request is a line and some headers, and is there at once. So a connection beyond the maximum number takes the place of
-the oldest one, and none lives longer than a few seconds: those that send nothing do not keep others
-from the metrics.
+The server has a port of its own, is small, and bounded whatever connects to it. A request is a line and some headers,
+and is there at once. So a connection beyond the maximum number takes the place of the oldest one, and none lives longer
+than a few seconds: clients that send nothing do not keep others from the metrics.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The numbers behind the metrics of a process. To count costs less than a microsecond; Prometheus reads them.
+"""The numbers behind the metrics of a process, and the time that each stage of a piece of work took.
 
-The stage that a piece of work is in, and the time that each of its stages took.
+To count costs less than a microsecond; Prometheus reads the numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""IP addresses of BMCs in the normalised form in which they are stored and compared. No side effects.
+"""MAC addresses, and IP addresses of BMCs, in the one form in which they are stored and compared. No side effects.
 
-MAC addresses: one strict form, ``xx:xx:xx:xx:xx:xx`` in lower case.
-
-They become lookup keys, log lines, and (in the PXE filter) file contents, so only the exact form is accepted:
-no trailing newline, no separators other than ``:`` and ``-``, no multicast, broadcast or all-zero address.
+A MAC address is ``xx:xx:xx:xx:xx:xx`` in lower case. It becomes a lookup key, log lines, and (in the PXE filter) file
+contents, so only the exact form is accepted: no trailing newline, no separators other than ``:`` and ``-``, no
+multicast, broadcast or all-zero address.
 """
 
 from __future__ import annotations

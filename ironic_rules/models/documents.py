@@ -1,14 +1,10 @@
-"""JSON pointers (RFC 6901) over plain dicts and lists.
+"""JSON-like values (null, booleans, numbers, strings, lists, dicts): pointers into them, copies, and differences.
 
-Functions change the document in place. List positions are decimal indexes without leading zeros; ``-`` is the
-position after the last element.
+Functions on JSON pointers (RFC 6901) change the document in place. List positions are decimal indexes without leading
+zeros; ``-`` is the position after the last element.
 
-Plain JSON-like data (null, booleans, numbers, strings, lists, dicts): copied, compared, appended to.
-
-The difference of two JSON-like values as an RFC 6902 patch.
-
-Parts that both sides share are not looked at: thousands of rules each change little of one large object, and jsonpatch
-would compare all of it for each of them.
+The difference of two values is an RFC 6902 patch. Parts that both sides share are not looked at: thousands of rules
+each change little of one large object, and jsonpatch would compare all of it for each of them.
 """
 
 from __future__ import annotations

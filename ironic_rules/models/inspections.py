@@ -1,8 +1,6 @@
-"""What each author has changed in a draft, read from its journal after the work is done: nothing is noted during it.
+"""The history of a node's inspections: each author's changes, and the rules that gave a node its traits.
 
-The history of a node's inspections: what is kept of each.
-
-Which rules gave a node its traits, from the history of its inspections.
+Changes are read from the journal of the draft after the work is done: nothing is noted during it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Inventories: the hardware data of a machine, and how they are stored.
+"""Inventories: the hardware data of a machine, the paths that they have, and the differences of two of them.
 
-Which paths inventories have: a bounded catalogue, by which a misspelt path in a rule is noticed.
+The catalogue of paths is bounded; by it a misspelt path in a rule is noticed. A path is the keys from the top of an
+inventory to a value, ``/interfaces/*/name``. ``*`` is any index of a list, and any key that is data rather than a name,
+such as a MAC address. ``/extra/**`` says that nothing is known of what is below ``/extra``: the senders of inventories
+choose their keys, and neither many of them nor many levels may fill the catalogue. The elements of a long list are
+taken to be like the first ones.
 
-A path is the keys from the top of an inventory to a value, ``/interfaces/*/name``. ``*`` is any index of a list, and
-any key that is data rather than a name, such as a MAC address. ``/extra/**`` says that nothing is known of what is
-below ``/extra``: the senders of inventories choose their keys, and neither many of them nor many levels may fill the
-catalogue. The elements of a long list are taken to be like the first ones.
-
-What differs between two inventories of a machine: which disks, interfaces and devices came, went and changed.
-
-Parts are recognised by what they carry with them, not by their place in a list: a disk by its serial number, whatever
-its name is after a boot. All of it takes linear time, whatever a machine has sent.
+A difference shows the disks, interfaces and devices that came, went and changed. Parts are recognised by what they
+carry with them, not by their place in a list: a disk by its serial number, whatever its name is after a boot. All of it
+takes linear time, whatever a machine has sent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The journal of a draft: in order, who writes, what each author does, and what was there before each change.
 
-A draft can be undone by it, it is known who wrote a field, and what each author has changed (``models.authorship``).
+By it a draft can be undone, and the author of a field and each author's changes are known (``models.inspections``).
 """
 
 from __future__ import annotations

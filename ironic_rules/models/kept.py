@@ -1,7 +1,8 @@
-"""What code of a plug-in must leave as it is: what identifies a node, its lock and its state. It leaves only JSON.
+"""Attributes that code of a plug-in must not change: what identifies a node, its lock and its state.
 
 Drafts accept any value of any field, because the conductor and its interfaces write most of them. The caller of a hook,
-an action or a step compares afterwards, unless the code is of this package (``ExtensionPoint.is_trusted``).
+an action or a step compares afterwards, and that only JSON is left, unless the code is of this package
+(``ExtensionPoint.is_trusted``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Nodes: their fields, which rows and drafts have in common.
+"""Nodes: their fields, their history, the hardware that their BMCs reported last, and the reasons why they failed.
 
-The history of a node: its events and their times.
-
-What a BMC reported last about its machine: BIOS settings and versions of firmware.
-
-Why nodes failed: errors that differ only in what is a machine's own have one reason.
+Errors that differ only in a machine's own addresses and numbers have one reason.
 """
 
 from __future__ import annotations

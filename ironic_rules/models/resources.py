@@ -1,14 +1,13 @@
-"""Allocations: requests for any node that fits, which keep the node that they have got.
+"""Resources beside nodes, ports and rules: the fields of each.
 
-Chassis: groups of nodes that stand in one enclosure, with a description.
-
-Registered conductors: their names, the hardware types that they serve, and the time of their last heartbeat.
-
-Operations: work on many nodes that one request has begun.
-
-Runbooks: steps in a fixed order, with which an operator lets others clean or service nodes.
-
-Volume connectors and targets: what a node has to connect to volumes, and the volumes of its instance.
+====================  =====================================================================================
+allocations           requests for any node that fits, which keep the node that they have got
+chassis               groups of nodes that stand in one enclosure
+conductors            their names, hardware types, and the time of their last heartbeat
+operations            work on many nodes that one request has begun
+runbooks              steps in a fixed order, with which an operator lets others clean or service nodes
+volumes               connectors of a node to volumes, and the volumes of its instance
+====================  =====================================================================================
 """
 
 from __future__ import annotations

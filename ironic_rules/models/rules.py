@@ -1,15 +1,11 @@
-"""Inspection rules: their fields (document 000). The package ``rules`` implements conditions and actions.
+"""Rules: the fields of inspection rules (document 000) and legacy ones (document 002), and facts about them.
 
-What lists of rules are searched for: the operators and actions of a rule, and the paths that its actions write.
+The packages ``rules`` and ``legacy`` implement conditions and actions. Facts are the terms for the search in lists, the
+writes of a rule, with other rules that write the same, and its statistics.
 
-Both are stored beside the rule as texts whose lines are the terms, with a line end before and after each. A sensitive
-rule has no terms, so that no search reveals its conditions and actions.
-
-What rules write, and which of them write the same: what a person wants to know who looks for a value's origin.
-
-What is counted of inspection rules.
-
-Legacy rules, those of ironic-inspector (document 002): their fields. The package ``legacy`` implements them.
+The terms are the operators and actions of a rule, and the paths that its actions write. They are stored beside the rule
+as texts whose lines are the terms, with a line end before and after each. A sensitive rule has no terms, so that no
+search reveals its conditions and actions.
 """
 
 from __future__ import annotations
@@ -38,10 +34,10 @@ class Rule:
     """A rule as it is stored, or as it is in the operator's files (``built_in``).
 
     ``uuid`` is empty for a rule that is not stored yet. ``position`` is the order of creation; ``revision`` is that of
-    the rule set at the last change of this rule. ``ops`` and ``writes`` are what lists are searched for; see
-    ``rule_search``. ``name`` is unique within ``bundle``; rules without a bundle form one group. ``max_nodes`` is the
-    number of distinct nodes on which the rule runs; None: no limit. ``nodes_counted`` is how many of them there are; 0
-    without a limit.
+    the rule set at the last change of this rule. ``ops`` and ``writes`` are the terms for the search in lists; see
+    :func:`search_texts`. ``name`` is unique within ``bundle``; rules without a bundle form one group. ``max_nodes`` is
+    the number of distinct nodes on which the rule runs; None: no limit. ``nodes_counted`` is the number of those on
+    which it has run; 0 without a limit.
     """
 
     position: int = field(shown=False, default=0)

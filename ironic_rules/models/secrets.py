@@ -1,11 +1,10 @@
-"""Which values are secret, and how they are hidden: for rules, replies, logs and messages alike.
+"""Secret values, and how they are hidden: for rules, replies, logs and messages alike.
 
 A value is secret by its key: if ``oslo_utils.strutils.mask_dict_password`` masks it (``*password*``, ``*token*``,
 ``*secret*``, ``*private_key*``, ``configdrive``, ...), if it is one of the BMC keys that oslo does not know, or
 ``image_url``, which may be a temporary URL: anyone who has it can read the image; or if the key contains one of
-``WORDS`` as whole words (``snmp_community``, not ``cpu_pinning``). In any text, the password of a URL is secret.
-
-Parts of an inspection that must not be shown: secrets by their keys, and places that rules wrote with hidden values.
+``WORDS`` as whole words (``snmp_community``, not ``cpu_pinning``). In any text, the password of a URL is secret. In an
+inspection, so are places that rules wrote with hidden values.
 
 Nothing is hidden because it equals a secret: a machine could report guesses, and a user who sees which one is hidden
 would know the secret. The rules and the place of a value decide whether it is hidden, never the value.

@@ -1,6 +1,6 @@
-"""Steps: actions of a node's interfaces in a deployment, as templates and requests specify them (document 003).
+"""Steps, the actions of a node's interfaces in a deployment, and deploy templates (document 003).
 
-Deploy templates: a trait, and the deploy steps that run on nodes with that trait (document 003).
+A template is a trait, and the deploy steps that run on nodes with that trait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a worker is doing: code of a plug-in may never return, so that another thread has to notice it.
+"""Tasks: the drafts of one node's inspection, which hooks and actions work on, and the watch over their workers.
 
-The worker only notes what it begins, which costs little; the watchdog (``conductor.worker_pool``) has the clock.
-
-Tasks: the drafts of one node's inspection, which hooks and actions work on.
+Code of a plug-in may never return, so that another thread has to notice it. The worker only notes what it begins, which
+costs little; the watchdog (``conductor.worker_pool``) has the clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Where events lead a node, and which of them a user may request now. The API and the conductors ask the same."""
+"""Transitions of a node: the states that events lead to, and the events that a user may request now.
+
+The API and the conductors use the same functions.
+"""
 
 from __future__ import annotations
 

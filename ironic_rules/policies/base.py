@@ -1,11 +1,8 @@
 """The base of all policies: who may read and write, as role checks that operators can override by name.
 
 Policies are plain values here and are converted to oslo.policy's in ``policies.list_rules``, so that a service in which
-every user is an administrator need not load oslo.policy.
-
-Policies of the endpoints that ramdisks call without authentication. ``!`` disables one.
-
-Policies of ``/metrics``.
+every user is an administrator need not load oslo.policy. Those of ``/metrics`` and of the endpoints that ramdisks call
+without authentication are here too; ``!`` disables an endpoint.
 """
 
 from __future__ import annotations

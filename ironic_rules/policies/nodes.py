@@ -1,20 +1,6 @@
-"""Policies of nodes and everything below ``/v1/nodes/{node}``.
+"""Policies of nodes and everything below ``/v1/nodes/{node}``, of resources that belong to nodes, and of the fleet.
 
-Policies of ``/v1/chassis``.
-
-Policies of ``/v1/conductors``.
-
-Policies of ``/v1/drivers``.
-
-The policy of ``/v1/shards``.
-
-Policies of ports.
-
-Policies of port groups.
-
-Policies of ``/v1/volume``: volume connectors and targets.
-
-Policies of ``/v1/allocations``, and of the allocation of a node.
+Ports, port groups, volumes, allocations and chassis; shards, conductors and drivers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Policies of ``/v1/inspection_rules``.
-
-Policies of ``/v1/rules``, the rules of ironic-inspector.
-
-Policies of ``/v1/operations``.
-
-Policies of the journal of refused callbacks.
-"""
+"""Policies of inspection rules, the rules of ironic-inspector, operations and the journal of refused callbacks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Policies of ``/v1/deploy-templates`` and, under Ironic's name, ``/v1/deploy_templates``.
+"""Policies of deploy templates, runbooks, and flavors with the known extra specs.
 
-Policies of ``/v1/runbooks``.
-
-Policies of ``/v1/flavors``, of the same resources below ``/compute/v2.1``, and of the known extra specs.
+Deploy templates have two paths, ``/v1/deploy-templates`` and, under Ironic's name, ``/v1/deploy_templates``; so have
+flavors, below ``/v1`` and ``/compute/v2.1``.
 """
 
 from __future__ import annotations

@@ -1,27 +1,22 @@
-"""Observes which files of a folder dnsmasq has read, with inotify(7). dnsmasq needs no configuration for that.
-
-dnsmasq reads a file when it was renamed into the folder or written in place, all files when it starts or reloads, and
-closes them without writing. So a file was read if it was opened after it had been renamed or written, and closed.
-
-The kernel tells the observers of a folder of a rename one after the other. On a busy machine dnsmasq may be told, open
-and close the file before this observer is told of the rename; then the file seems to be unread, and nothing reads it
-again (seen with 2 of 12,871 files). What is opened while it is being renamed is therefore ``doubtful``.
- Other programs that read files (``grep``) cannot be told from dnsmasq: then a file counts as read
-although dnsmasq may need some milliseconds more, and its lines are counted twice, which at worst reloads dnsmasq early.
-dnsmasq's own log would also say what it reads, but systemd's journal has it, not a file, and it may lose lines.
-
-The dnsmasq that is known by its PID file, and signals to it.
-
-The local processes: which dnsmasq runs, and signalling it to read its files again.
-
-The folder that one dnsmasq watches: reads, writes and compares files, without deciding on their content.
+"""The folder that one dnsmasq watches: reads, writes and compares files, without deciding on their content.
 
 dnsmasq ignores names that begin with a dot, and reads a file as soon as another one was renamed to it. So a file is
 written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
-are never followed, and only files with a name of the filter (:func:`is_ours`) are touched.
+are never followed, and only files with a name of the filter (:func:`is_ours`) are touched. Files are not synchronised
+to the disk: after a power failure the filter reads them before dnsmasq is started, and rewrites those that are wrong.
 
-Files are not synchronised to the disk: after a power failure the filter reads them before dnsmasq is started, and
-rewrites those that are wrong.
+The files that dnsmasq has read are known by inotify(7), without a configuration of dnsmasq. It reads a file when it was
+renamed into the folder or written in place, all files when it starts or reloads, and closes them without writing. So a
+file was read if it was opened after it had been renamed or written, and closed.
+
+The kernel tells the observers of a folder of a rename one after the other. On a busy machine dnsmasq may be told, open
+and close the file before this observer is told of the rename; then the file seems to be unread, and nothing reads it
+again (seen with 2 of 12,871 files). A file that is opened while it is being renamed is therefore ``doubtful``. Other
+programs that read files (``grep``) look like dnsmasq: then a file counts as read although dnsmasq may need some
+milliseconds more, and its lines are counted twice, which at worst reloads dnsmasq early. dnsmasq's own log would also
+say what it reads, but systemd's journal has it, not a file, and it may lose lines.
+
+The running dnsmasq is known by its PID file, and gets a signal to read its files again.
 """
 
 from __future__ import annotations
@@ -257,7 +252,7 @@ def reload(pid_file: str) -> bool:
 _LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{plan.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
                    re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}").fullmatch
-#: Names of files with single changes of several groups (``overrides``).
+#: Names of files with single changes of several groups, see ``targets.hostsdir``.
 is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
 _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"

@@ -1,4 +1,4 @@
-"""Reads of the database what the plans follow: everything, or what has changed since the last reading.
+"""Reads the data of the plans from the database: everything, or what has changed since the last reading.
 
 One reading is for several plans, each of which has a scope.
 """

@@ -1,6 +1,6 @@
-"""Waiting for a database or a disk: without a limit at the start, and reported within five seconds.
+"""The running filter: a loop that reads the database, and an RPC server for messages of API and conductors.
 
-The running filter: a loop that reads the database, and an RPC server for messages of API and conductors.
+At the start it waits for the database and the disk without a limit, and reports that within five seconds.
 """
 
 from __future__ import annotations

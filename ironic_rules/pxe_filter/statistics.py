@@ -1,7 +1,4 @@
-"""The statistics of the filter, for its metrics and its log.
-
-The filter's metrics for Prometheus, with the library of the extra ``metrics``.
-"""
+"""The statistics of the filter, for its log and for Prometheus, with the library of the extra ``metrics``."""
 
 from __future__ import annotations
 

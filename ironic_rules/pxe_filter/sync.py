@@ -1,9 +1,8 @@
-"""An area: the nodes and ports of one scope, the plan for them, and the targets that follow it.
+"""Keeps the plans in accordance with the database and the messages, and the targets with the plans.
 
-A filter has one area, or one for each name in ``[pxe_filter]targets``. What they need of the database is read once for
-all of them, and every message is given to each.
-
-Keeps the plans in accordance with the database and the messages, and the targets with the plans.
+An area is the nodes and ports of one scope, the plan for them, and the targets that follow it. A filter has one area,
+or one for each name in ``[pxe_filter]targets``. The data for all of them are read once from the database, and every
+message is given to each.
 """
 
 from __future__ import annotations

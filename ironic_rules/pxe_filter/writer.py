@@ -4,7 +4,7 @@ Groups are written in slices. The plan is locked only while one is copied, and g
 others, so a message never waits for a complete synchronisation. If many groups have changed, a target that takes single
 changes gets the changed addresses instead: for some servers a group costs as much as hundreds of addresses.
 
-Decides when the servers reload: to free addresses without a port, and lines that were read several times.
+Servers reload to free addresses without a port, and lines that were read several times.
 """
 
 from __future__ import annotations

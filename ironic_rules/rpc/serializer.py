@@ -1,4 +1,4 @@
-"""How arguments and contexts are sent: as JSON text encoded by orjson, the context as a dictionary.
+"""The serializer of arguments and contexts: JSON text encoded by orjson, the context as a dictionary.
 
 An inventory is large; oslo.messaging's own encoder processes it as one string instead of value by value. A very large
 one is compressed: in oslo.messaging's two layers of JSON each quotation mark takes five characters, and brokers refuse

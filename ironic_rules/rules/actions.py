@@ -1,25 +1,10 @@
-"""Problems of literal arguments of actions on fields: combinations of path and value.
+"""The actions of the service: on the node, its ports, capabilities and traits, on plugin data, messages, and API calls.
 
-Actions on the fields of the node.
+``api-call`` sends an HTTP GET to a host that the operator has allowed. The engine does not access the network: the
+function that sends requests is passed to the rule set. The hosts that may be called are one of the limits, so that a
+rule with a call that is not allowed is refused.
 
-Actions on the ports of the node.
-
-Actions on plugin data.
-
-Actions on the capabilities of the node.
-
-Actions on the traits of the node.
-
-Actions with messages: write to the log, or fail the inspection.
-
-The ``api-call`` action: an HTTP GET to a host that the operator has allowed.
-
-The engine does not access the network: the function that sends requests is passed to the rule set. The hosts that may
-be called are one of the limits, so that a rule with a call that is not allowed is refused.
-
-The actions of the service: one module for each kind of data that they act on.
-
-Actions of other packages, from the entry point group ``ironic.inspection_rules.actions``.
+Actions of other packages are from the entry point group ``ironic.inspection_rules.actions``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The plug-in interface of actions.
-
-The registry of actions. Plug-ins add theirs to it (``action_plugins.load_plugins``).
-"""
+"""The plug-in interface of actions, and their registry, to which plug-ins add theirs (``actions.load_plugins``)."""
 
 from __future__ import annotations
 

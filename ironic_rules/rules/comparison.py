@@ -1,4 +1,4 @@
-"""What a request changes in the rule set: the rules that it has, compared with those that are stored."""
+"""The comparison of a request's rules with those that are stored: the changes that it makes in the rule set."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, kno
           warn_of: Collection[str] = SEALED) -> Checked:
     """Compile a rule as a user writes it, or find every problem of it: no text quotes a value.
 
-    :param rule: any value; see ``wire.from_wire`` for the notations that clients use
+    :param rule: any value; see ``from_wire`` for the notations that clients use
     :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
     :param known_paths: returns the paths that inventories have; None: paths of the inventory are not checked
     :param warn_of: ``conditions``, ``actions``, both or neither, which is faster. Nothing of the others shows in the

@@ -1,9 +1,7 @@
-"""Human-readable traces of rules.
+"""Explained runs: the arguments of conditions and actions, their values, and the reason of each condition's outcome.
 
-Explained runs: the arguments of conditions and actions, what they stand for, and why a condition has its outcome.
-
-A compiled rule has functions only. What it was compiled from is parsed and compiled once more here, as far as needed to
-show it; the outcome is always that of the compiled rule.
+A compiled rule has functions only. Its source is parsed and compiled once more here, as far as needed to show it; the
+outcome is always that of the compiled rule.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The data that rules read: the roots of templates, created on first access, with or without their secrets.
+"""The data that rules read: the roots of templates, created on first access, and the functions that read them.
 
 Roots are not masked as a whole. A template's getter knows its keys and masks a secret one itself; only a dict, list or
 URL at the end of its path is copied without secrets, and the copy is cached until its root changes.
-
-Getters: functions that return what the templates of a rule stand for, of the view of a node.
 
 :func:`path_getter` is the only one that reads data; that of a template converts and joins what it returns.
 """

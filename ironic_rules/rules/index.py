@@ -1,22 +1,15 @@
-"""Lookups: conditions that compare one value with a constant, in a form that the index can answer.
+"""An index of rules: finds the rules that can match a machine's data without evaluating the others.
 
-A condition has a lookup if and only if it tests the value at one path: ``{inventory[a]}``, optionally inverted. Loops,
-several templates and text around a template have none, and are evaluated for each rule.
+A condition has a lookup, a form that the index can answer, if and only if it compares the value at one path with a
+constant: ``{inventory[a]}``, optionally inverted. Loops, several templates and text around a template have none, and
+are evaluated for each rule. Of each rule, at most one condition is in the index: one that is expected to be true
+seldom. The rules are numbers, their places in the order of a phase.
 
-The tables of an index: rules grouped by the constants with which their conditions compare the same value.
+A table groups rules by the constants with which their conditions compare the same value. There is a class for each way
+of comparing, and one for its inverse. Each finds the groups whose conditions are true for a value without going through
+the others, and then gives the numbers of their rules.
 
-There is a class for each way of comparing, and one for its inverse. Each finds the groups whose conditions are true for
-a value without going through the others, and then gives the numbers of their rules.
-
-Tables are immutable. A changed one shares with the old one all that is not affected.
-
-An index of rules: finds the rules that can match a machine's data without evaluating the others.
-
-Of each rule, at most one condition is in the index: one that is expected to be true seldom. The rules are numbers,
-their places in the order of a phase. There is a table for each way in which conditions test the same value
-(:mod:`ironic_rules.rules.index`).
-
-Indexes are immutable. A changed one shares with the old one all that is not affected.
+Indexes and tables are immutable. A changed one shares with the old one all that is not affected.
 """
 
 from __future__ import annotations

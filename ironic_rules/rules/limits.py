@@ -1,8 +1,6 @@
-"""The hosts that rules may call, and validation of their URLs.
+"""Limits of rules, their size, their results, and the hosts that they may call; passed as arguments.
 
-Strict, so that no other parser of a URL can find a different host in it.
-
-Limits of rules, their size and their results; passed as arguments, so that a service can set its own.
+A service can set its own. URLs are validated strictly, so that no other parser of one can find a different host in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of a phase, prepared for the nodes of every scope, and changed without preparing them all again.
 
-What statistics need to know of runs, noted once for a run and not once for a rule: nothing is counted in it.
+Statistics are noted once for a run and not once for a rule: nothing is counted in it.
 """
 
 from __future__ import annotations

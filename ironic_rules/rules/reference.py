@@ -1,7 +1,4 @@
-"""The JSON schema of a rule as clients send it, built from the registries.
-
-What a rule can be written with, for those who help its author: names, arguments and texts, from the registries.
-"""
+"""The reference of rules, built from the registries: the JSON schema of a rule, and the names, arguments and texts."""
 
 from __future__ import annotations
 

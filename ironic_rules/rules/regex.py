@@ -1,6 +1,4 @@
-"""Regular expressions by RE2: compilation, limits, and error texts for those that it refuses.
-
-Many regular expressions applied to one text at once, by RE2's sets.
+"""Regular expressions by RE2: compilation, limits, error texts, and many expressions applied to one text at once.
 
 A set of a thousand expressions takes little more time than a single one. RE2 limits the memory of a set, and reports
 neither that a match needed more nor what it missed; so each set has one more expression, which matches every text: if

@@ -1,7 +1,4 @@
-"""Validation of the fields of a rule besides its conditions and actions.
-
-Convert a rule from the form that clients send to the form that is stored.
-"""
+"""The fields of a rule besides its conditions and actions: validated, and converted to the form that is stored."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""IP addresses and networks, as numbers for fast comparison.
+"""Signatures of operators and actions: their names, their parameters, and the kinds of arguments.
 
-Kinds of arguments: the form of literals, and the values that operators and actions receive.
-
-A parameter annotated ``Regex`` accepts a string in the rule and receives a compiled pattern. A literal is converted
-once, when the rule is compiled; a value with templates is converted at each evaluation.
-
-Named operators and actions, with their parameters read once from the signature.
+Parameters are read once from the signature of a function. A kind is the form of literals, and the value that operators
+and actions receive: a parameter annotated ``Regex`` accepts a string in the rule and receives a compiled pattern. A
+literal is converted once, when the rule is compiled; a value with templates is converted at each evaluation. IP
+addresses and networks become numbers, for fast comparison.
 """
 
 from __future__ import annotations

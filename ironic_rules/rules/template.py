@@ -1,20 +1,14 @@
-"""Conversions of values in templates, ``{inventory[hostname]|slug}``: functions of plain values.
-
-The docstring of each is its section of the reference.
-
-Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
+"""Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
 
 A field is a name, steps, ``.key`` or ``[key]``, which are equivalent: a key of a mapping, or an index of a list, and
-conversions: ``|lower``. Features of Python's format strings are not supported: no ``!r``, no format specs (``:>9``), no
-nesting, no attributes of objects. ``{{`` and ``}}`` are literal braces.
+conversions: ``|lower``, whose docstrings are their sections of the reference. Of node, ports and port groups, templates
+read the fields of their drafts, and no others. Features of Python's format strings are not supported: no ``!r``, no
+format specs (``:>9``), no nesting, no attributes of objects. ``{{`` and ``}}`` are literal braces.
 
-The named groups of a rule's regular expressions, which its actions read as ``{match[name]}``.
-
-A condition ``matches`` with ``(?P<model>...)`` provides them. When its rule reads one, the condition's check stores
-what all of its groups matched as ``match`` of the view. So a rule sees only groups of its own conditions: their names
-are known when it is compiled, and each has been stored again when all conditions are true.
-
-The fields of node, ports and port groups that templates can read: those of their drafts, and no others.
+``{match[name]}`` is a named group of a regular expression: a condition ``matches`` with ``(?P<model>...)`` provides it.
+When its rule reads one, the condition's check stores what all of its groups matched as ``match`` of the view. So a rule
+sees only groups of its own conditions: their names are known when it is compiled, and each has been stored again when
+all conditions are true.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Warnings about a valid rule: what works, but probably not as its author thinks.
+"""Values in a rule (JSON with templates at any depth), compiled to a constant or a function of the view.
 
-Compile a value in a rule (JSON with templates at any depth) to a constant or a function of the view.
-
-``loop`` and ``multiple``: the items of a loop, and how the results of a condition are combined.
+``loop`` and ``multiple`` are here too: the items of a loop, and how the results of a condition are combined. So are
+warnings about a valid rule that works, but probably not as its author thinks.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def fits(registered: RegisteredSteps) -> StepCheck:
 
     A step that no interface has is accepted, because its driver may be added later. So is one that at least one
     interface accepts, because it is not yet known which nodes the template is for, and one that lacks arguments,
-    because only a driver knows that it needs them: ``template_warnings`` has these.
+    because only a driver knows that it needs them: ``preview`` has these.
     """
     def check(step: Step) -> Iterator[Problem]:
         offers = [against(info, step) for info in registered.named(step)]

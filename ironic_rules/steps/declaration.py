@@ -1,6 +1,6 @@
-"""Validation of a step's arguments: their names, and the JSON schemas of their values, which are part of offers.
+"""Declarations of steps by interfaces: how they are found, and the JSON schemas of their arguments.
 
-How interfaces declare their steps, and how declared steps are found.
+Arguments are validated by their names and their values; the schemas are part of offers.
 """
 
 from __future__ import annotations

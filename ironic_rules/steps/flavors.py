@@ -1,4 +1,4 @@
-"""What a flavor requires of a bare-metal node, by its extra specs, and which nodes have it.
+"""The requirements of a flavor on a bare-metal node, by its extra specs, and the nodes that meet them.
 
 Nova reports of each node one unit of its resource class, under Placement's name of it, and its traits; its scheduler
 compares the node's capabilities. Numbers of virtual CPUs and sizes are not reported, so a flavor must not request any.

@@ -1,4 +1,4 @@
-"""Which steps run, and in which order."""
+"""Merge of steps by default and steps of templates and requests: those that run, in their order."""
 
 from __future__ import annotations
 

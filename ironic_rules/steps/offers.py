@@ -1,15 +1,14 @@
-"""Which deploy templates apply to an instance: those that are named after its traits (document 003).
-
-Steps of every procedure that no interface has to declare: ``hold`` and ``wait``, with the name of any interface.
-
-An interface that declares a step of its own with such a name keeps it.
-
-The steps that nodes offer by their interfaces, as their conductor knows them, or as it has registered them.
+"""Offers: the steps that nodes can run, by their interfaces, as conductors know or have registered them.
 
 A registration is ``{hardware type: {kind: {"enabled": [names], "default": name}}, "deploy_steps": {kind: {interface
 name: [StepInfo.to_wire()]}}, "clean_steps": likewise, "service_steps": likewise, "ramdisk_deploy_interfaces":
 [names]}}``. A conductor of an older release registers only the kinds, or no clean and service steps; its steps are not
 known.
+
+``hold`` and ``wait`` are steps of every procedure, with the name of any interface, that none has to declare. An
+interface that declares a step of its own with such a name keeps it.
+
+The deploy templates of an instance are those that are named after its traits (document 003).
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Warnings about what a deployment would run: possible, but hardly what was meant. No side effects.
+"""Previews: what a deployment would run, the nodes that can run a template, and warnings. No side effects.
 
-The texts never quote a value of an argument: it may be a secret.
-
-What a deployment would run, and which nodes can run a template, determined from what conductors have registered.
-
-Neither calls a conductor, however many nodes there are, so both work while all conductors are busy.
-
-Warnings about a deploy template that is accepted, and that some or all nodes cannot run. No side effects.
+They are determined from what conductors have registered, and call none, however many nodes there are, so they work
+while all conductors are busy. Warnings are about what is possible, but hardly meant, and about an accepted template
+that some or all nodes cannot run. They never quote a value of an argument: it may be a secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Procedures: operations that run steps one after the other, such as a deployment.
+"""Procedures, operations that run steps one after the other, such as a deployment, and the polls of their steps.
 
-What conductors poll while hardware carries out a step by itself: kept in the node, so any conductor can continue.
-
-A poll ends with an outcome, which is stored together with the event that resumes the procedure.
+Conductors poll while hardware carries out a step by itself. A poll is kept in the node, so any conductor can continue.
+It ends with an outcome, which is stored together with the event that resumes the procedure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""``/v1``: the resources, and the version in which each was added.
-
-``/``: the supported API versions.
+"""``/`` and ``/v1``: the supported API versions, and the resources with the version in which each was added.
 
 One module per resource; each is a :class:`~ironic_rules.api.routes.Resource` with exposed methods.
 """

@@ -1,10 +1,7 @@
 """The steps that a deployment or automated cleaning would run, and the nodes that can run a deploy template.
 
-What deploy templates and runbooks check of their steps, beside the schema.
-
-The steps and interfaces that the live conductors offer, read again after a heartbeat of any of them.
-
-To read them for each node that is created took a quarter of its processor time.
+Deploy templates and runbooks check their steps here against those that the live conductors offer. Offers are read again
+after a heartbeat of any conductor: to read them for each node that is created took a quarter of its processor time.
 """
 
 from __future__ import annotations

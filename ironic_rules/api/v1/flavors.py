@@ -1,8 +1,6 @@
-"""Writing extra specs of flavors: what is refused, stored, logged and warned about.
+"""``/v1/flavors``: Nova's flavors, without their access lists, and their extra specs (document 004).
 
-``/v1/flavors/{flavor}/os-extra_specs`` (document 004).
-
-``/v1/flavors``: Nova's flavors, without their access lists.
+Writes of extra specs check, store and log them, and warn about those that keep an instance from every node.
 """
 
 from __future__ import annotations

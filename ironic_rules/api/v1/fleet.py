@@ -1,12 +1,7 @@
-"""``/v1/shards``: the shards that nodes belong to.
+"""Summaries of the fleet: ``/v1/shards``, ``/v1/node_states``, ``/v1/node_failures`` and ``/v1/conductors``.
 
-``/v1/node_states``: how many nodes are in each provision state.
-
-``/v1/node_failures``: why nodes failed, and how many for each reason.
-
-Why nodes failed, for a page that asks every few seconds in many windows.
-
-``/v1/conductors``: the registered conductors, and whether each is alive.
+They show the shards of nodes, the number of nodes in each provision state and for each reason of a failure, and the
+registered conductors with whether each is alive. The reasons are cached: pages request them every few seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which nodes a request may use: found by the ident of a URL or by filters, and locked."""
+"""The nodes that a request may use: found by the ident of a URL or by filters, and locked."""
 
 from __future__ import annotations
 

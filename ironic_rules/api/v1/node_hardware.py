@@ -1,14 +1,8 @@
-"""``/v1/nodes/{node}/bios`` and ``…/firmware``: what the node's BMC reported last, from the database.
+"""The hardware of a node: its ``bios``, ``firmware``, ``management``, ``vmedia`` and ``vendor_passthru``.
 
-It is read when a node is managed, adopted or inspected, and after a step that changes it.
-
-Requests that one operation of one interface of a node serves: a conductor carries it out at once, or begins it.
-
-``/v1/nodes/{node}/management``: boot device, indicators and NMI.
-
-``/v1/nodes/{node}/vmedia``, since API 1.89: images in the virtual drives of a node's BMC.
-
-``/v1/nodes/{node}/vendor_passthru``: methods of a node's vendor interface, such as subscriptions to events.
+``bios`` and ``firmware`` show what the BMC reported last, from the database: it is read when a node is managed, adopted
+or inspected, and after a step that changes it. The others are operations of one interface of the node, which a
+conductor carries out at once, or begins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""``/v1/nodes/{node}/traits``, since API 1.37.
+"""``/v1/nodes/{node}/traits``, since API 1.37, and ``/v1/nodes/{node}/vifs``, since API 1.28.
 
-``/v1/nodes/{node}/vifs``, since API 1.28: which virtual interface (VIF) is attached to which port of a node.
-
-An attached VIF is a key in the ``internal_info`` of a port or port group, under the name that Nova reads.
+A virtual interface (VIF) is attached to a port or port group: it is a key in the ``internal_info`` of that, under the
+name that Nova reads.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """The records of a node: history, inspections, inventories, values of legacy rules and origins of traits.
 
-``/v1/nodes/{node}/history``, since API 1.78.
-
-``/v1/nodes/{node}/inspections``: the inspections of a node that have ended.
-
-``/v1/nodes/{node}/inventory``, since API 1.81; its versions and their differences, since 1.96.
-
-``/v1/nodes/{node}/legacy_values``: what legacy rules have written on a node.
-
-``/v1/nodes/{node}/trait_origins``: which rules gave a node its traits.
+======================================  ==================================================================
+``history``, since API 1.78             its events
+``inspections``                         its inspections that have ended
+``inventory``, since API 1.81           its data; their versions and differences, since 1.96
+``legacy_values``                       the values that legacy rules have written on it
+``trait_origins``                       the rules that gave it its traits
+======================================  ==================================================================
 """
 
 from __future__ import annotations

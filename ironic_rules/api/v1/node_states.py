@@ -1,12 +1,7 @@
-"""``/v1/nodes/{node}/states/boot_mode`` and ``…/secure_boot``, since API 1.76.
+"""``/v1/nodes/{node}/states`` and ``…/maintenance``: provision state, power, RAID, boot mode, console.
 
-``/v1/nodes/{node}/states/raid``, since API 1.12: what ``raid.create_configuration`` creates.
-
-``/v1/nodes/{node}/states/console``: access to the serial console.
-
-``/v1/nodes/{node}/states``.
-
-``/v1/nodes/{node}/maintenance``.
+``boot_mode`` and ``secure_boot`` since API 1.76; ``raid`` since 1.12 sets the volumes that
+``raid.create_configuration`` creates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``/v1/operations``: work on many nodes that one request has begun, and that conductors do.
-
-The reply to a request that has begun an operation on many nodes.
-"""
+"""``/v1/operations``: work on many nodes that one request has begun, and the reply to such a request."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Lists of ports and port groups: all of them, or those of a node or a port group.
-
-Addresses of new and changed ports and port groups.
-
-Validation of new ports and of PATCHes of ports.
-
-``/v1/ports``, and the ports of a node or a port group.
-"""
+"""``/v1/ports``, and the ports of a node or a port group; lists and addresses of port groups too."""
 
 from __future__ import annotations
 

@@ -1,17 +1,9 @@
-"""The endpoints for ramdisks, lookup and heartbeat: whether they are served, and the agent token.
+"""``/v1/lookup`` and ``/v1/heartbeat``: a ramdisk finds the node on which it runs, gets its agent token, and reports.
 
 The token is a secret shared with one ramdisk: issued once, stored only as a hash.
 
-``/v1/heartbeat/{node}``: heartbeats of ramdisks.
-
-The fields of its node that a ramdisk sees, and its settings.
-
-``/v1/lookup``: a ramdisk looks up the node on which it runs, and gets its agent token.
-
-By what repetitions of requests and reports are recognised.
-
-Of a request, the client chooses it: the header ``Idempotency-Key``. A report is its own mark, by a keyed digest: who
-can read the database cannot find out what a ramdisk has sent by trying.
+Repetitions are recognised by a mark. The client chooses that of a request: the header ``Idempotency-Key``. The mark of
+a report is a keyed digest of it: a reader of the database cannot find out what a ramdisk has sent by trying.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""``/v1/inspection_rules/statistics`` and ``/v1/inspection_rules/{uuid}/statistics``: what has become of rules.
+"""``/v1/inspection_rules``: statistics, conflicts, and the vocabulary and samples for new rules.
 
-``/v1/inspection_rules/conflicts``: what each rule writes, and which others write the same.
-
-What a rule can be written with, and machines to try it on: ``/v1/inspection_rules/vocabulary`` and ``…/samples``.
+``statistics`` shows how often each rule matched and failed; ``conflicts`` what each rule writes, and the other rules
+that write the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pages of the list of rules: stored ones, and after them the built-in ones, which are read-only.
 
 A stored rule may no longer be valid, after a limit was lowered or a plug-in was removed; its problems are shown.
-Conditions and actions of rules, which may have passwords: a policy of their own decides who sees them.
+Conditions and actions of rules may have passwords: a policy of their own decides who sees them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def refuse_built_in(request: Request, uuid: str) -> None:
 def page_of_built_in(request: Request, filters: Mapping[str, object], asked: Page, taken: int) -> list[Rule]:
     """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
 
-    :param filters: as for ``rule_filters.conditions``
+    :param filters: as for ``inspection_rules.filter_conditions``
     """
     found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters)]
     if asked.sort_key not in ("id", "created_at", "updated_at"):
@@ -136,7 +136,7 @@ def built_in_after(request: Request, filters: Mapping[str, object], place: RuleP
                    ascending: bool) -> list[Rule]:
     """Return the built-in rules beyond ``place`` in the order in which rules run.
 
-    :param filters: as for ``rule_filters.conditions``
+    :param filters: as for ``inspection_rules.filter_conditions``
     :param place: None: all of them
     """
     found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters) and (

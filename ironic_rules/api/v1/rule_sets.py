@@ -1,11 +1,7 @@
-"""Changes of the whole rule set by one request: as one revision, in one transaction, or not at all.
+"""Changes of the whole rule set by one request, and ``/v1/inspection_rules/revisions``: its history, and the way back.
 
-What has to be changed is found without a lock, because checking rules takes time, and found again under the lock of the
-set if another request has changed it meanwhile.
-
-Changes and revisions of the rule set -> JSON.
-
-``/v1/inspection_rules/revisions``: the history of the rule set, and the way back.
+A change is one revision, in one transaction, or nothing. The difference is computed without a lock, because checking
+rules takes time, and computed again under the lock of the set if another request has changed it meanwhile.
 """
 
 from __future__ import annotations

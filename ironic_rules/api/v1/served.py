@@ -1,4 +1,4 @@
-"""What the controllers of resources that are rows of one table have in common: lists, replies and patches."""
+"""Lists, replies and patches of the resources that are rows of one table, for their controllers."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""Where dry runs run: in threads of their own, few at a time, each with a deadline.
+"""Dry runs of rules, and re-runs of hooks and rules over stored data, without a machine.
 
-The thread of the request waits, at most until the deadline. The dry run itself looks at the clock between its steps and
-ends soon after; a hook or an action of another package that never ends keeps its place.
+``/v1/inspection_rules/dry_run`` shows an inspection with the stored rules, those of the request, or the stored ones
+with some of them changed. ``/v1/nodes/{node}/inventory/reapply`` and ``/v1/nodes/reapply`` re-run hooks and rules.
 
-The rules of a dry run: those that are stored, those of the request, or the stored ones as if some were different.
-
-``/v1/nodes/{node}/inventory/reapply`` and ``/v1/nodes/reapply``: hooks and rules run again, without a machine.
-
-``/v1/inspection_rules/dry_run``: what an inspection would do, with the stored rules or with others.
+Dry runs have threads of their own, few at a time, each with a deadline. The thread of the request waits until the
+deadline at most. The dry run itself looks at the clock between its steps and ends soon after; a hook or an action of
+another package that never ends keeps its place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Volume connectors and targets: they belong to a node, and change while that is powered off.
+"""``/v1/volume`` and ``/v1/nodes/{node}/volume``, since API 1.32: volume connectors and targets.
 
-``/v1/volume``: volume connectors and targets, which are stored for Nova: nothing here connects a volume.
-
-``/v1/nodes/{node}/volume``, since API 1.32: the volume connectors and targets of a node.
+They belong to a node, and change while that is powered off. They are stored for Nova: nothing here connects a volume.
 """
 
 from __future__ import annotations

@@ -1,18 +1,6 @@
-"""Ports as JSON.
+"""Resources as JSON: ports, port groups, drivers, conductors, operations, steps, deploy templates and flavors.
 
-Port groups as JSON.
-
-Hardware types, as registered by the conductors -> JSON.
-
-Conductors and the drivers that they offer -> JSON.
-
-Operations on many nodes -> JSON.
-
-Deploy steps and nodes that run them -> JSON.
-
-Deploy templates -> JSON. Secrets in the arguments of steps, recognised by their keys, are masked as ``******``.
-
-Flavors -> JSON, as Nova shows them.
+Secrets in the arguments of steps, recognised by their keys, are masked as ``******``. Flavors are as Nova shows them.
 """
 
 from __future__ import annotations

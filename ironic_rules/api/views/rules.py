@@ -1,8 +1,6 @@
-"""Inspection rules -> JSON. Conditions and actions are read as text and copied unchanged.
+"""Rules and their statistics as JSON: inspection rules, and legacy rules as ironic-inspector shows them.
 
-Statistics of rules as JSON.
-
-Legacy rules -> JSON, as ironic-inspector shows them. Lists copy conditions and actions from the stored text.
+Conditions and actions are read as text and copied unchanged.
 """
 
 from __future__ import annotations

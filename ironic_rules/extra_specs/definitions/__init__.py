@@ -1,4 +1,4 @@
-"""What extra specs and image properties there are: by namespace."""
+"""The extra specs and image properties that exist, by namespace."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""The virtual hardware of an instance: ``hw:NAME``.
+"""Extra specs of an instance's virtual machine, by namespace.
 
-Random numbers for the guest: ``hw_rng:NAME``.
-
-Video memory: ``hw_video:NAME``.
-
-Accelerators: ``accel:NAME``.
-
-The guest's operating system and its start: ``os:NAME``.
-
-PCI devices of the host: ``pci_passthrough:NAME``.
-
-What only VMware's driver knows: ``vmware:NAME``.
+====================  ==================================================
+``hw``                virtual hardware
+``hw_rng``            random numbers for the guest
+``hw_video``          video memory
+``accel``             accelerators
+``os``                the guest's operating system and its start
+``pci_passthrough``   PCI devices of the host
+``vmware``            extra specs of VMware's driver
+====================  ==================================================
 """
 
 from __future__ import annotations

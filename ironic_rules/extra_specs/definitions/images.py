@@ -1,14 +1,6 @@
-"""The virtual hardware that an image needs: ``hw_*``.
+"""Properties of images: ``hw_*``, ``img_*``, ``os_*`` and traits; the older names of some of them are deprecated.
 
-What the image is and needs to be started: ``img_*``.
-
-The operating system in an image: ``os_*``.
-
-Older names of image properties, which Nova still reads.
-
-Traits that an image needs: ``trait:NAME``.
-
-Properties of images: ``hw_*``, ``img_*``, ``os_*`` and traits; the older names of some of them are deprecated.
+They describe the virtual hardware that an image needs, the image and its start, and its operating system.
 """
 
 from __future__ import annotations

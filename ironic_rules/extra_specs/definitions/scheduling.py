@@ -1,16 +1,15 @@
-"""What the metadata of a host's aggregates must say: ``aggregate_instance_extra_specs:NAME``.
+"""Extra specs that select a host or limit an instance, by namespace.
 
-Extra specs without a namespace.
+===================================  =====================================================================
+``aggregate_instance_extra_specs``   required metadata of the host's aggregates
+``quota``                            limits and shares of what an instance uses
+``trait``                            traits that a host must have, or must not have
+``resources``                        amounts of resources that an instance takes
+``capabilities``                     capabilities of a host or a bare-metal node
+none                                 extra specs without a namespace
+===================================  =====================================================================
 
-Limits and shares of what an instance uses: ``quota:NAME``.
-
-Traits that a host must have, or must not have: ``trait:NAME``.
-
-Amounts of resources that an instance takes: ``resources:CLASS``.
-
-What a host or a bare-metal node can do: ``capabilities:NAME``.
-
-What older releases of Nova had, so that an old flavor gets an answer.
+Extra specs of older releases of Nova are listed too, so that an old flavor gets an answer.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""``custom-agent`` deploy: a ramdisk with ironic-python-agent, whose own deploy steps deploy the instance.
+"""The deploy interfaces of ironic-python-agent: ``custom-agent``, ``direct`` and ``ramdisk``.
 
-Like Ironic's interface of that name, it writes no image; that requires an agent with a suitable hardware manager.
+``custom-agent`` writes no image, as Ironic's interface of that name: it requires an agent with a suitable hardware
+manager, whose own deploy steps deploy the instance.
 
-``direct`` deploy: the agent writes the image of ``instance_info`` to a disk, and the machine boots it from there.
+``direct`` has the agent write the image of ``instance_info`` to a disk, from which the machine boots. The agent's
+commands are started and their results read after its heartbeats; the node waits for these in between.
 
-The agent's commands are started and their results read after its heartbeats; the node waits for these in between.
-
-``ramdisk`` deploy: the instance is a ramdisk or an ISO image, which the machine boots each time; no disk is written.
-
-It is booted by the node's boot interface, from ``instance_info``: ``boot_iso``, or ``kernel``, ``ramdisk`` and
-``kernel_append_params``. No agent runs, except to clean and to service the machine.
+``ramdisk`` writes no disk: the node's boot interface boots the instance each time, from ``boot_iso`` of
+``instance_info``, or ``kernel``, ``ramdisk`` and ``kernel_append_params``. No agent runs, except to clean and to
+service the machine.
 """
 
 from __future__ import annotations

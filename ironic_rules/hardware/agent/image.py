@@ -1,11 +1,10 @@
-"""Images that the agent writes to a disk: what ``instance_info`` says about one, and how the agent is told.
+"""Images that the agent writes to a disk: their fields in ``instance_info``, commands for the agent, and their URLs.
 
-The names are those of Ironic; what is not listed here is refused by :func:`of_node`, with a reason.
+The names are those of Ironic; others are refused by :func:`of_node`, with a reason.
 
-Check of the URLs of images before anything starts: a request to each server, as the agent will send one.
-
-It finds URLs of images that do not exist, and those that lead, directly or by redirection, into networks that only the
-machine itself or its neighbours must reach: ``[deploy]image_url_denied_networks``.
+Before a deployment starts, each server gets a request as the agent will send it. That finds URLs of images that do not
+exist, and those that lead, directly or by redirection, into networks that only the machine itself or its neighbours
+must reach: ``[deploy]image_url_denied_networks``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""How the agent's clean steps erase disks: options of ``[deploy]``, which it reads of ``driver_internal_info``.
-
-Steps of the ramdisk: what every deploy interface that boots ironic-python-agent has in common.
+"""Steps of the ramdisk: the common part of every deploy interface that boots ironic-python-agent.
 
 Agents are called only after their heartbeats, whose token is not stored: a call without a token waits for the next
-heartbeat.
+heartbeat. Options of ``[deploy]`` say how the agent erases disks; it reads them of ``driver_internal_info``.
 """
 
 from __future__ import annotations

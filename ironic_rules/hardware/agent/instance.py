@@ -1,6 +1,6 @@
-"""What an instance requests of the machine besides its image: the boot mode, the disk. No side effects.
+"""The instance's requests of the machine besides its image (boot mode, disk), and the rescue interface ``agent``.
 
-``agent`` rescue: the ramdisk with ironic-python-agent is the rescue system, with the password of the request.
+The rescue system is the ramdisk with ironic-python-agent, with the password of the request.
 """
 
 from __future__ import annotations

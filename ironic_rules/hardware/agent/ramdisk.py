@@ -1,11 +1,10 @@
-"""Booting the ramdisk with ironic-python-agent, and stopping it.
+"""The ramdisk with ironic-python-agent: booting and stopping it, and its silence.
 
-Requests that an agent does not answer: a step waits for the next heartbeat and asks again, for a bounded time.
+A step whose agent does not answer waits for the next heartbeat and calls again, for a bounded time.
 
-Settings of Ironic that the interfaces with a ramdisk do not take into account. They are refused, never ignored.
-
-The API stores them, since clients may set them before they choose interfaces; ``validate`` and the operations that
-would need them report the reason.
+Settings of Ironic that the interfaces with a ramdisk do not take into account are refused, never ignored. The API
+stores them, since clients may set them before they choose interfaces; ``validate`` and the operations that would need
+them report the reason.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""URLs of kernels, ramdisks and ISO images, from ``driver_info``, the configuration, or ``instance_info``.
+"""Media that machines and BMCs load: URLs of kernels, ramdisks and ISO images, files to download, and floppy images.
 
-A 1.44 MB floppy image with a FAT12 file system, for a BMC's virtual floppy disk or USB stick. No side effects.
-
+URLs are from ``driver_info``, the configuration, or ``instance_info``. Files are below ``[deploy]http_root`` of the
+operator's web server. A floppy image has 1.44 MB and a FAT12 file system, for a BMC's virtual floppy disk or USB stick:
 https://www.ecma-international.org/publications-and-standards/standards/ecma-107/ defines the format; long names are
 Microsoft's extension of it.
-
-Files that machines and BMCs download from the operator's web server: below ``[deploy]http_root``.
 """
 
 from __future__ import annotations

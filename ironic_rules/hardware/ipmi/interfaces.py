@@ -1,9 +1,4 @@
-"""``ipmi``: machines whose BMC supports IPMI.
-
-``ipmitool`` power.
-
-``ipmitool`` management: the boot device, and what identifies the machine.
-"""
+"""``ipmi``: machines whose BMC supports IPMI, with ``ipmitool`` power and management."""
 
 from __future__ import annotations
 

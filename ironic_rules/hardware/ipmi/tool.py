@@ -1,12 +1,8 @@
-"""The runs of ipmitool for one command: with which cipher suite, how long, and what its output means for the next run.
+"""The command ``ipmitool``: repeated until the BMC responds, without a shell, with secrets hidden from other users.
 
 Each packet may be lost, and a BMC need not support a cipher suite. If ipmitool is not given a suite, it determines
 those of the BMC with the command Get Channel Cipher Suites, which some BMCs do not answer, and repeats it for minutes.
 Therefore a suite is always passed, and the next one is tried if the BMC refuses it or does not respond.
-
-The settings of a node's IPMI BMC in ``driver_info``. No side effects.
-
-The command ``ipmitool``: repeated until the BMC responds, without a shell, with secrets hidden from other users.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""What a BMC's registry of BIOS attributes says about each setting: its type, its bounds, its values.
+"""``redfish`` BIOS: the ``Attributes`` of the system's ``Bios`` resource, and the BMC's registry of them.
 
-Values of BIOS settings: requested ones as the BMC represents them, compared by type. No side effects.
-
-Requests often have the text ``"1"`` where a BMC has the number 1, and a BMC may refuse a value of the wrong type, or
-accept it and report the right one.
-
-``redfish`` BIOS: the ``Attributes`` of the system's ``Bios`` resource.
+The registry has the type, the bounds and the values of each setting. Requests often have the text ``"1"`` where a BMC
+has the number 1, and a BMC may refuse a value of the wrong type, or accept it and report the right one: requested
+values are compared by type, and sent as the BMC represents them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""One GET request to a BMC with a third of the work that sushy does for it: thousands of nodes are polled.
+"""The client of BMCs: sushy, with all of its failures as one error, and a GET request of its own for polls.
 
-It uses the connection that sushy has made, with its certificates, its login, its headers and its limits, and makes one
-attempt.
-What needs more than that (a proxy, a session that has ended) is left to sushy.
-
-Connections to BMCs, and their failures as one error. sushy is imported when the first interface is created.
+sushy is imported when the first interface is created. The GET request takes a third of sushy's work, because thousands
+of nodes are polled. It uses the connection that sushy has made, with its certificates, its login, its headers and its
+limits, and makes one attempt. The rest (a proxy, a session that has ended) is left to sushy.
 """
 
 from __future__ import annotations

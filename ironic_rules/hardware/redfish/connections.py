@@ -1,9 +1,8 @@
-"""Connections to BMCs that are kept, and the end of their sessions: many BMCs allow few of them at the same time.
+"""HTTP connections and sessions of BMCs: bounded in time and in size, to no other host, and kept.
 
-HTTP requests to one BMC: bounded in time and in size, to no other host, and repeated only if that changes nothing.
-
-sushy sends its requests with a session of requests. This one is given to it: what a BMC answers decides neither how
-long a thread and its memory are occupied, nor who else gets the credentials.
+Many BMCs allow few sessions at the same time, so they are kept and ended. sushy sends its requests with the session of
+requests that it gets from here: the replies of a BMC decide neither how long a thread and its memory are occupied, nor
+who else gets the credentials. A request is repeated only if that changes nothing.
 """
 
 from __future__ import annotations

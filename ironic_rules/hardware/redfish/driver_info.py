@@ -1,6 +1,6 @@
-"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; looks for a CA file.
+"""``redfish``: machines whose BMC supports Redfish, and the settings of a node's BMC in ``driver_info``.
 
-``redfish``: machines whose BMC supports Redfish.
+No side effects, but a CA file is looked for.
 """
 
 from __future__ import annotations

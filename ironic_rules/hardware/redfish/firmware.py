@@ -1,10 +1,8 @@
-"""The versions of the firmware of the BIOS, the BMC and the network adapters, by Redfish.
+"""``redfish`` firmware: the versions of the BIOS, the BMC and the network adapters, and their updates.
 
-``redfish`` firmware: the BMC loads each image itself and installs it (``UpdateService.SimpleUpdate``).
-
-A component takes up to three phases, each of them a poll: the BMC's task, a reboot of the machine that lets it apply
-the image (not for the BMC itself, which restarts on its own), and the wait that the settings request. What is done is
-in the node, so any conductor continues.
+The BMC loads each image itself and installs it (``UpdateService.SimpleUpdate``). A component takes up to three phases,
+each of them a poll: the BMC's task, a reboot of the machine that lets it apply the image (not for the BMC itself, which
+restarts on its own), and the wait that the settings request. The progress is in the node, so any conductor continues.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""The network interfaces of a machine and their switches, as its BMC reports them. No side effects.
+"""``redfish`` inspection: out-of-band, with the data that the BMC provides in the format of IPA's inventory.
 
-An interface is an ``EthernetInterface`` of the system. Its adapter in the chassis has, under the same MAC address, a
-function, and a port with the link and the LLDP data that the adapter has received.
-
-The data that a BMC provides of its machine, in the format of IPA's inventory and plug-in data. No side effects.
-
-BMCs differ in the resources that they have: what a BMC does not have is missing here too.
-
-``redfish``: out-of-band inspection, with the data that the BMC provides.
+BMCs differ in the resources that they have: those that a BMC does not have are missing here too. A network interface is
+an ``EthernetInterface`` of the system. Its adapter in the chassis has, under the same MAC address, a function, and a
+port with the link and the LLDP data that the adapter has received.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Selection of the drives of each volume. No side effects.
+"""``redfish`` RAID: the ``Volumes`` of the system's ``Storage`` resources, and the drives of each volume.
 
-``redfish`` RAID: the ``Volumes`` of the system's ``Storage`` resources.
-
-The storage of a machine with its controllers and drives, as its BMC reports them. No side effects.
-
-The form is that of Ironic's out-of-band inspection, so that rules for one read the other: an entry for each storage
-resource, which has its controllers and its drives.
+The storage of a machine is reported in the form of Ironic's out-of-band inspection, so that rules for one read the
+other: an entry for each storage resource, which has its controllers and its drives.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The resources of a BMC that an out-of-band inspection reads: several at the same time, each once, within limits.
+"""The reader of a BMC's resources for an out-of-band inspection, several at the same time, and the BMC's tasks.
 
-What is read follows from the links in what has been read: ``_LINKS``. Collections are read page by page, or with their
-members in one request if the BMC offers that (``$expand``). A resource that a BMC does not provide is missing; whether
-the BMC itself can be reached is for the caller to determine.
-
-Tasks of a BMC: what it does in the background after a request, and how it tells that it has ended.
+Each resource is read once, within limits. The links in one lead to further ones: ``_LINKS``. Collections are read page
+by page, or with their members in one request if the BMC offers that (``$expand``). A resource that a BMC does not
+provide is missing; whether the BMC itself can be reached is for the caller to determine. A task is work that a BMC does
+in the background after a request.
 """
 
 from __future__ import annotations

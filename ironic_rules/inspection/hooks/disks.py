@@ -1,7 +1,4 @@
-"""``root-device``: select the disk to install on, and the size that a deployment may use.
-
-``raid-device``: set a RAID volume that is new since the last inspection as the root device.
-"""
+"""Hooks about disks: ``root-device`` selects the one to install on, ``raid-device`` a RAID volume that is new."""
 
 from __future__ import annotations
 

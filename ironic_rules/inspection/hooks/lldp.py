@@ -1,7 +1,4 @@
-"""``parse-lldp``: store the LLDP data of the switches in readable form.
-
-``local-link-connection``: store the switch and switch port that each port of the node is connected to.
-"""
+"""Hooks about LLDP: ``parse-lldp`` stores the data readably, ``local-link-connection`` the switch port of each port."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""``architecture``: store the processor architecture in a property of the node.
+"""Hooks that store facts of the machine in properties and capabilities of the node.
 
-``memory``: store the amount of memory in a property of the node.
-
-``boot-mode``: store the machine's boot mode in a capability of the node.
-
-``cpu-capabilities``: store CPU flags in capabilities of the node.
-
-``cpus``: store the number of logical processors in a property of the node.
+====================  ====================================
+``architecture``      processor architecture
+``memory``            amount of memory
+``boot-mode``         boot mode
+``cpu-capabilities``  CPU flags
+``cpus``              number of logical processors
+====================  ====================================
 """
 
 from __future__ import annotations

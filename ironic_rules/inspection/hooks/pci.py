@@ -1,8 +1,6 @@
-"""PCI devices as ramdisks report them: the collector ``pci-devices`` sends the list ``pci_devices``.
+"""Hooks about PCI devices: ``pci-devices`` counts kinds of them, ``accelerators`` stores GPUs, FPGAs and similar ones.
 
-``pci-devices``: store the number of PCI devices of a kind in a capability of the node.
-
-``accelerators``: store GPUs, FPGAs and similar devices in a property of the node.
+The ramdisk's collector ``pci-devices`` sends the list ``pci_devices``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The places of received LLDP frames in a ramdisk's data.
-
-Decode an LLDP frame, as a ramdisk reports it, to values.
-"""
+"""LLDP frames of a ramdisk's report: found, and decoded to values."""
 
 from __future__ import annotations
 

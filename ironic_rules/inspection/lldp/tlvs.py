@@ -1,10 +1,6 @@
-"""The basic set of TLVs, types 1 to 8 (IEEE 802.1AB, clause 8.5).
+"""The TLVs of IEEE 802: the basic set (802.1AB, clause 8.5), 802.1 (802.1Q, annex D) and 802.3 (clause 79).
 
-TLVs of IEEE 802.1 (802.1Q, annex D): VLANs, protocols, link aggregation.
-
-Names of media (operational MAU types), by their numbers in the registry IANA-MAU-MIB, with Ironic's names.
-
-TLVs of IEEE 802.3 (clause 79): the port's capabilities and settings, its power, its frame size.
+Names of media (operational MAU types) are Ironic's, by their numbers in the registry IANA-MAU-MIB.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The interface of a target. Packages provide others in the entry point group ``ironic_rules.pxe_filter.targets``.
 
-The filter decides (``plan``), collects what has changed (``writer``) and requests reloads (``reloader``); a target
-knows how one DHCP server is told. Addresses come in groups, each with a name; a group is given as a whole. A target
-that ``takes_changes`` is given single addresses instead when many groups change at once.
+The filter decides (``plan``), collects what has changed and requests reloads (``writer``); a target knows how one DHCP
+server is told. Addresses come in groups, each with a name; a group is given as a whole. A target that
+``takes_changes`` is given single addresses instead when many groups change at once.
 """
 
 from __future__ import annotations

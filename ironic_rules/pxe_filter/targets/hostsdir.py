@@ -1,22 +1,19 @@
-"""Files with single changes of several groups, whose lines override those of the groups' own files.
-
-dnsmasq takes some milliseconds for each file that it reads, because it then looks at every line in its memory; the
-lines of the file itself hardly count. So when many groups change at once, their changed addresses are written into one
-file (among 100,000 lines, 3 ms for a file of 100 lines, and 1 ms for one of 30).
-
-A line with a tag is found before all lines without one, whatever the order in which dnsmasq has read them, and the tag
-after ``!`` is never set. What dnsmasq has read remains in its memory until it reloads. So until then each change of
-such an address needs another line like that, and the address is in one of these files.
-
-The target ``hostsdir``: a folder that one dnsmasq watches (dnsmasq(8), ``--dhcp-hostsdir``).
+"""The target ``hostsdir``: a folder that one dnsmasq watches (dnsmasq(8), ``--dhcp-hostsdir``).
 
 A line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` applies to every address without its own
 line. A deleted line remains in effect until dnsmasq reloads, so what was written once stays in the files until then.
-
 For each request dnsmasq compares the client with every line that it has read. If addresses without a line are denied
 anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded.
 
-Single changes of many groups are written into files of their own (``overrides``), and into those of the groups later.
+dnsmasq takes some milliseconds for each file that it reads, because it then looks at every line in its memory; the
+lines of the file itself hardly count. So when many groups change at once, their changed addresses are written into one
+file (among 100,000 lines, 3 ms for a file of 100 lines, and 1 ms for one of 30), and into the files of the groups
+later.
+
+A line in such a file overrides that of the group. It has a tag, and dnsmasq finds lines with a tag before all others,
+whatever the order in which it has read them; the tag after ``!`` is never set. What dnsmasq has read remains in its
+memory until it reloads. So until then each change of such an address needs another line like that, and the address is
+in one of these files.
 """
 
 from __future__ import annotations

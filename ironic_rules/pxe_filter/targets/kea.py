@@ -1,17 +1,15 @@
-"""Reservations in the host database of Kea, in the table that ``kea-admin db-init`` creates.
+"""The target ``kea``: the host database of Kea servers, which they query for every request.
 
-The rows are global reservations (subnet 0) for DHCPv4 and DHCPv6 at once. Rows of the filter have a ``user_context`` of
-its own, or of a former name of it; others are neither changed nor removed.
-
-Commands to a local Kea server over its control socket (a stream socket in the file system, JSON).
-
-The target ``kea``: the host database of Kea servers, which they query for every request.
+The reservations are in the table that ``kea-admin db-init`` creates, global ones (subnet 0) for DHCPv4 and DHCPv6 at
+once. Rows of the filter have a ``user_context`` of its own, or of a former name of it; others are neither changed nor
+removed.
 
 With the closed policy every allowed address has a reservation, and Kea ignores clients without one. With the open
 policy every denied address has one with the class ``DROP``. Whether clients without a reservation are served cannot be
 said in that database; if they are not, then no address is allowed at all (no node is on inspection), so the servers are
-made to stop serving with the command ``dhcp-disable``. A server that was restarted serves, and is told again.
-The same is done while a denial cannot be written.
+made to stop serving with the command ``dhcp-disable``, over the control socket of a local server (a stream socket in
+the file system, JSON). A server that was restarted serves, and is told again. The same is done while a denial cannot be
+written.
 
 A change is in effect when it is committed, also for several servers that share the database. Several filters may write
 into one: they write the same, or have different names. Reservations under a former name of the target count as its own,
