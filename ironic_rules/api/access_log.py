@@ -20,6 +20,8 @@ from ironic_rules.inspection.journal import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
 
+LOG = logging.getLogger(__name__)
+
 _FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
@@ -42,8 +44,6 @@ class RequestId:
 
         return self._app(environ, start)
 
-
-LOG = logging.getLogger(__name__)
 
 #: Paths that ramdisks request.
 _RAMDISKS = ("/v1/continue_inspection", "/v1/lookup", "/v1/heartbeat")

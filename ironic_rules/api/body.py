@@ -29,6 +29,8 @@ from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import json_text
 from ironic_rules.models.documents import JSON
 
+LOG = logging.getLogger(__name__)
+
 #: Bytes from which on a body is large: 256 KiB are parsed in 5 ms at most, 4 MiB with all values it may have in 25.
 LARGE_CALL = 256 * 1024
 #: Seconds after such a call in which there is no other one.
@@ -199,8 +201,6 @@ def _has_nul(value: JSON) -> bool:
             pending.extend(item)
     return False
 
-
-LOG = logging.getLogger(__name__)
 
 _CHUNK = 64 * 1024
 #: How much of a refused body is read and discarded, as a multiple of the limit.

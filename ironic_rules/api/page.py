@@ -42,6 +42,8 @@ from ironic_rules.hardware.waiting import RequestDeadline
 from ironic_rules.httpd import faults
 from ironic_rules.models.documents import JSON, JSONObject
 
+LOG = logging.getLogger(__name__)
+
 PREFIX = "/ui"
 #: Suffix -> media type; a file with another suffix is not served.
 MEDIA_TYPES = {
@@ -151,8 +153,6 @@ def _send(reply: faults.Fault, environ: WSGIEnvironment, start_response: StartRe
     start_response(faults.status_line(reply.status), headers)
     return [reply.body] if reply.body and environ["REQUEST_METHOD"] == "GET" else []
 
-
-LOG = logging.getLogger(__name__)
 
 #: Maximum number of addresses.
 _REMEMBERED = 1000

@@ -182,7 +182,6 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
                 "enabled, and cannot be deployed; those that were being deployed during the upgrade keep theirs until "
                 f"it is changed. Set another one for: {enumeration(found, limit=100)}")
 
-
     def _certificates(self, found: list[str]) -> str:
         """Return a text about the nodes whose BMC cannot be verified with their ``redfish_verify_ca``; add them."""
         if self._db is None:

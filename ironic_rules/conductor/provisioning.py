@@ -37,6 +37,8 @@ from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedu
 from ironic_rules.steps.progress import ABORT_AFTER
 from ironic_rules.text import MAX_MESSAGE, printable
 
+LOG = logging.getLogger(__name__)
+
 
 def abort(conductor: Conductor, context: RequestContext, task: Task) -> None:
     """Begin to abort what the node waits for. A step that cannot be aborted ends first; then the procedure fails.
@@ -95,8 +97,6 @@ def _text(node: Node) -> str:
     where = f" in {procedure.name} step {step['interface']}.{step['step']}" if step else ""
     return f"The {procedure.noun} was aborted by request{where}."
 
-
-LOG = logging.getLogger(__name__)
 
 #: Verb -> interfaces whose settings must be valid before it is accepted.
 _VALIDATED: dict[str, tuple[str, ...]] = {

@@ -42,6 +42,8 @@ from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import procedures
 from ironic_rules.text import MAX_MESSAGE, WITHHELD, forget_locals, printable
 
+LOG = logging.getLogger(__name__)
+
 
 def keeps_history(conductor: Conductor) -> bool:
     """Return whether there is a history at all."""
@@ -99,8 +101,6 @@ def ends_inspection(state: str, next_state: str) -> bool:
 def _seconds(passed: datetime.timedelta) -> float:
     return max(0.0, passed.total_seconds())
 
-
-LOG = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY

@@ -28,6 +28,8 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log as logging
 
+LOG = logging.getLogger(__name__)
+
 
 def watch_liveness(engine: sa.Engine) -> None:
     """Query the server of ``engine`` only if a connection may be broken."""
@@ -56,8 +58,6 @@ def descriptor(dbapi_connection: Any) -> int:
     # psycopg provides it itself, PyMySQL only in its socket.
     return int(connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno())
 
-
-LOG = logging.getLogger(__name__)
 
 #: Seconds that the reply of a server may take after the server should have cancelled the statement.
 _GRACE_S = 5

@@ -30,6 +30,7 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False) -> 
     own = columns_of(portgroups, names, raw_json=raw_json)
     return sa.select(*own, _NODE_UUID).select_from(portgroups.join(nodes, portgroups.c.node_id == nodes.c.id))
 
+
 _ALL = _select()
 _OF_NODE = _ALL.where(portgroups.c.node_id == sa.bindparam("node_id")).order_by(portgroups.c.id)
 

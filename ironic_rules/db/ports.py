@@ -126,6 +126,7 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
         source = source.outerjoin(portgroups, ports.c.portgroup_id == portgroups.c.id)
     return sa.select(*own, *(_JOINED[name] for name in joined)).select_from(source)
 
+
 _ALL = _select()
 _OF_NODE = Prepared(_ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id))
 _BY_ID = Prepared(_ALL.where(ports.c.id == sa.bindparam("port_id")))

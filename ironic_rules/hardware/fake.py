@@ -113,7 +113,6 @@ class FakeManagement(Pretends, ManagementInterface):
         if chosen != _FIRST_BOOT_DEVICE:
             task.node.driver_internal_info[FAKE_BOOT_DEVICE] = chosen
 
-
     def get_supported_indicators(self, task: Task) -> dict[str, dict[str, JSONObject]]:
         return {component: {name: {"readonly": True, "states": list(states)}}
                 for (component, name), states in _INDICATORS.items()}

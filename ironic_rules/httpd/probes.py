@@ -15,6 +15,8 @@ from typing import Any
 
 from ironic_rules.httpd.request import Head
 
+LOG = logging.getLogger(__name__)
+
 
 class Turns(queue.Queue[Any]):
     """A queue of connections, of which each has one request that is complete.
@@ -64,8 +66,6 @@ class Turns(queue.Queue[Any]):
                 del self._sources[connection.remote_addr]
             return True
 
-
-LOG = logging.getLogger(__name__)
 
 #: What a health check says of the database and the broker, other threads find out. It waits for them only while nothing
 #: is known.

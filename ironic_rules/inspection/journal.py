@@ -29,6 +29,8 @@ from ironic_rules.models import secrets
 from ironic_rules.models.refused_callbacks import RefusedCallback
 from ironic_rules.text import enumeration, printable
 
+LOG = log.getLogger(__name__)
+
 #: Seconds between two warnings of the same kind.
 PERIOD_S = 10.0
 
@@ -187,8 +189,6 @@ def _listed(uuid: str | None, macs: Collection[str], addresses: Collection[str])
             parts.append(f"the {what}{'es' if len(found) > 1 else ''} {enumeration(found)}")
     return ", ".join(parts)
 
-
-LOG = log.getLogger(__name__)
 
 #: Callbacks that wait to be written.
 MOST_WAITING = 1000

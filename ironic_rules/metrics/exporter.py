@@ -23,6 +23,8 @@ from ironic_rules.metrics.catalog import PREFIX
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import installation_of
 
+LOG = logging.getLogger(__name__)
+
 #: Returns content type and text of the metrics, for the value of a header ``Accept``.
 Page: TypeAlias = Callable[[str], tuple[str, bytes]]
 
@@ -79,8 +81,6 @@ def page_of(collector: Any, needed_by: str) -> Page:
 
     return page
 
-
-LOG = logging.getLogger(__name__)
 
 #: Maximum number of connections, each of which has a thread.
 _MOST = 8

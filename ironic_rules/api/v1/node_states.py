@@ -206,8 +206,6 @@ def _require(request: Request, name: str, minor: int) -> None:
         raise versions.too_new(f'"{name}"', minor)
 
 
-
-
 def _check_arguments(request: Request, verb: str, given: JSONObject) -> None:
     problems = []
     for name in given:

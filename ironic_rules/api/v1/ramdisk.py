@@ -47,6 +47,8 @@ from ironic_rules.models.nodes import Node, NodeFound
 from ironic_rules.policies import base
 from ironic_rules.text import enumeration, is_uuid, printable
 
+LOG = log.getLogger(__name__)
+
 #: Text that later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
 HIDDEN_TOKEN = "******"
 #: Seconds for which a conductor that was alive is assumed to be still.
@@ -126,9 +128,6 @@ def is_unapproved(node: Node) -> bool:
 def token_matches(token: str, known_hash: str | None) -> bool:
     """Return whether ``token`` has the stored hash; takes the same time if no hash is stored."""
     return hmac.compare_digest(hashed_token(token), known_hash or _NO_HASH)
-
-
-LOG = log.getLogger(__name__)
 
 
 class HeartbeatController(Resource):

@@ -109,7 +109,6 @@ class AgentClient:
             raise IronicRulesError("The agent's response is not an object.")
         return found
 
-
     def _destination(self) -> Destination:
         """Return where the agent is.
 

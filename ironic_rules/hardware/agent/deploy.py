@@ -35,6 +35,8 @@ from ironic_rules.steps import procedures
 from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.steps.procedures import ALL
 
+LOG = log.getLogger(__name__)
+
 
 class CustomAgentDeploy(AgentSteps):
     """Boots the ramdisk, runs its deploy steps, and boots the instance from disk."""
@@ -54,8 +56,6 @@ class CustomAgentDeploy(AgentSteps):
         """Boot the instance from disk, persistently."""
         ramdisk.boot_instance(self, task)
 
-
-LOG = log.getLogger(__name__)
 
 FOLDER = "images"
 #: key of ``driver_info``

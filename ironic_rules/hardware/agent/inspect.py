@@ -24,7 +24,6 @@ from ironic_rules.models.task import Task
 LOG = log.getLogger(__name__)
 
 
-
 class AgentInspect(InspectInterface):
     """Boots the ramdisk, which sends the data, and switches the machine off after they have been processed."""
 

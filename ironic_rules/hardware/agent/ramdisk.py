@@ -26,6 +26,8 @@ from ironic_rules.models.internal_keys import AGENT_SILENT_SINCE, AGENT_URL, AGE
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 
+LOG = log.getLogger(__name__)
+
 
 def ramdisk_parameters(interface: Interface, task: Task) -> dict[str, str] | None:
     """Return the kernel parameters of the ramdisk; None if the service does not manage the node's boot.
@@ -97,10 +99,6 @@ def boot_instance(interface: Interface, task: Task) -> None:
     prepare_instance(interface, task)
     target = states.REBOOT if task.node.disable_power_off else states.POWER_ON
     interface.interface_of(task.node, "power").set_power_state(task, target)
-
-
-LOG = log.getLogger(__name__)
-
 
 
 class _Configured(Protocol):

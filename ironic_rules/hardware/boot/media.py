@@ -26,6 +26,8 @@ from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
 
+LOG = log.getLogger(__name__)
+
 IMAGE_SCHEMES = (*urls.HTTP, "tftp", "ftp", "nfs")
 # They are written to boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~:/?&%@+=,-]*)?")
@@ -155,8 +157,6 @@ def _long_entries(name: str, short: bytes) -> list[bytes]:
         for number, piece in reversed(list(enumerate(pieces, 1)))
     ]
 
-
-LOG = log.getLogger(__name__)
 
 #: Older files belong to nodes that were deleted while they waited for their ramdisk.
 OLD_S = 7 * 24 * 3600
