@@ -30,7 +30,7 @@ _IN_LINES = frozenset({
     "user_identity"})
 _IDENTITY = {"user": "user_id", "project": "project_id", "domain": "domain_id", "system_scope": "system_scope",
              "user_domain": "user_domain_id", "project_domain": "project_domain_id"}
-#: What a record has only if who logged it gave it.
+#: Attributes of a record that only some callers give.
 _FURTHER = frozenset({"context", "instance", "instance_uuid", "request_id", "global_request_id", "user_identity"})
 #: Members of a structured record that describe the call and its caller. None of them is a text that others have sent.
 _OF_THE_CALL = frozenset({

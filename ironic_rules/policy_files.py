@@ -21,7 +21,7 @@ from ironic_rules.text import enumeration, misspelt, printable
 _DEFAULT_FILE = "policy.yaml"
 #: Between the checks in the text of a rule, also in the old form, which is a list of lists.
 _BETWEEN = re.compile(r"[\s()\[\]'\",]+")
-#: What oslo.policy replaces by a check that is never true, after an error in the log.
+#: Check that is never true; oslo.policy puts it in place of a mistake, after an error in the log.
 _NEVER = "!"
 _REFERENCE = re.compile(r"(?:^|(?<=[\s(]))rule:([^\s()]+)")
 

@@ -203,7 +203,7 @@ def _has_nul(value: JSON) -> bool:
 
 
 _CHUNK = 64 * 1024
-#: How much of a refused body is read and discarded, as a multiple of the limit.
+#: Maximum size of a refused body that is read and discarded, as a multiple of the limit.
 _MOST_DISCARDED = 4
 _MOST_DIGITS = 18
 

@@ -199,7 +199,7 @@ def _listed(request: Request, query: QueryValues, fields: tuple[str, ...]) -> JS
     return reply
 
 
-#: When version 2.1 of the compute API was published.
+#: Date of publication of version 2.1 of the compute API.
 _UPDATED = "2013-07-23T11:33:21Z"
 
 

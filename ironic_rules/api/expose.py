@@ -68,9 +68,9 @@ class Route:
     status: int
     public: bool
     allow_nul: bool
-    #: Whether the method checks preconditions.
+    #: True if the method checks preconditions.
     conditional: bool
-    #: Names of the parameters in the path, and how many of them are required.
+    #: Names of the parameters in the path, and the number of required ones.
     path_arguments: tuple[str, ...]
     fewest_arguments: int
 

@@ -47,18 +47,18 @@ class InspectionRule(inspection_rules.InspectionRule):
     scope = resource.Body("scope")
     #: The group of rules to which it belongs, within which its ``name`` is unique.
     bundle = resource.Body("bundle")
-    #: Whether it runs.
+    #: True if it runs.
     is_enabled = resource.Body("enabled", type=bool)
     #: The number of different nodes on which it runs; None = all nodes.
     max_nodes = resource.Body("max_nodes", type=int)
     #: The number of those on which it has run.
     nodes_counted = resource.Body("nodes_counted", type=int)
-    #: Whether the service can compile it, and why not: ``{"pointer", "text"}`` each.
+    #: True if the service can compile it; else problems, ``{"pointer", "text"}`` each.
     is_valid = resource.Body("valid", type=bool)
     problems = resource.Body("problems", type=list)
-    #: Whether the rule is from a file of the service, and so cannot be changed.
+    #: True if the rule is from a file of the service, and so cannot be changed.
     is_built_in = resource.Body("built_in", type=bool)
-    #: What its author should look at: objects with ``pointer``, ``text`` and ``nearest``. Only in the result of a call
+    #: Warnings for its author: objects with ``pointer``, ``text`` and ``nearest``. Only in the result of a call
     #: that creates or changes the rule; None if there is nothing.
     warnings = resource.Body("warnings", type=list)
 
@@ -146,7 +146,7 @@ class Node(node.Node):
         fields={"format": "csv"}, instance_id="instance_uuid", is_maintenance="maintenance")
 
     id = resource.Body("uuid", alternate_id=True)
-    #: Whether auto-discovery has enrolled the node.
+    #: True if auto-discovery has enrolled the node.
     is_auto_discovered = resource.Body("auto_discovered", type=bool)
     #: Scope of the rules that it runs in addition to those without a scope.
     inspection_scope = resource.Body("inspection_scope")

@@ -187,13 +187,13 @@ def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.Fl
 class _Lines:
     """Finds the lines in which keys stand, in the order in which they are given, where reading has not told them."""
 
-    #: What stands before a key, and after it: in JSON a colon, in a text as a client prints it an equals sign.
+    #: Characters before and after a key: after it a colon in JSON, an equals sign in the output of a client.
     _BEFORE = frozenset(" \t\r\n\"',{")
     _BEHIND = re.compile(r"""["']?\s*[:=]""")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        #: where each key was found last, and where any was, with the line
+        #: place where each key was found last, and where any was, with the line
         self._after: dict[str, int] = {}
         self._last = (0, 1)
 

@@ -35,7 +35,7 @@ REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError,
             sa.exc.OperationalError, messaging.MessagingException,
             ModuleNotFoundError, FileNotFoundError, PermissionError)
 
-#: Of mallopt(3): parameters, and what each is set to.
+#: Parameters of mallopt(3), and the value of each.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _MALLOC = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: 128 * 1024, _M_TRIM_THRESHOLD: 4 * 1024 * 1024}
 

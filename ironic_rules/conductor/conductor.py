@@ -159,7 +159,7 @@ class StateResult:
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
     inspection: Inspection | None = None
-    #: what the rules did, for their statistics, and the UUIDs of those that changed the node
+    #: runs of rules, for their statistics, and the UUIDs of those that changed the node
     runs: RuleRuns | None = None
     changed_by: Collection[str] = ()
 
@@ -168,12 +168,12 @@ class StateResult:
 class StateWork:
     """What a conductor does with nodes in one provision state."""
 
-    #: what is done in a transient state; None for a state in which the node waits. It may be called again from the
+    #: work in a transient state; None for a state in which the node waits. It may be called again from the
     #: start for the same node after a conductor's death, so it must not assume that it is the first.
     handle: Callable[[Conductor, Task], StateResult] | None = None
-    #: what is undone when the state fails, on fresh drafts
+    #: clean-up when the state fails, on fresh drafts
     clean_up: Callable[[Conductor, Task], None] | None = None
-    #: what the transaction that makes the node failed writes besides: ``(connection, conductor, node id)``
+    #: further writes of the transaction that makes the node failed: ``(connection, conductor, node id)``
     on_failure: Callable[[sa.Connection, Conductor, int], None] | None = None
     #: purpose of the lock -> how a request is finished of which only the lock is left
     unfinished: Mapping[str, Callable[[Conductor, RequestContext, nodes.Lock], None]] = field(default_factory=dict)
@@ -200,12 +200,12 @@ class Conductor:
     work: Mapping[str, StateWork]
     pxe_filter: PXEFilterAPI
     rule_statistics: RuleStatistics
-    #: where its work is counted
+    #: metrics of its work
     numbers: Numbers = field(default_factory=Numbers)
     lock_ages: LockAges = field(default_factory=LockAges)
     contact: DatabaseContact = field(default_factory=DatabaseContact)
     step_waits: StepWaits = field(default_factory=StepWaits)
-    #: who may wait for a BMC in a thread of RPC calls
+    #: turns to wait for a BMC in a thread of RPC calls
     hardware_turns: HardwareTurns = field(default_factory=lambda: HardwareTurns(SERVER_THREADS // 2))
     #: this run of the process, in its registration and its locks
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))

@@ -78,7 +78,7 @@ class Loop:
             pause_s = 0 if found and self._until_idle else self._interval_s
 
 
-#: How long an allocation waits for nodes that are locked.
+#: Longest time that an allocation waits for nodes that are locked.
 _PATIENCE = datetime.timedelta(seconds=60)
 #: Allocations that one pass looks at, oldest first.
 _MOST = 1000

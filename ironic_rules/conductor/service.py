@@ -60,7 +60,7 @@ class ConductorService:
         conductor.numbers.gauge("locks", conductor.lock_ages.older_than)
         self._displaced = displaced
         self._clock_is_wrong = False
-        #: whether another process serves under the same host name
+        #: true if another process serves under the same host name
         self.is_displaced = False
 
     def start(self) -> None:

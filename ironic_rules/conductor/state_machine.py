@@ -104,7 +104,7 @@ def _seconds(passed: datetime.timedelta) -> float:
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
-#: How the purposes of the locks of ``hardware_calls`` begin.
+#: Beginning of the purposes of the locks of ``hardware_calls``.
 HARDWARE_CALL = "hardware: "
 #: Maximum number of times that an inspection is repeated because of what has changed since it began, each time another
 #: rule or address.

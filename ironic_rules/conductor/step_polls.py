@@ -56,7 +56,7 @@ class StepPolls:
         self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         #: the nodes that are being polled or wait for a thread
         self._busy: set[int] = set()
-        #: when the polls began that are in progress, by node
+        #: times at which the polls in progress began, by node
         self._began: dict[int, float] = {}
         self._threads = 0
         self._soon: list[tuple[float, int, float]] = []

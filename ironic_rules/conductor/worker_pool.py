@@ -66,7 +66,7 @@ class _Threads:
         self.size = size
         self.most = size + queue_size
         self.waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        #: how many slots are taken, how many of them wait for a thread, how many run, how many threads there are
+        #: numbers of taken slots, of those that wait for a thread, of running ones, and of threads
         self.taken = self.queued = self.running = self.number = 0
 
 
@@ -81,10 +81,10 @@ class _Job:
         self.node_id = node_id
         self.work = work
         self.args = args
-        #: for whose request
+        #: context of the request that it is for
         self.context = current
         self.watch = Watch()
-        #: what the watchdog saw it doing, and since when
+        #: code that the watchdog saw it run, and since when
         self.seen: Doing | None = None
         self.since = 0.0
 
@@ -121,7 +121,7 @@ class WorkerPool:
         self._watchdog: threading.Thread | None = None
         self._stopping = False
         self._stopped = threading.Event()
-        #: how many workers have been written off, and how many of them have not returned yet
+        #: numbers of workers that were written off, and of those that have not returned yet
         self.written_off = 0
         self.missing = 0
         self._numbers = numbers or Numbers()

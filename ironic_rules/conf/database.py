@@ -8,7 +8,7 @@ from oslo_db import options
 #: A conductor's threads sometimes use this many; with oslo.db's 5, connections would often be opened and discarded.
 _MAX_POOL_SIZE = 20
 GROUP = "database"
-#: What ``db.session`` reads: of the library's options, which it does not read by itself.
+#: Options of the library that ``db.session`` reads; the library does not read them by itself.
 _READ = frozenset({
     "connection", "connection_debug", "connection_parameters", "connection_recycle_time", "db_max_retries",
     "max_overflow", "max_pool_size", "max_retries", "pool_timeout", "retry_interval", "sqlite_synchronous"})

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from ironic_rules.conf.value_types import ConductorGroup
 
-#: What the name of a target consists of.
+#: Characters of a target's name.
 _NAME = cfg.types.String(regex="^[A-Za-z0-9][A-Za-z0-9_-]*$")
 GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, and notifications to it.")
 #: Options of one target. ``[pxe_filter:NAME]`` has them for each name in ``[pxe_filter]targets``.

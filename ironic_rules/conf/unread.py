@@ -21,7 +21,7 @@ from ironic_rules.text import misspelt, printable
 #: The entry points by which packages list their options, and those of libraries all of whose options processes read.
 _ENTRY_POINTS = "oslo.config.opts"
 _LIBRARIES = frozenset({"keystonemiddleware.auth_token", "oslo.log", "oslo.policy"})
-#: Those of other libraries of OpenStack, which are installed because the service, or something else, requires them:
+#: Libraries of OpenStack, which are installed because the service, or something else, requires them:
 #: processes read some of two of them (``opts.list_library_opts``), and none of oslo.middleware and others.
 _NOT_READ = ("oslo.", "keystonemiddleware.")
 #: A section that oslo.config takes for another one than [DEFAULT], though it ignores the case of all others.
@@ -93,7 +93,7 @@ class _Known:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.by_group: dict[str, set[str]] = {}
-        #: what other packages than the service list
+        #: options that other packages list
         self._listed: dict[str, set[str]] = {}
         self._conf = conf
         for info, group in conf._all_opt_infos():

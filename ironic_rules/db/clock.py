@@ -30,7 +30,7 @@ TOLERATED_S = 5.0
 _PACE = 0.1
 #: A database that is not listed is a file of this host.
 TIME_OF_SERVER = {"mysql": "UTC_TIMESTAMP(6)", "postgresql": "(clock_timestamp() AT TIME ZONE 'UTC')"}
-#: What a statement has the server put in as the current time.
+#: Expressions for which the server puts in its current time.
 CURRENT: dict[str, sa.ColumnElement[Any]] = {
     name: sa.literal_column(text, UTCDateTime()) for name, text in TIME_OF_SERVER.items()}
 #: The time ``age_s`` seconds ago.

@@ -33,7 +33,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models.resources import Chassis
 
-#: What a filter's value means.
+#: Conditions by the name of a filter, made from its value.
 Conditions = Mapping[str, Callable[[Any], sa.ColumnElement[bool]]]
 #: By column of a unique key: the error, made from the values that were to be written.
 Taken = Mapping[str, Callable[[Mapping[str, Any]], IronicRulesError]]

@@ -147,7 +147,7 @@ def withdraw(conn: sa.Connection, node_id: int) -> bool:
 _MOST = 64
 #: Maximum number of addresses of machines that are looked for together.
 _MOST_TOGETHER = 2000
-#: What a machine sent: the UUID by which it names itself, MAC addresses, BMC addresses.
+#: Identification that a machine sent: the UUID by which it names itself, MAC addresses, BMC addresses.
 Sent: TypeAlias = tuple[str | None, Collection[str], Collection[str]]
 _NODE = (nodes.c.uuid, nodes.c.provision_state)
 _BY_UUID = sa.select(*_NODE).where(nodes.c.uuid == sa.bindparam("node_uuid"))

@@ -202,7 +202,7 @@ def _marker(conn: sa.Connection, page: Page) -> Row | None:
 
 
 _NODES = nodes.c
-#: What keeps Nova from a node; NULL if nothing does.
+#: The reason why Nova does not use a node; NULL if there is none.
 _STATE = sa.case(
     (_NODES.maintenance, "maintenance"),
     (_NODES.instance_uuid.is_not(None), "instance"),
@@ -242,7 +242,7 @@ def _property(name: str) -> _Property:
     return _Property(sa.type_coerce(_NODES.properties, sa.Text), sa.literal_column(name))
 
 
-#: What of a node distinguishes it for Nova's scheduler.
+#: Values of a node that distinguish it for Nova's scheduler.
 _TOLD: Mapping[str, sa.ColumnElement[Any]] = {
     "capabilities": _property("capabilities"), "cpu_arch": _property("cpu_arch"), "uuid": _NODES.uuid}
 

@@ -39,7 +39,7 @@ CATALOGUE = "inventory_paths"
 _PATHS = sa.select(inventory_paths.c.path)
 _LOCK = sa.update(revisions).where(revisions.c.name == CATALOGUE).values(revision=revisions.c.revision + 1)
 _INSERT_PATH = sa.insert(inventory_paths)
-#: What this process has read, for each database.
+#: The catalogue as this process has read it, for each database.
 _catalogues: weakref.WeakKeyDictionary[sa.Engine, Catalogue] = weakref.WeakKeyDictionary()
 
 

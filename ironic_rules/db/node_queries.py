@@ -142,7 +142,7 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
 
 
 _STATES = (states.DEPLOYWAIT, states.CLEANWAIT, states.SERVICEWAIT)
-#: What an interface may read of a node while it polls.
+#: Columns that an interface may read of a node while it polls.
 _COLUMNS = ("id", "uuid", "name", "driver", "driver_info", "driver_internal_info", "provision_state",
             "target_provision_state", "power_state", "disable_power_off", "conductor_group")
 _INTERFACES = tuple(column for column in nodes.c if column.name.endswith("_interface"))

@@ -77,7 +77,7 @@ def _insertion(column: sa.Column[Any]) -> PreparedChange:
 _TRAITS = sa.select(node_traits.c.node_id, node_traits.c.trait)
 _TRAITS_OF_NODES = _TRAITS.where(node_traits.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
 _TRAITS_OF_RANGE = Prepared(_TRAITS.where(node_traits.c.node_id.between(sa.bindparam("first"), sa.bindparam("last"))))
-#: How many ids a range may have for each that is wanted.
+#: Maximum number of ids in a range for each that is wanted.
 _SPARSE = 4
 
 

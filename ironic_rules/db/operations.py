@@ -55,7 +55,7 @@ class Item:
 
     id: int
     node_uuid: str
-    #: how often it was postponed before
+    #: number of times that it was postponed before
     postponed: int = 0
 
 

@@ -32,7 +32,7 @@ _PRUNE_EVERY = 1000
 SETTLED_S = 600.0
 #: With more unsettled rows than this, reading all ports is not slower.
 LIMIT = 10_000
-#: How many rows before the last one may have become visible after it.
+#: Maximum number of rows before the last one that may have become visible after it.
 _LOOK_BACK = LIMIT // 2
 _PAGE = 10_000
 _CHUNK = 500
@@ -47,7 +47,7 @@ _NOTE = PreparedChange(sa.insert(pxe_filter_changes))
 _PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(
     ports.c.id > sa.bindparam("after")).order_by(ports.c.id).limit(_PAGE)
 _ADDRESS, _NODE_ID = operator.itemgetter(1), operator.itemgetter(2)
-#: What a scope decides by.
+#: Columns by which a scope decides.
 _PLACE = (ports.c.physical_network, nodes.c.conductor_group)
 _PORTS_OF = sa.select(ports.c.address, ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).where(
     ports.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))

@@ -229,7 +229,7 @@ node_inventory = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: Which paths stored inventories have, without those that ramdisks are known to send; see ``models.inventories``.
+#: Paths of stored inventories, without those that ramdisks are known to send; see ``models.inventories``.
 inventory_paths = sa.Table(
     "inventory_paths", metadata,
     Column("path", String(255), primary_key=True),
@@ -428,7 +428,7 @@ inspection_rule_nodes = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: What has become of rules, stored and built-in ones; see ``ironic_rules.db.rule_records``.
+#: Statistics of rules, stored and built-in ones; see ``ironic_rules.db.rule_records``.
 inspection_rule_statistics = sa.Table(
     "inspection_rule_statistics", metadata,
     Column("rule_uuid", String(36), primary_key=True),
@@ -497,7 +497,7 @@ legacy_rules = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: What legacy rules have written on nodes, and have to take back when they no longer match.
+#: Values that legacy rules have written on nodes, and have to take back when they no longer match.
 legacy_values = sa.Table(
     "legacy_values", metadata,
     Column("id", Integer, primary_key=True),
@@ -711,7 +711,7 @@ inspection_journal_keys = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: What BMCs reported last; see ``ironic_rules.db.hardware_cache``.
+#: BIOS settings that BMCs reported last; see ``ironic_rules.db.hardware_cache``.
 bios_settings = sa.Table(
     "bios_settings", metadata,
     _node_id(primary_key=True),

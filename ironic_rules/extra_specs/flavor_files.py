@@ -14,7 +14,7 @@ from ironic_rules.extra_specs.values import MAX_LENGTH
 
 #: The keys by which a mapping is recognised as what ``openstack flavor show`` or ``list --long`` print.
 _PRINTED = frozenset({"ram", "vcpus"})
-#: What the image service has of every image, beside its properties, with the names that clients print.
+#: Fields of every image in the image service, beside its properties, with the names that clients print.
 _IMAGE_FIELDS = frozenset({
     "checksum", "container_format", "created_at", "direct_url", "disk_format", "file", "id", "is_hidden",
     "is_protected", "locations", "min_disk", "min_ram", "name", "os_hash_algo", "os_hash_value", "os_hidden", "owner",
@@ -27,7 +27,7 @@ _PAIR = re.compile(r"\s*(?P<key>[^=]+?)\s*=\s*(?P<value>.*)")
 _PROPERTY = re.compile(r"(?P<key>[^=,\s][^=]*)='(?P<value>[^']*)'(?:,\s*|\Z)")
 #: A value that Ansible or Heat fills in when it runs.
 _TEMPLATED = re.compile(r"\{\{|\{%|\$\{")
-#: What PyYAML raises where a value does not suit its tag, beside errors of its own.
+#: Errors of PyYAML, beside its own, for a value that does not suit its tag.
 _OF_TAGS = (LookupError, AttributeError, TypeError, ArithmeticError)
 
 

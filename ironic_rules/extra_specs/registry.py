@@ -21,7 +21,7 @@ from ironic_rules.extra_specs.values import MAX_LENGTH, BadDefinition, ValueRule
 
 #: Longer keys are not compared with others.
 _MAX_LENGTH = 128
-#: How many keys, those that share most trigrams, are compared in full.
+#: Maximum number of keys, those that share most trigrams, that are compared in full.
 _CANDIDATES = 8
 _CUTOFF = 0.6
 #: Letters of other scripts that look like ASCII letters, which are not those that Unicode's normalisation maps to them.
@@ -336,7 +336,7 @@ class SpecRegistry:
         self.what = what
         self.plain: dict[str, Registered] = {}
         self.warnings: list[PluginWarning] = []
-        #: Those of this package, of plug-ins, and of this package that give way to those of plug-ins: in this order.
+        #: Templates of this package, of plug-ins, and of this package that give way to those of plug-ins.
         self._templates: tuple[Templates[Registered], ...] = (Templates(), Templates(), Templates())
         self._by_name: dict[str, Registered] = {}
         self._shapes: dict[str, Registered] = {}

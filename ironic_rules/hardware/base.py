@@ -279,7 +279,7 @@ class InspectInterface(Interface, abc.ABC):
 class BootInterface(Interface):
     kind = "boot"
 
-    #: whether a ramdisk that it boots may run outside the network from which machines boot, as virtual media allow;
+    #: true if a ramdisk that it boots may run outside the network from which machines boot, as virtual media allow;
     #: ``[deploy]external_callback_url`` is for these
     is_external: ClassVar[bool] = False
 
@@ -333,7 +333,7 @@ def boot_device_args(device: Mapping[str, object] = declaration_steps.TEXT_ARGUM
     }
 
 
-#: What an image for a virtual drive is.
+#: Types of an image for a virtual drive.
 DEVICE_TYPES = ("cdrom", "disk", "floppy")
 
 
@@ -454,9 +454,9 @@ class ManagementInterface(Interface, abc.ABC):
 class DeployInterface(Interface, abc.ABC):
     kind = "deploy"
 
-    #: whether the ramdisk has its own deploy steps, which are known only when it runs
+    #: true if the ramdisk has its own deploy steps, which are known only when it runs
     has_in_band_steps: ClassVar[bool] = False
-    #: whether its instances are booted from the machine's disk; if not, the boot interface boots them
+    #: true if its instances are booted from the machine's disk; if not, the boot interface boots them
     boots_from_disk: ClassVar[bool] = True
 
     def runs_ramdisk(self, procedure: Procedure) -> bool:

@@ -48,15 +48,15 @@ _MOST_PIECES = 512
 _MOST_IN_MEMORY = 16 * 1024 * 1024
 #: Seconds between two looks at the deadlines.
 _SWEEP_S = 0.5
-#: How many connections of one source make room at once, as a part of all.
+#: Part of all connections that make room at once, if they are of one source.
 _EVICTED = 0.02
-#: How much of a refused request is read and discarded, as a multiple of the limit of a body: a client that is still
+#: Maximum size of a refused request that is read, as a multiple of the limit of a body: a client that is still
 #: sending when the connection closes never sees the reply.
 _MOST_DISCARDED = 4
 #: Milliseconds that a worker waits for each part of a client's next request while no other request waits for a worker:
 #: a request that goes from the front to a worker costs 0.1 ms more, as much as a third of the shortest ones.
 _NEXT_MS = 1
-#: How many parts these are: many clients send head and body separately.
+#: Number of these parts: many clients send head and body separately.
 _NEXT_PARTS = 2
 #: For SO_LINGER: a connection that is closed ends at once. Otherwise the system keeps what the client has not received,
 #: for minutes if the client receives nothing.

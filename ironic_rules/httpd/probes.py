@@ -67,7 +67,7 @@ class Turns(queue.Queue[Any]):
             return True
 
 
-#: What a health check says of the database and the broker, other threads find out. It waits for them only while nothing
+#: Threads for probes. Others check the database and the broker; a health check waits for these only while nothing
 #: is known.
 _THREADS = 2
 _PROBE = re.compile(rb"(?:GET|HEAD) /(?:v1/?|healthcheck/?|healthcheck/live/?)?(?:\?[^ ]*)? ")

@@ -209,7 +209,7 @@ _FEW = 100
 #: Number of changes after which the set is tidied, without anything waiting for that.
 _UNTIDY = 32
 
-#: What happens as long as a main or preprocess rule, and as long as an early rule is broken.
+#: Consequences of a broken main or preprocess rule, and of a broken early rule.
 _CONSEQUENCES = (
     "The inspection of every node that it applies to fails.",
     "Unknown machines are refused, and every inspection by a ramdisk fails.")

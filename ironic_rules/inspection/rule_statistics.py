@@ -33,7 +33,7 @@ _MOST_PARTS = 1000
 _MOST_LISTED = 20_000
 #: Maximum number of rules whose counts are kept while they cannot be written.
 _MOST_RULES = 100_000
-#: How often a transaction is repeated that met another one.
+#: Maximum number of attempts of a transaction that met another one.
 _ATTEMPTS = 5
 _METRICS: Final = ("considered", "evaluated", "matched", "failed")
 
@@ -78,7 +78,7 @@ class RuleStatistics:
         # The same rules match on many nodes: to count all of them once takes a tenth of the time of counting each.
         self._found: _Found = Counter()
         self._matched: _Matched = defaultdict(_Matches)
-        #: how many rules these two list
+        #: number of rules in these two
         self._listed = 0
         self._counts: defaultdict[str, Counts] = defaultdict(Counts)
 

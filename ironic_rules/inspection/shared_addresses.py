@@ -20,7 +20,7 @@ _VLAN = re.compile(r".+\.[0-9]+")
 #: Maximum length of a name whose numbers are compared as such. In Linux they have 15 characters; a ramdisk may send
 #: thousands, of as many numbers, and of a thousand interfaces.
 _LONGEST = 64
-#: What only an interface with a device of its own has. Older agents report the last two only.
+#: Fields of an interface with a device of its own, which others lack. Older agents report the last two only.
 _OF_DEVICES = ("pci_address", "driver", "vendor", "product")
 
 

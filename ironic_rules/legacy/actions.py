@@ -80,7 +80,7 @@ class LegacyAction(abc.ABC):
     #: its parameters, and those that can be left out
     required: ClassVar[frozenset[str]] = frozenset()
     optional: ClassVar[frozenset[str]] = frozenset()
-    #: whether it runs code of another package
+    #: true if it runs code of another package
     is_foreign: ClassVar[bool] = False
     #: the parameters with templates
     _formatted: ClassVar[frozenset[str]] = frozenset({"value", "cleanup", "message"})

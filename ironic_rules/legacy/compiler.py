@@ -230,7 +230,7 @@ class _Pass:
         self._scope = scope_of(limits)
         self._limits = limits
         self._plugins = plugins
-        #: why plug-ins that the rule uses are missing
+        #: reasons why plug-ins that the rule uses are missing
         self.missing: list[Problem] = []
         self.conditions: list[Condition] = []
         self.actions: list[LegacyAction] = []

@@ -34,7 +34,7 @@ Test = Callable[[Any], bool]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
-#: Their tests in an index, and whether the condition is the inverse of the test.
+#: Tests of conditions in an index, and whether the condition is the inverse of the test.
 _INDEXED = {"eq": (index.EQUAL, False), "ne": (index.EQUAL, True),
             "lt": (index.BELOW, False), "ge": (index.BELOW, True),
             "gt": (index.ABOVE, False), "le": (index.ABOVE, True)}

@@ -331,7 +331,7 @@ class _Taking:
         self._theirs: set[tuple[str, str]] = set()
         #: the capabilities, while only they are taken back
         self._pairs: JSONObject | None = None
-        #: what they were before all that was taken back, as it was written; None: the pairs say it
+        #: the values before all that was taken back, as they were written; None: the pairs have them
         self._whole: tuple[Any] | None = None
 
     def write(self) -> None:

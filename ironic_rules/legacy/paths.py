@@ -41,7 +41,7 @@ ROOTS = ("data", "node")
 MAX_LENGTH = 1000
 #: Maximum number of parts, each of which is a call inside that of the part before.
 MAX_PARTS = 100
-#: How often a walk may look at a value, as a multiple of the values that it may find.
+#: Maximum number of looks of a walk at values, as a multiple of the values that it may find.
 _LOOKED_AT = 32
 
 

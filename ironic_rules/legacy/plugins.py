@@ -23,7 +23,7 @@ from ironic_rules.text import printable
 CONDITIONS = "ironic_inspector.rules.conditions"
 ACTIONS = "ironic_inspector.rules.actions"
 
-#: What a plug-in must have, by group.
+#: Methods that a plug-in must have, by group.
 _METHODS = {CONDITIONS: "check", ACTIONS: "apply"}
 #: The package whose own plug-ins are these here.
 _THEIRS = "ironic_inspector"

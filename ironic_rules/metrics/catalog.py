@@ -22,7 +22,7 @@ class Family(NamedTuple):
     kind: str
     text: str
     labels: tuple[str, ...] = ()
-    #: of a histogram
+    #: upper bounds of a histogram
     bounds: tuple[float, ...] = ()
 
     @property

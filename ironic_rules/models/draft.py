@@ -57,7 +57,7 @@ class _Draft:
     fields: ClassVar[Fields]
     #: fields that rules may write
     writable: ClassVar[frozenset[str]]
-    #: those of them into which a path can lead
+    #: fields into which a path can lead
     objects: ClassVar[frozenset[str]]
 
     _original: JSONObject

@@ -30,7 +30,7 @@ Cls = TypeVar("Cls", bound=type)
 
 #: Maximum number of characters of a text for which the table declares no other limit.
 MAX_LENGTH = 255
-#: What a conductor group may be called, as a regular expression and as a text; case does not matter.
+#: Name of a conductor group, as a regular expression and as a text; case does not matter.
 GROUP_NAME = r"[A-Za-z0-9_\-.]*"
 GROUP_CHARACTERS = "letters, digits, '-', '_' and '.' are allowed"
 _METADATA = "ironic_rules"

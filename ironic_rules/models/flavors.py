@@ -21,7 +21,7 @@ FIELDS = {
     "OS-FLV-EXT-DATA:ephemeral": "ephemeral_gb", "vcpus": "vcpus", "os-flavor-access:is_public": "is_public",
     "rxtx_factor": "rxtx_factor", "description": "description",
 }
-#: What lists can be sorted by; ``id`` is the order of creation.
+#: Keys by which lists can be sorted; ``id`` is the order of creation.
 SORT_KEYS = ("id", *FIELDS.values(), "created_at", "updated_at")
 
 _KEY = re.compile(r"[a-zA-Z0-9_:. -]+")

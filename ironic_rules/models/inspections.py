@@ -32,7 +32,7 @@ def changes_of_draft(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONO
         return []
     undone = _Undone(dict(draft._values))
     found: list[tuple[Any, list[JSONObject]]] = []
-    #: what the author whose checkpoint comes next has changed, last change first
+    #: changes of the author whose checkpoint comes next, last change first
     changed: list[Change] = []
     for entry in itertools.islice(reversed(journal), len(journal) - first):
         if isinstance(entry, Change):
@@ -68,7 +68,7 @@ class _Undone:
 
     def many(self, changed: list[Change]) -> list[JSONObject]:
         """Undo the changes of an author, the last one first; return their patch."""
-        #: what the author has changed, as it was when it had ended: fields, and of other fields only the keys, because
+        #: values that the author has changed, as it left them: fields, and of other fields only the keys, because
         #: many authors may each change little of a large field
         fields: JSONObject = {}
         keys: dict[str, JSONObject] = {}
@@ -134,9 +134,9 @@ def _plain(value: JSON) -> Any:
     return sorted(value) if isinstance(value, set) else value
 
 
-#: Where the data of an inspection came from.
+#: Sources of the data of an inspection.
 RAMDISK, OUT_OF_BAND, REAPPLY = "ramdisk", "out-of-band", "reapply"
-#: How it ended.
+#: Outcomes of an inspection.
 FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed out"
 
 

@@ -5,10 +5,10 @@ A procedure's own keys begin with its name, see :class:`~ironic_rules.steps.proc
 
 from __future__ import annotations
 
-#: Where the agent of the ramdisk listens that runs now: each ramdisk has its own address, and its own certificate.
+#: Address of the agent of the ramdisk that runs now: each ramdisk has its own address, and its own certificate.
 AGENT_URL = "agent_url"
 AGENT_VERIFY_CA = "agent_verify_ca"
-#: What the last heartbeat said of the agent.
+#: Facts about the agent from its last heartbeat.
 AGENT_VERSION = "agent_version"
 AGENT_LAST_HEARTBEAT = "agent_last_heartbeat"
 AGENT_STATUS = "agent_status"
@@ -44,9 +44,9 @@ WAITS_FOR_MORE = "inspection_waits_for_more"
 #: The rescue system was booted, and its heartbeat is awaited.
 RESCUE_BOOTED = "rescue_ramdisk_booted"
 
-#: What is polled until the current step ends, see :mod:`ironic_rules.steps.procedures`.
+#: Poll until the current step ends, see :mod:`ironic_rules.steps.procedures`.
 STEP_POLL = "step_poll"
-#: What boots the ramdisk of a failed procedure could not be removed. The next procedure that boots one replaces it.
+#: Boot of a failed procedure's ramdisk that could not be undone. The next procedure that boots one replaces it.
 BOOT_LEFT = "ramdisk_boot_left"
 #: Present while a step that deletes volumes waits for that.
 RAID_DELETES = "raid_step_deletes"

@@ -19,7 +19,7 @@ from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import Task
 from ironic_rules.text import is_uuid
 
-#: Who writes -> the fields of a node and of a port that it may write.
+#: Kind of writer -> the fields of a node and of a port that it may write.
 _WRITABLE: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "rules": (NODE.writable_by_rules, PORT.writable_by_rules),
     "hooks": (NODE.writable_by_hooks, PORT.writable_by_hooks),

@@ -15,7 +15,7 @@ from ironic_rules.models.documents import JSON
 MAX_LENGTH = 64
 _SERIAL = "serial:"
 _UUID = "uuid:"
-#: What boards have instead of a serial number.
+#: Texts that boards have instead of a serial number.
 _NO_SERIAL = re.compile(
     r"to be filled.*|.*o\.?e\.?m\.?.*|default string|system serial number|not (specified|available|applicable)|none|"
     r"n/?a|null|unknown|invalid|chassis serial number|(.)\2*|0?123456789.*|\W*", re.IGNORECASE)

@@ -220,9 +220,9 @@ def as_text(value: JSON) -> str | None:
 #: The states of nodes that have failed.
 FAILED_STATES = frozenset({states.ERROR, states.DEPLOYFAIL, states.CLEANFAIL, states.INSPECTFAIL, states.ADOPTFAIL,
                            states.RESCUEFAIL, states.UNRESCUEFAIL, states.SERVICEFAIL})
-#: What stands for a machine's own UUIDs, addresses and numbers.
+#: Text in place of a machine's own UUIDs, addresses and numbers.
 OWN_PART = "…"
-#: Maximum numbers of characters of a reason, and of what stands for a machine's own in it.
+#: Maximum numbers of characters of a reason, and of ``OWN_PART`` in it.
 MAX_REASON = 300
 _MOST_OWN = 16
 _OWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b\d+(?:\.\d+)*\b",

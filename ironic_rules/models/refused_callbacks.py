@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironic_rules.models.documents import JSONObject
 
-#: Why a callback was refused.
+#: Reasons why a callback was refused.
 REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit",
            "early rule", "malformed", "other")
 (UNKNOWN, DISCOVERY_OFF, WRONG_STATE, SEVERAL_NODES, BMC_CONFLICT, NOT_ENROLLED, OVER_LIMIT, EARLY_RULE, MALFORMED,

@@ -100,7 +100,7 @@ class WriteTarget(NamedTuple):
     dotted: bool = False
 
 
-#: Where the built-in actions write. Those of plug-ins are not known.
+#: Targets of the built-in actions. Those of plug-ins are not known.
 TARGETS = {
     "set-attribute": WriteTarget("", "path"),
     "extend-attribute": WriteTarget("", "path"),
@@ -188,7 +188,7 @@ def _lines(terms: Iterable[str]) -> str:
 MOST_NAMED = 10
 #: Actions with something else than a path that says what they write -> its argument.
 _NAMED = {"add-trait": "name", "remove-trait": "name", "set-capability": "name", "unset-capability": "name"}
-#: What an action does with what is there: what two rules both add, or both remove, is no conflict.
+#: Effect of an action on the value that is there: two rules that both add, or both remove, are no conflict.
 _EFFECTS = {"set": "set", "add": "add", "extend": "add", "remove": "remove", "del": "remove", "unset": "remove"}
 
 
@@ -355,7 +355,7 @@ class Counts:
         self.changed |= earlier.changed
 
 
-#: What happens to values of rules that do not match: ``[legacy_rules]cleanup``.
+#: Treatments of values of rules that do not match: ``[legacy_rules]cleanup``.
 CLEANUPS = ("own", "any", "off")
 #: The kinds of owned values, see :class:`OwnedValue`.
 PATH, CAPABILITY, ITEM, TRAIT, PORT = KINDS = ("path", "capability", "item", "trait", "port")

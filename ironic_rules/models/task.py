@@ -26,7 +26,7 @@ from ironic_rules.models.secrets import Concealment
 
 #: The kinds of code with a deadline, and the options with their seconds.
 HOOK, ACTION, STEP = "hook", "action", "step"
-#: What is done between them, such as replies of machines and of the database.
+#: Work between them, such as replies of machines and of the database.
 WORK = "work"
 OPTIONS: Mapping[str, str] = {
     WORK: "[conductor]work_timeout",
@@ -147,18 +147,18 @@ class Task:
         self.ports = list(ports)
         self.port_groups: list[JSONObject] = [dict(group) for group in port_groups]
         self.context = context or admin()
-        #: those of the sets of rules, if they were read with the node
+        #: revisions of the sets of rules, if they were read with the node
         self.revisions = revisions
-        #: where the worker notes which code of a plug-in it runs
+        #: notes of the worker about the code of a plug-in that it runs
         self.watch = Watch()
-        #: where it notes the stage of its work
+        #: notes of the worker about the stage of its work
         self.stages = Stages("start")
-        #: what the ramdisk has sent, if it is known without reading it
+        #: report of the ramdisk, if it is known without reading it
         self.report: Report | None = None
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
-        #: what an inspect interface has accepted of this inspection before, see :meth:`received_before`
+        #: data of this inspection that an inspect interface has accepted before, see :meth:`received_before`
         self.accepted: Callable[[], InspectionData | None] = lambda: None
         #: returns those of the given MAC addresses that are ports of other nodes; known while an inspection starts
         self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
@@ -166,9 +166,9 @@ class Task:
         self.conceal = Concealment()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
-        #: what a step that has not failed tells about its outcome nevertheless, for the node's history
+        #: notices about the outcome of a step that has not failed, for the node's history
         self.notices: list[str] = []
-        #: what the BMC reported during this work, to be stored with the node; None: it was not read
+        #: settings and components that the BMC reported during this work, to be stored; None: they were not read
         self.bios_settings: Sequence[BIOSSetting] | None = None
         self.firmware_components: Sequence[FirmwareComponent] | None = None
         self._forget_token: Callable[[], None] | None = None

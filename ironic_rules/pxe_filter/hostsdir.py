@@ -62,13 +62,13 @@ class Watch:
         self.unread: set[str] = set()
         #: files that were opened since they were replaced
         self._opened: set[str] = set()
-        #: how often each file was read since ``take_reads`` was called
+        #: number of times that each file was read since ``take_reads`` was called
         self._reads: collections.Counter[str] = collections.Counter()
         #: files that were opened since ``begin`` was called
         self._touched: set[str] = set()
         #: files that may have been read although they are in ``unread``
         self.doubtful: set[str] = set()
-        #: whether events were lost, so that ``unread`` is not reliable until all files are read again
+        #: true if events were lost, so that ``unread`` is not reliable until all files are read again
         self.lost = False
 
     @property
@@ -256,7 +256,7 @@ _SHARD = re.compile(r"macs-[0-9a-f]{4}").fullmatch
 is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
 _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"
-#: What the running filter says about itself, for ``--status``.
+#: Name of the file with the state of the running filter, for ``--status``.
 _STATE = ".ironic-pxe-filter.state"
 #: Maximum size in bytes; a larger file was not written by a filter.
 _MAX_SIZE = 64 * 1024 * 1024

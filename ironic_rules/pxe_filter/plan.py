@@ -24,7 +24,7 @@ from ironic_rules.models import addresses
 #: Regular expression of a key.
 FORM = r"id:[0-9a-f]{2}(?::[0-9a-f]{2}){1,254}"
 _KEY = re.compile(FORM).fullmatch
-#: What consists of an Ethernet address: a DUID-LL (RFC 8415, 11.4), and a client identifier (RFC 2132, 9.14).
+#: Identifiers that consist of an Ethernet address: a DUID-LL (RFC 8415, 11.4), and one of RFC 2132, 9.14.
 _OF_ADDRESS = re.compile(r"id:(?:00:03:00:01|01)(?::[0-9a-f]{2}){6}").fullmatch
 
 

@@ -35,7 +35,7 @@ RETRY_S = 5.0
 SLOW_S = 4.0
 #: Errors of the database, and of connections to it.
 DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
-#: Of a disk that is full or read-only, or that cannot be reached at the moment.
+#: Errors of a disk that is full or read-only, or that cannot be reached at the moment.
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT})
 
 
@@ -161,14 +161,14 @@ class FilterService:
         self._alive_interval_s = alive_interval_s
         self._woken = threading.Event()
         self._stopped = False
-        #: when the database is to be read because of messages
+        #: time at which the database is to be read because of messages
         self._look_at = float("inf")
         self._not_before = 0.0
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
         self._collect_s = conf.pxe_filter.collect_time
         self._told = [threading.Event() for _ in keeper.areas]
-        #: what messages call
+        #: endpoint that messages call
         self.manager = PXEFilterManager(keeper, self._tell)
         self._server = None if transport is None else rpc.get_server(transport, conf, self.manager)
         self._listener = threading.Thread(target=self._listen, name="rpc-start", daemon=True)

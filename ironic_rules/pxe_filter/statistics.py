@@ -26,7 +26,7 @@ class AreaStatistics:
     unwritten: int = 0
     #: files that were written and that dnsmasq has not read since; -1: unknown
     unread: int = -1
-    #: whether the servers follow everything that was decided
+    #: true if the servers follow everything that was decided
     in_force: bool = False
     allows_unknown: bool = False
     #: number of targets that deny unknown addresses, although those are allowed, for want of a denial
@@ -54,9 +54,9 @@ class Statistics:
     syncs: dict[str, int] = field(default_factory=lambda: {"full": 0, "incremental": 0, "failed": 0})
     messages: int = 0
     refused: int = 0
-    #: of the last sync, seconds
+    #: duration of the last sync, seconds
     duration_s: float = 0.0
-    #: when the last sync was done, seconds since the epoch; 0: never
+    #: time of the last sync, seconds since the epoch; 0: never
     synced_at: float = 0.0
 
     written = _OfAreas[int](sum)

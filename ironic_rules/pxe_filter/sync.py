@@ -49,11 +49,11 @@ class Area:
         self._recent: set[str] = set()
         #: ids of nodes of such messages whose change was read at the same time: which one is newer is unknown
         self._unsure: set[int] = set()
-        #: those of these addresses that had no port then
+        #: addresses among these that had no port then
         self._unsure_macs: set[str] = set()
         #: ids of the nodes that the last reading was about; None: all
         self._asked: Collection[int] | None = None
-        #: whether the plan was filled from the database
+        #: true if the plan was filled from the database
         self._filled = False
         self._synced = False
 
@@ -254,7 +254,7 @@ class Keeper:
         self._reader = Reader([area.scope for area in self.areas], settings.interfaces)
         self._refused: set[str] = set()
         self._synced = False
-        #: when all ports were read; None: they must be read
+        #: time at which all ports were read; None: they must be read
         self._read_all_at: float | None = None
 
     def open(self) -> None:

@@ -58,18 +58,18 @@ class _Queue:
         self.urgent: _Groups = {}
         #: the others: ascending of each note, so that which files come first does not depend on chance
         self.others: _Groups = {}
-        #: of this round
+        #: groups that failed in this round
         self.failed: set[str] = set()
-        #: whether an address of those is to be denied
+        #: true if an address of those is to be denied
         self.lacks_denial = False
         self.is_broken = False
-        #: whether unknown addresses are denied because a denial could not be written; None: they cannot be denied
+        #: true if unknown addresses are denied because a denial could not be written; None: they cannot be denied
         self.is_closed: bool | None = False
         #: maximum numbers of groups, and of single addresses of others than messages, that are written at once
         self.slice, self.portion = target.slice_size, _CHANGES
         #: seconds that the server has taken so far to read the last slice; None: it has read it
         self.reading_s: float | None = None
-        #: when the server has had time for requests
+        #: time from which the server has had time for requests
         self.rested_at = 0.0
         self._collected_at = 0.0
 
@@ -408,7 +408,7 @@ class Reloader:
         self._targets = targets
         self._after = after
         self._statistics = statistics
-        #: whether addresses whose port was deleted before start-up must still be removed
+        #: true if addresses whose port was deleted before start-up must still be removed
         self._purges = True
         self._fails = False
         self._busy = threading.Lock()

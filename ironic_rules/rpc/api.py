@@ -27,7 +27,7 @@ _ERRORS = exceptions.http_errors()
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
 _CONTACT_TIMEOUT_S = 5.0
-#: How often a call is sent again if the conductor that got it has lost its database.
+#: Maximum number of times that a call is sent again if the conductor that got it has lost its database.
 _OTHERS = 2
 #: A topic to which no server listens.
 _NOBODY = "ironic_rules.nobody"

@@ -100,7 +100,7 @@ class _Listener(base.Listener):  # type: ignore[misc]
         super().__init__(batch_size=1, batch_timeout=None)
         self._key = key
         self.server = server
-        #: how many messages are being delivered
+        #: number of messages that are being delivered
         self._delivering = 0
         self._changed = threading.Condition()
 

@@ -13,9 +13,9 @@ from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.signatures import BadOperation, Operation, Registry, read_parameters
 from ironic_rules.text import MAX_MESSAGE, printable
 
-#: What an action may change unless it declares otherwise; templates read it again afterwards.
+#: Objects that an action may change unless it declares otherwise; templates read them again afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
-#: Why nothing is shown of what a rule does that is not sensitive.
+#: Reason why the work of a rule that is not sensitive is hidden.
 SECRETIVE = "the rule reads a secret"
 
 

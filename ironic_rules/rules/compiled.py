@@ -54,20 +54,20 @@ class CompiledAction(abc.ABC):
         self.where = where
         self.operation = operation
         self.op = operation.name
-        #: whether it is of another package
+        #: true if it is of another package
         self.is_foreign = not operation.call.is_trusted
-        #: whether it may never end
+        #: true if it may never end
         self.waits = self.is_foreign or operation.call.waits
         self.touches: frozenset[str] = operation.call.touches
         #: the first keys of the plugin data that it changes; None if these are only known when it runs
         self.data_keys: frozenset[str] | None = _NO_KEYS if "plugin_data" not in self.touches else None
-        #: whether it may change the node's scope
+        #: true if it may change the node's scope
         self.moves = "node" in self.touches
         #: maximum size of what all actions together may write for a node
         self.most = most
         #: the action as JSON, for explained runs; empty if it cannot be written so
         self.written = b""
-        #: whether it reads the inventory of the inspection before
+        #: true if it reads the inventory of the inspection before
         self.reads_previous = False
 
     @abc.abstractmethod

@@ -29,7 +29,7 @@ from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, printable
 
 _SECRETIVE = f"details are withheld, {SECRETIVE}"
 
-#: How often each action ran, and what each did not do (only in a dry run).
+#: Numbers of runs of each action, and the effects that each did not have (only in a dry run).
 _Done = tuple[list[int], list[tuple[str, ...]]]
 
 #: Returns, on request, the rules that may not run on a node, and on how many others each has run, by their UUIDs.

@@ -146,7 +146,7 @@ MAX_SHOWN = 4 * 1024 * 1024
 _LIMITS = Limits(loop_items=1_000_000, depth=100, text=16_777_216, result=16_777_216)
 _NAMES = (*ROOTS, "item", template.ROOT_GROUPS)
 
-#: Of each operator, those of legacy rules too, why it is true and why it is false.
+#: Words for each operator, those of legacy rules too, when it is true and when it is false.
 _WORDS = {
     "is-true": ("true", "not true"), "is-false": ("false", "not false"), "is-none": ("null", "not null"),
     "is-empty": ("empty", "not empty"), "in-net": ("in network", "not in network"),
@@ -155,9 +155,9 @@ _WORDS = {
     "lt": ("less", "not less"), "gt": ("greater", "not greater"), "ne": ("not equal", "equal"),
     "ge": ("not less", "less"), "le": ("not greater", "greater"), "net": ("in network", "not in network"),
 }
-#: Of an operator of another package.
+#: Words for an operator of another package.
 _OTHER = ("true", "not true")
-#: Arguments of actions that say where they write.
+#: Arguments of actions that are the path or name of their target.
 _PATHS = frozenset({"path", "name"})
 _COMPARING = frozenset({"eq", "lt", "gt"})
 _TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "list",
@@ -318,7 +318,7 @@ class Explainer:
 
     def __init__(self, conceal: Concealment | None = None, tick: Callable[[], None] = lambda: None) -> None:
         self.conceal = conceal or Concealment()
-        #: whether the current rule reads what must not be shown
+        #: true if the current rule reads what must not be shown
         self.is_secretive = False
         self.tick = tick
         self._room = MAX_SHOWN

@@ -147,7 +147,7 @@ def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit
     """
     if len(parts) == 1 and isinstance(parts[0], template.Field):
         return _converted(parts[0], strict, limit)
-    #: of each field, what is before it, its getter and its text; and what is after the last one
+    #: text before each field, its getter and its own text; and the text after the last one
     pieces: list[tuple[str, Getter, str]] = []
     before = ""
     for part in parts:

@@ -320,7 +320,7 @@ CLASSES: dict[str, tuple[type[Table], type[Table]]] = {
 }
 
 
-#: What a lookup tests: a root, the path to the value there, and whether the rule is sensitive.
+#: Place that a lookup tests: a root, the path to the value there, and whether the rule is sensitive.
 _Place = tuple[str, tuple[str, ...], bool]
 _Kind = tuple[str, bool]
 #: Lookups of rules, with their numbers: first of those that are removed, then of those that are added.

@@ -112,7 +112,7 @@ class Limits:
     subject: int = 32768
     #: characters that all actions write while the rules of a phase run on one node
     written: int = 8 * 1024 * 1024
-    #: which services rules may call
+    #: services that rules may call
     hosts: AllowedHosts = NO_HOSTS
 
 

@@ -135,7 +135,7 @@ class Phase:
         self.entries = entries or {}
         self.reads_previous = reads_previous
         self._parts = parts or {}
-        #: whether the scope of a node affects which rules run
+        #: true if the rules that run depend on the scope of a node
         self.is_scoped = any(scope is not None for scope in self._parts)
 
     def __bool__(self) -> bool:

@@ -49,7 +49,7 @@ _PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\
 #: An escape or the begin of a character class; inside one an escape, a named class or its end.
 _OUTSIDE = re.compile(r"\\.|\[\^?\]?", re.DOTALL)
 _INSIDE = re.compile(r"\\(?:[pP](?:\{[^{}]*\}|.)|.)|\[:\^?[A-Za-z]+:\]|\]", re.DOTALL)
-#: Why escapes are not those of Python.
+#: Reason why escapes are not those of Python.
 _ASCII = {"w": "é is no letter", "d": "only 0 to 9 are digits", "s": "a no-break space is no white space",
           "b": "é ends a word"}
 #: The Unicode forms of escapes that are ASCII: alone, and in a character class; None if there is none.
@@ -59,7 +59,7 @@ _UNICODE: dict[str, tuple[str | None, str | None]] = {
     r"\s": (r"[\s\v\pZ]", r"\s\v\pZ"), r"\S": (r"[^\s\v\pZ]", None),
     r"\b": (None, None), r"\B": (None, None),
 }
-#: What a character class has if it is not meant to be ASCII only.
+#: Parts of a character class that is not meant to be ASCII only.
 _UNICODE_PARTS = {r"\w": {r"\pL", r"\p{L}"}, r"\d": {r"\pN", r"\p{N}", r"\p{Nd}"}, r"\s": {r"\pZ", r"\p{Z}"}}
 
 _GROUP = re.compile(rb"\(\?P?<([^>]+)>")
@@ -332,7 +332,7 @@ class PatternSets:
         self._full = full
         self._sets = tuple(sets)
         self._loose = loose or {}
-        #: what matches the texts of the last machines
+        #: expressions that match the texts of the last machines
         self._known: dict[bytes, frozenset[str]] = {}
         # The same for all: a limit of the service.
         self._most = min((pattern.most for each in (self._loose, *(each.patterns for each in self._sets))

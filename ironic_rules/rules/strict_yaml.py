@@ -14,7 +14,7 @@ import yaml
 
 #: Maximum number of levels of lists and mappings. PyYAML's fast loader crashes the process if there are very many.
 MAX_DEPTH = 200
-#: What libyaml as of PyYAML 6.0.4 says of a thousand levels: it looks ahead for keys before it yields the first one.
+#: Error of libyaml (PyYAML 6.0.4) for a thousand levels: it looks ahead for keys before it yields the first one.
 _TOO_DEEP = "exceeded maximum nesting depth"
 #: Maximum number of values of a document with its aliases expanded; a few hundred bytes can expand to billions.
 MAX_VALUES = 1_000_000

@@ -40,7 +40,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _INSPECTION_EVENT = "inspection"
 #: Seconds between two looks at which machines are to boot.
 _BOOT_S = 2.0
-#: What the machine without a disk gets.
+#: The disk that the machine without one gets.
 _DISK = {"name": "/dev/sda", "model": "MZ7KH480HAHQ0D3", "size": 480103981056, "rotational": False, "vendor": "SAMSUNG",
          "wwn": "0x5002538e00a1b2c3", "serial": "S47RNA0N100064", "hctl": "0:0:0:0", "logical_sectors": 512,
          "physical_sectors": 4096, "by_path": "/dev/disk/by-path/pci-0000:00:17.0-ata-1"}

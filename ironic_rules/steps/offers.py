@@ -83,7 +83,7 @@ def find_reserved(step: Step) -> StepInfo | None:
 
 #: The columns of a node that determine its steps.
 NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
-#: What is assumed of an argument that only the ramdisk knows.
+#: Description of an argument that only the ramdisk knows.
 _ANY = {"description": "", "required": False}
 
 

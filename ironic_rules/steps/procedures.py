@@ -117,7 +117,7 @@ SERVICE = Procedure("service", "servicing", states.SERVICING, states.SERVICEWAIT
                     "prepare_service", "tear_down_service")
 ALL = (DEPLOYMENT, CLEANING, SERVICE)
 
-#: What a step returns if the machine continues it; each of them has that effect in every procedure.
+#: States that a step returns if the machine continues it; each of them has that effect in every procedure.
 WAIT_STATES = frozenset(procedure.wait_state for procedure in ALL)
 
 _BY_STATE = {state: procedure for procedure in ALL

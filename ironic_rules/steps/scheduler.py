@@ -24,7 +24,7 @@ _SAME: Mapping[str, JSON] = {
     "vcpus_total": 0, "vcpus_used": 0, "total_usable_ram_mb": 0, "free_ram_mb": 0, "total_usable_disk_gb": 0,
     "free_disk_mb": 0, "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "instances": {}, "limits": {}}
 _UUID = ("uuid", "hypervisor_hostname", "nodename")
-#: Those that depend on Nova's services and configuration.
+#: Attributes that depend on Nova's services and configuration.
 _UNKNOWN = frozenset({
     "host", "host_ip", "cell_uuid", "service", "aggregates", "failed_builds", "updated", "metrics", "pci_stats",
     "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "allocation_candidates"})

@@ -113,7 +113,7 @@ def check_addresses(request: Request, values: JSONObject) -> None:
 
 LOG = logging.getLogger(__name__)
 
-#: These columns, here with their fields, change only in the states ``_UNUSED``, or in maintenance, because the network
+#: Columns, with their fields, that change only in the states ``_UNUSED``, or in maintenance, because the network
 #: depends on them.
 _CONNECTIVITY = {
     "node_id": "/node_uuid", "portgroup_id": "/portgroup_uuid", "pxe_enabled": "/pxe_enabled",

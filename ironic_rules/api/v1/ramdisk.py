@@ -197,7 +197,7 @@ _CONFIG: JSONObject = {
 }
 
 
-#: What ironic-python-agent 13.0 reads of these fields (hardware.py, utils.py). Any client that knows a MAC address of a
+#: Keys that ironic-python-agent 13.0 reads (hardware.py, utils.py). Any client that knows a MAC address of a
 #: waiting node gets them: no image, config drive or BMC address.
 _INSTANCE_INFO = ("root_device", "capabilities", "deploy_boot_mode")
 _DRIVER_INTERNAL_INFO = (

@@ -194,7 +194,7 @@ class _Check:
         self._problems: list[Problem] = []
         self._uuids: dict[str, str] = {}
         self._removed: set[str] = set()
-        #: those of them in whose place there is no other one: of the legacy rules as well
+        #: UUIDs of left-out rules, of either kind, without another one in their place
         self._left_out: set[str] = set()
         self._added: list[Rule] = []
         self._warnings: list[RuleWarning] = []

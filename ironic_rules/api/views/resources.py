@@ -80,7 +80,7 @@ class Driver:
     hosts: list[str] = field(default_factory=list)
     kinds: JSONObject = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
-    #: of logical disks, by RAID interface; None: its conductors are older than that
+    #: properties of logical disks, by RAID interface; None: its conductors are older than that
     logical_disk_properties: dict[str, dict[str, str]] | None = None
 
 

@@ -109,7 +109,7 @@ def _validity(problems: Sequence[Problem]) -> JSONObject:
 
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed", "nodes_changed")
-#: Of a sensitive rule only whether it matches may be known.
+#: Numbers that are hidden for a sensitive rule: only whether it matches may be known.
 _SEALED = frozenset({"evaluated", "nodes_changed"})
 STATISTICS_FIELDS = ("uuid", "name", "phase", "enabled", "built_in", "sensitive", *_NUMBERS, "last_matched_at",
                      "last_node")

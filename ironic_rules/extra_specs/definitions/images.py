@@ -24,7 +24,7 @@ NETWORK_MODELS = (
     "virtio", "ne2k_pci", "pcnet", "rtl8139", "e1000", "e1000e", "igb", "netfront", "spapr-vlan", "lan9118", "sriov",
     "vmxnet", "vmxnet3")
 SCSI_MODELS = ("buslogic", "ibmvscsi", "lsilogic", "lsisas1068", "lsisas1078", "virtio-scsi", "vmpvscsi")
-#: What VMware calls them.
+#: VMware's names of network models.
 NETWORK_MODEL_ALIASES = {
     "virtuale1000": "e1000", "virtuale1000e": "e1000e", "virtualpcnet32": "pcnet", "virtualsriovethernetcard": "sriov",
     "virtualvmxnet": "vmxnet", "virtualvmxnet3": "vmxnet3"}

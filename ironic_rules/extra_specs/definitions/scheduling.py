@@ -205,7 +205,7 @@ _FILTER = {
     "description": "The path to a part of it, each step after a colon; empty for all of it.",
     "pattern": r"(?::\w+)*",
 }
-#: What every compute host tells the scheduler, by the words that describe it.
+#: Attributes that every compute host reports to the scheduler, with their descriptions.
 _HOST = {
     "aggregates": "the aggregates that the host is in",
     "cell_uuid": "the UUID of the host's cell",

@@ -32,7 +32,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.urls import Network, Url
 from ironic_rules.text import is_uuid
 
-#: What the agent writes without an option of its own: it converts qcow2, and takes raw images as they are.
+#: Formats that the agent writes without an option: it converts qcow2, and takes raw images as they are.
 FORMATS = ("raw", "qcow2")
 #: Algorithms that fit the length of ``image_checksum``, in hexadecimal digits; the agent derives them the same way.
 _BY_LENGTH = {64: "sha256", 128: "sha512"}

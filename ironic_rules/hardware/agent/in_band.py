@@ -44,7 +44,7 @@ def tell_erasure(task: Task, conf: Any) -> None:
 
 _CHANGED = frozenset({"CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"})
 _MAX_STEPS = 500
-#: Of the agent's steps and versions, as they are stored in the node.
+#: Maximum size of the agent's steps and versions in the node, in bytes.
 _MAX_STORED = 256 * 1024
 
 

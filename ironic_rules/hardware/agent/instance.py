@@ -98,7 +98,7 @@ def _parsed(found: Mapping[str, JSON]) -> JSONObject:
     return capabilities.parse(value)
 
 
-#: Of the password's hash, as in /etc/shadow.
+#: Algorithm of the password's hash, as in /etc/shadow.
 _SALT = "SHA-512"
 
 

@@ -149,7 +149,7 @@ def _check_time(task: Task, error: AgentSilent, timeout_s: int) -> None:
 _NETWORK = "machines are not moved between networks"
 _ARCHITECTURE = "there is one ramdisk for all architectures of a conductor; set deploy_kernel and deploy_ramdisk"
 _REMOVABLE = "config drives are written to the disk only"
-#: of ``driver_info``
+#: Settings of ``driver_info``.
 DRIVER_INFO: dict[str, str] = {
     "agent_verify_ca": "agents send their certificates themselves",
     "bootloader": "boot images are not made; use deploy_iso", "bootloader_by_arch": _ARCHITECTURE,
@@ -160,7 +160,7 @@ DRIVER_INFO: dict[str, str] = {
                      "servicing_network"), _NETWORK),
 }
 _PARTITIONS = "whole-disk images have their own partitions"
-#: of ``instance_info``, for instances on a disk
+#: Settings of ``instance_info``, for instances on a disk.
 INSTANCE_INFO: dict[str, str] = {
     "boot_iso": "is booted by the deploy interface ramdisk", "kernel_append_params": (
         "the kernel parameters of an instance on a disk are those of its image"),
@@ -168,7 +168,7 @@ INSTANCE_INFO: dict[str, str] = {
     "image_pull_secret": "images of container registries are not supported",
     **dict.fromkeys(("ks_cfg", "ks_template", "stage2"), "the deploy interface anaconda is not offered"),
 }
-#: What requests nothing.
+#: Values that request nothing.
 _NOTHING = frozenset({"", "0", "false", "none"})
 
 

@@ -75,7 +75,7 @@ LOG = log.getLogger(__name__)
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe")
 #: Set System Boot Options, parameter 3: the device remains set even if the machine takes longer than 60 s to boot.
 _NO_BOOT_TIMEOUT = ("raw", "0x00", "0x08", "0x03", "0x08")
-#: What ``ipmitool mc guid`` asks, but as octets: versions of ipmitool differ in the order in which they show them.
+#: Request of ``ipmitool mc guid``, but with octets as the reply: versions of ipmitool show them in different orders.
 _SYSTEM_GUID = "raw 0x06 0x37"
 _GUID = re.compile(r"^((?: [0-9a-f]{2}){16})\s*$", re.MULTILINE)
 #: FRU 0 describes the machine itself. In the output of ipmitool an empty field is absent.

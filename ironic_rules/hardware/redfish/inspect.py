@@ -192,7 +192,7 @@ _MODES = {"UEFI": "uefi", "Legacy": "bios"}
 _GIB = 1024**3
 #: Settings that may be secret, and hashes of them.
 SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", re.IGNORECASE)
-#: What an inventory should have, with the resource that has it.
+#: Parts that an inventory should have, with the resource that has each.
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
 

@@ -39,7 +39,7 @@ _EJECT = {
     "type": "object", "additionalProperties": False,
     "properties": {"boot_device": {"description": f"one of {', '.join(_DEVICE)}", "enum": list(_DEVICE)}},
 }
-#: What clients are shown of a subscription: not its headers, which may be secret.
+#: Fields of a subscription that clients see: not its headers, which may be secret.
 _SHOWN = ("Id", "Context", "Protocol", "Destination", "EventTypes")
 
 

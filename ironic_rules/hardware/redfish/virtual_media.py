@@ -30,7 +30,7 @@ FILE = "parameters.txt"
 _CALLBACK = "ipa-inspection-callback-url"
 _CD = frozenset({"CD", "DVD"})
 _FLOPPY = frozenset({"Floppy", "USBStick"})
-#: What clients call a drive -> what BMCs call it.
+#: Name of a drive for clients -> its names for BMCs.
 MEDIA_TYPES = {"cdrom": _CD, "disk": frozenset({"USBStick"}), "floppy": frozenset({"Floppy"})}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.text import printable
 
-#: What a neighbour announces, by Ironic's names.
+#: Values that a neighbour announces, by Ironic's names.
 Values = dict[str, Any]
 
 _IPV4, _IPV6, _MAC = 1, 2, 6  # IANA address family numbers

@@ -82,7 +82,7 @@ class Target(abc.ABC):
     name: str
     #: options of ``[pxe_filter]`` and ``[pxe_filter:NAME]`` that the package adds; registered before ``make``
     opts: ClassVar[Sequence[cfg.Opt]] = ()
-    #: whether an address without a port must still be written until the server reloads
+    #: true if an address without a port must still be written until the server reloads
     lingers = False
     #: maximum number of groups in a batch
     slice_size = 16

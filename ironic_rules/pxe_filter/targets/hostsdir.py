@@ -222,16 +222,16 @@ class HostsdirTarget(Target):
         #: number of lines that dnsmasq has in memory
         self._read = 0
         self._process: str | None = None
-        #: whether dnsmasq has read lines before this filter was started; their number is unknown
+        #: true if dnsmasq has read lines before this filter was started; their number is unknown
         self._unknown_lines = False
-        #: whether a dnsmasq reads what is written
+        #: true if a dnsmasq reads what is written
         self._is_heard = False
         #: files that were waited for in vain
         self._missed: set[str] = set()
-        #: when the unread files were last fewer, and how long to wait until they are written again
+        #: time at which the unread files were last fewer, and the pause until they are written again
         self._progress: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._patience_s = _OVERDUE_S
-        #: whether dnsmasq was started and has not read all files yet
+        #: true if dnsmasq was started and has not read all files yet
         self._is_starting = False
         self._state: str | None = None
         #: files that could not be written

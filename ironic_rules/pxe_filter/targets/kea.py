@@ -271,7 +271,7 @@ _SLOW_S = 1.0
 _REST_S = 5.0
 #: A tenth of the maximum number of seconds for which a silent server is left alone.
 _MAX_PAUSE_S = 6.0
-#: How many times as long as reading all reservations took, if that is slow, they are not read again.
+#: Pause before all reservations are read again, as a multiple of the time that a slow reading took.
 _REST_AFTER_READING = 50
 
 
@@ -301,17 +301,17 @@ class KeaTarget(Target):
         self._rows: dict[str, set[str]] | None = None
         #: addresses with a reservation of the opposite policy, or an incomplete one, which are removed first
         self._others: set[str] = set()
-        #: those of ``_rows`` whose reservation is under a former name
+        #: addresses of ``_rows`` whose reservation is under a former name
         self._former: set[str] = set()
         self._foreign: set[str] = set()
         self._applied: set[str] = set()
-        #: when the reservations were read last, and how long that took, seconds
+        #: time at which the reservations were read last, and the seconds that it took
         self._loaded = (0.0, 0.0)
         #: the error of a database that was slow to refuse, and until when it is not asked again
         self._down: tuple[float, str] = (0.0, "")
         #: by socket of a server that is silent: until when it is left alone, and for how long the next time
         self._silent: dict[str, tuple[float, float]] = {}
-        #: what the servers were told, and the process that was told by socket
+        #: last command to the servers, and the process that got it by socket
         self._serves: bool | None = None
         self._told: dict[str, int] = {}
 
