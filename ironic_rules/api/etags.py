@@ -66,7 +66,7 @@ class Preconditions:
 
     @property
     def given(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return self.if_match is not None or self.if_none_match is not None
 
     def check(self, current: str | None) -> None:

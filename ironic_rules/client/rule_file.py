@@ -22,7 +22,7 @@ _STATUS = re.compile(r" \(HTTP \d+\)(?: \(Request-ID: [^()]*\))?$")
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Where a rule is: a file, and the JSON pointer to the rule in it, empty if the file is that rule."""
+    """The place of a rule: a file, and the JSON pointer to the rule in it, empty if the file is that rule."""
 
     file: str
     pointer: str

@@ -159,7 +159,7 @@ class _Work:
     lock: nodes.Lock
     context: RequestContext = field(init=False)
     row: Node | None = None
-    #: node and data, read when the lock is taken
+    #: record of the node, read when the lock is taken
     record: task_store.NodeRecord | None = None
     report: StoredInventory | None = None
     foreign: Collection[str] | None = None

@@ -80,7 +80,7 @@ _SLOW_S = 2.0
 
 
 class DatabaseContact:
-    """What the last heartbeat, or the one in progress, says about the database."""
+    """The contact of a conductor with its database, as its last heartbeat, or the one in progress, knows it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -103,7 +103,7 @@ class DatabaseContact:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the last heartbeat has failed, or the present one takes too long."""
+        """True if the last heartbeat has failed, or the present one takes too long."""
         with self._guard:
             return self._failed or (self._begun is not None and self._clock() - self._begun > _SLOW_S)
 
@@ -137,7 +137,7 @@ class HardwareTurns:
 
 @dataclass(slots=True)
 class StateResult:
-    """How a state ends.
+    """The end of a state.
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
@@ -166,7 +166,7 @@ class StateResult:
 
 @dataclass(frozen=True, slots=True)
 class StateWork:
-    """What a conductor does with nodes in one provision state."""
+    """The work of a conductor on nodes in one provision state."""
 
     #: work in a transient state; None for a state in which the node waits. It may be called again from the
     #: start for the same node after a conductor's death, so it must not assume that it is the first.

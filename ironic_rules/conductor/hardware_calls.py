@@ -47,7 +47,7 @@ Perform = Callable[[Any, Task, Mapping[str, Any]], Any]
 
 
 class Mode(enum.Enum):
-    """How an operation runs."""
+    """The way in which an operation runs."""
 
     READ = "read"
     #: under the lock, the caller waits for the result
@@ -58,7 +58,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class HardwareOperation:
-    """What a call may request.
+    """An operation that a call may request.
 
     :ivar method: the method of the interface; the call's arguments are its arguments
     :ivar check: refuses arguments before anything begins; quick, it does not access the BMC

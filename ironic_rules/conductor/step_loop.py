@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """What a procedure runs: its steps in order, the names of those that are left out, and a text for the history."""
+    """The plan of a procedure: its steps in order, the names of those that are left out, and a text for the history."""
 
     steps: Sequence[ScheduledStep]
     left_out: Sequence[str] = ()

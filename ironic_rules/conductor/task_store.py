@@ -42,7 +42,7 @@ class NodeRecord:
 
     @property
     def is_recent(self) -> bool:
-        """Whether it need not be read again by who has held the node's lock since."""
+        """True if a holder of the node's lock since then need not read it again."""
         return time.monotonic() - self.read_at < _RECENT_S
 
     def task(self, context: RequestContext) -> Task:

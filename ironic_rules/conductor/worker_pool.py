@@ -48,7 +48,7 @@ def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
 
 
 class Lane(enum.Enum):
-    """What a slot is for: each has its own threads and its own queue."""
+    """The purpose of a slot: each has its own threads and its own queue."""
 
     REQUESTS = "requests"
     RECOVERY = "recovery"
@@ -153,7 +153,7 @@ class WorkerPool:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the process is ending."""
+        """True if the process is ending."""
         return self._stopping
 
     def wait_for_end(self, lane: Lane) -> None:

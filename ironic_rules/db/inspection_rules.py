@@ -136,7 +136,7 @@ _UNSEARCHED = tuple(column.name for column in inspection_rules.c if column.name 
 
 @dataclass(frozen=True, slots=True)
 class RevisionChanges:
-    """What one revision changes.
+    """The changes of one revision.
 
     :ivar created: all fields of new rules, in the order of their creation; ``uuid``, ``created_at`` and ``position``
         have defaults

@@ -214,7 +214,7 @@ class Prepared:
 
 
 class _Done(NamedTuple):
-    """What a change has done: the number of rows, and the key of a new one."""
+    """The result of a change: the number of rows, and the key of a new one."""
 
     rows: int
     key: Any

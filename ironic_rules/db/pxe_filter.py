@@ -69,7 +69,7 @@ Columns = tuple[Sequence[str], Sequence[int]]
 
 
 class Scope(NamedTuple):
-    """Which nodes and ports a filter is for; an empty set does not restrict them."""
+    """The nodes and ports that a filter is for; an empty set does not restrict them."""
 
     conductor_groups: frozenset[str] = frozenset()
     physical_networks: frozenset[str] = frozenset()
@@ -117,7 +117,7 @@ class Node(NamedTuple):
 
 
 class Port(NamedTuple):
-    """What the filter needs of a port, and what scopes decide by. ``identifiers``: of its client, not checked."""
+    """A port for the filter, with the columns by which scopes decide. ``identifiers``: of its client, not checked."""
 
     address: str
     node_id: int

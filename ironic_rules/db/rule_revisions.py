@@ -32,7 +32,7 @@ _COLUMNS = tuple(column.name for column in versions.c if column.name != "ended")
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changes the rules, and how many revisions are kept afterwards.
+    """The author of a change of the rules, and the number of revisions that are kept afterwards.
 
     :ivar user: the ID of the user; None: not known
     """

@@ -1,4 +1,4 @@
-"""Why a database cannot be used, for the operator who has set ``[database]connection``: the reason and what to do."""
+"""Reasons why a database cannot be used, for the operator who has set ``[database]connection``, and what to do."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class SpecEntry:
 
     @property
     def is_templated(self) -> bool:
-        """Whether the value is filled in when a tool runs."""
+        """True if the value is filled in when a tool runs."""
         return isinstance(self.value, str) and _TEMPLATED.search(self.value) is not None
 
 

@@ -199,7 +199,7 @@ class Template:
 
     @property
     def has_choices(self) -> bool:
-        """Whether a parameter is one of many names of a library."""
+        """True if a parameter is one of many names of a library."""
         return self._has_choices
 
     def choices(self) -> list[str]:
@@ -320,7 +320,7 @@ class Registered:
 
     @property
     def gives_way(self) -> bool:
-        """Whether plug-ins can define what it describes: what is open to any name, and what Nova no longer has."""
+        """True if plug-ins can define its names: those of an open namespace, and those that Nova no longer has."""
         return not self.origin and (self.validator.refinable or self.is_removed)
 
 

@@ -60,7 +60,7 @@ class ExtraSpecValidator:
 
     @property
     def namespace(self) -> str:
-        """What stands before the first colon of the name, without parameters; empty if there is none."""
+        """The part before the first colon of the name, without parameters; empty if there is no colon."""
         before, colon, _ = self.name.partition(":")
         return before.partition("{")[0] if colon else ""
 

@@ -210,7 +210,7 @@ class ValueFault:
 
 
 class ValueRule(ABC):
-    """What a value must be."""
+    """The constraint of a value."""
 
     #: the values that are allowed, if they can be listed
     allowed: tuple[str, ...] = ()

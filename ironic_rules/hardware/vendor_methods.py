@@ -22,7 +22,7 @@ _NO_ARGUMENTS: Mapping[str, JSON] = {"type": "object", "additionalProperties": F
 
 @dataclass(frozen=True, slots=True)
 class VendorMethod:
-    """How a method is declared.
+    """The declaration of a method.
 
     :ivar schema: the JSON schema of its arguments, an object
     :ivar locks: it changes something, and runs under the node's lock

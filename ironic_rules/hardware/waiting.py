@@ -62,12 +62,12 @@ class RequestDeadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is over, even if a time-out of the request itself was faster than the timer."""
+        """True if the time is over, even if a time-out of the request itself was faster than the timer."""
         return self._has_ended or time.monotonic() >= self._until
 
     @property
     def extensions(self) -> JSONObject:
-        """What each request is sent with."""
+        """The extensions that each request is sent with."""
         return {"trace": self._trace}
 
     def _trace(self, event: str, found: JSONObject) -> None:

@@ -87,7 +87,7 @@ class Limits:
 
 
 class Phase(enum.Enum):
-    """What a connection waits for."""
+    """The event that a connection waits for."""
 
     HEAD = "the request"
     BODY = "the body of the request"
@@ -244,7 +244,7 @@ class Front:
 
     @property
     def can_add_keepalive_connection(self) -> bool:
-        """Whether a worker may keep a connection: those that wait too long are closed anyway."""
+        """True if a worker may keep a connection: those that wait too long are closed anyway."""
         return not self._stops
 
     def run(self, _: float) -> None:

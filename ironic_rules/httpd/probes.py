@@ -99,7 +99,7 @@ class Probes:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a connection waits for one of the threads."""
+        """True if a connection waits for one of the threads."""
         return not self.turns.empty()
 
     def stop(self) -> None:

@@ -137,7 +137,7 @@ _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*
 
 
 class Room:
-    """How many bytes the bodies of all requests take, in all and in memory. Used by several threads."""
+    """The bytes that the bodies of all requests take, in all and in memory. Used by several threads."""
 
     def __init__(self, most: int, most_in_memory: int) -> None:
         self._most = most
@@ -182,7 +182,7 @@ class Body:
 
     @property
     def missing(self) -> int:
-        """How many bytes are missing, if that is known."""
+        """The number of missing bytes, if it is known."""
         return self._missing
 
     @property

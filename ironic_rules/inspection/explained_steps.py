@@ -23,7 +23,7 @@ LEGACY = "legacy"
 
 @dataclass(frozen=True, slots=True)
 class HookStep:
-    """What a hook has done.
+    """The trace of a hook.
 
     :ivar stage: ``preprocess`` or ``main``
     :ivar changes: as those of a rule's trace
@@ -39,7 +39,7 @@ class HookStep:
 
 @dataclass(frozen=True, slots=True)
 class RuleStep:
-    """What a rule has done, or why it has not."""
+    """The trace of a rule: its effects, or the reason why it had none."""
 
     phase: str
     trace: Trace
@@ -47,7 +47,7 @@ class RuleStep:
 
 @dataclass(frozen=True, slots=True)
 class TakenBackStep:
-    """What legacy rules had written in earlier inspections, and take back before they run.
+    """The trace of what legacy rules wrote in earlier inspections, and take back before they run.
 
     :ivar changes: as those of a rule's trace
     :ivar forgotten: why values that were changed since stay as they are

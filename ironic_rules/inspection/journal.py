@@ -50,7 +50,7 @@ _Log: TypeAlias = logging.Logger | logging.LoggerAdapter[Any]
 
 
 class Lines:
-    """How many lines of a kind are logged: ``at_once``, and ``per_second`` in the long run. Thread-safe."""
+    """Limits of the lines of a kind in the log: ``at_once``, and ``per_second`` in the long run. Thread-safe."""
 
     def __init__(self, at_once: int, per_second: float) -> None:
         self._lock = threading.Lock()

@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the drafts contain what a sensitive rule wrote."""
+        """True if the drafts contain what a sensitive rule wrote."""
         return any(trace.sensitive for trace in self.matched)
 
 

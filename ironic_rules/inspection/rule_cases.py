@@ -61,7 +61,7 @@ class CaseResult:
 
 @dataclass(slots=True)
 class Coverage:
-    """Which outcomes each condition has had: by rule and pointer, ``{True, False}`` at best."""
+    """Outcomes of each condition: by rule and pointer, ``{True, False}`` at best."""
 
     outcomes: dict[tuple[str, str], set[bool]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """How much of it is covered, from 0 to 1."""
+        """The covered part, from 0 to 1."""
         return sum(map(len, self.outcomes.values())) / (2 * len(self.outcomes)) if self.outcomes else 1.0
 
 

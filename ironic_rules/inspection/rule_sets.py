@@ -268,7 +268,7 @@ class _RulesState(Generic[Made, RulesMade]):
 
 @dataclass(frozen=True, slots=True)
 class _Difference(Generic[StoredRule]):
-    """What differs between a state and the database."""
+    """The difference between a state and the database."""
 
     revision: int
     changed: list[StoredRule]
@@ -325,7 +325,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
 
     @property
     def settings(self) -> RuleSettings:
-        """How rules are compiled and run in this process."""
+        """The settings with which rules are compiled and run in this process."""
         return self._settings
 
     def doubt(self) -> None:

@@ -40,7 +40,7 @@ _METRICS: Final = ("considered", "evaluated", "matched", "failed")
 
 @dataclass(slots=True)
 class _Matches:
-    """What is counted of rules that have matched in the same inspections.
+    """The counts of rules that have matched in the same inspections.
 
     :ivar last: as in ``Counts``
     :ivar changed: the ids of nodes that all of them have changed

@@ -36,7 +36,7 @@ _MOST_CHARACTERS = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What an inspection begins with.
+    """A machine as an inspection begins with it.
 
     :ivar node: values of its fields
     :ivar is_new: discovery would create it

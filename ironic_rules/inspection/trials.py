@@ -61,7 +61,7 @@ class RulesToTry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleChanges:
-    """How a set of rules differs from the stored one.
+    """The difference of a set of rules from the stored one.
 
     :ivar removed: UUIDs
     :ivar added: rules that are valid
@@ -122,7 +122,7 @@ def _compiled(added: Iterable[Rule], limits: Limits, tick: Callable[[], None] = 
 
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
-    """What trials run with besides rules and machines.
+    """The surroundings of trials, besides rules and machines.
 
     :ivar db: only read; without one, interfaces are not chosen after a change of the driver
     :ivar heartbeat_timeout: seconds after which a conductor is not alive
@@ -141,7 +141,7 @@ class TrialSetting:
 
 @dataclass(slots=True)
 class Result:
-    """What an inspection would do.
+    """The result of a trial: what an inspection would do.
 
     :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's callback would be
     :ivar shown: all of it as JSON

@@ -98,7 +98,7 @@ class LegacyAction(abc.ABC):
 
     @property
     def has_cleanup(self) -> bool:
-        """Whether it does anything if its rule does not match, besides that its values are taken back."""
+        """True if it does anything if its rule does not match, besides that its values are taken back."""
         return False
 
     @property

@@ -203,7 +203,7 @@ class CompiledLegacyRule:
 
     @property
     def sensitive(self) -> bool:
-        """Whether nothing of the rule may be shown: ironic-inspector has no such rules."""
+        """True if nothing of the rule may be shown: ironic-inspector has no such rules."""
         return False
 
 

@@ -169,7 +169,7 @@ _PART = re.compile(r"/(conditions|actions)/([0-9]+)(.*)", re.DOTALL)
 
 
 class Verdict(enum.StrEnum):
-    """How the inspection rule compares with the legacy rule."""
+    """The verdict on an inspection rule, compared with the legacy rule."""
 
     EXACT = "exact"
     NOTED = "exact with a note"
@@ -295,7 +295,7 @@ class GivenRule:
 
     @property
     def name(self) -> str:
-        """What a reader knows the rule by: its description, else its UUID; empty without both."""
+        """The name of the rule for a reader: its description, else its UUID; empty without both."""
         named = self.body if isinstance(self.body, dict) else {}
         return next((str(named[key]) for key in ("description", "uuid") if named.get(key)), "")
 

@@ -40,7 +40,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """What a template of an inspection rule reads.
+    """The value that a template of an inspection rule reads.
 
     :ivar steps: may contain ``ANY``
     :ivar notes: what it depends on: full sentences
@@ -210,7 +210,7 @@ ITEMS = "An item without the field is a value that is missing; ironic-inspector 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a condition reads, as templates.
+    """The values that a condition reads, as templates.
 
     :ivar value: the field itself, or that of an item of the loop
     :ivar many: whether there is a loop

@@ -65,7 +65,7 @@ class FieldPath:
 
 
 class _Budget:
-    """How many values a walk may still look at, and how often it may apply a part to one."""
+    """Limits of a walk: values that it may still look at, and times that it may apply a part to one."""
 
     __slots__ = ("left",)
 

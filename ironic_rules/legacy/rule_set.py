@@ -42,7 +42,7 @@ _OF_NODE = (*NODE.columns, "traits")
 
 @dataclass(frozen=True, slots=True)
 class LegacyFailure:
-    """Why an inspection fails.
+    """The failure of an inspection by a rule.
 
     :ivar maintenance_reason: the reason for which the node is put in maintenance, although all else in the draft is
         discarded; None: it is not
@@ -54,7 +54,7 @@ class LegacyFailure:
 
 @dataclass(frozen=True, slots=True)
 class LegacyOutcome:
-    """What the rules did besides the changes of the drafts.
+    """The results of the rules besides the changes of the drafts.
 
     :ivar owned: all values that rules own on the node from now on, in the order of writing; after a failure as before
     :ivar forgotten: values that were changed since, and are not owned any more

@@ -160,7 +160,7 @@ class _Draft:
 
     @property
     def journal(self) -> DraftJournal:
-        """What was done to the draft. Not to be changed by the caller."""
+        """The changes of the draft. Not to be changed by the caller."""
         return self._journal
 
     def rollback(self, position: int | None = None) -> None:

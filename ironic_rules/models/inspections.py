@@ -142,7 +142,7 @@ FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed o
 
 @dataclasses.dataclass(slots=True)
 class Inspection:
-    """What the conductor knows of an inspection that ends.
+    """An inspection that ends, as the conductor knows it.
 
     :ivar seconds: how long its stages took: ``wait``, ``lookup``, ``queue``, ``receive``, ``hooks``, ``rules``,
         ``finish``, ``commit``

@@ -46,7 +46,7 @@ class InspectionData:
 
 
 class Report(NamedTuple):
-    """What a ramdisk has sent, as it was stored; of :class:`StoredInventory` what there is before it is processed.
+    """The data that a ramdisk has sent, as they were stored: the part of :class:`StoredInventory` before processing.
 
     :ivar foreign_addresses: MAC addresses of the inventory that belonged to other nodes just now; None: not known
     """
@@ -118,7 +118,7 @@ class Catalogue:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing is known, because there were too many paths."""
+        """True if nothing is known, because there were too many paths."""
         return OPEN_KEY in self._top
 
     def unknown_step(self, steps: Steps) -> int | None:

@@ -35,7 +35,7 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class Signature:
-    """What the author does from here on."""
+    """The action of the author from here on."""
 
     action: Any
 
@@ -88,7 +88,7 @@ def _restore(values: JSONObject, key: str, old: object) -> None:
 
 
 class DraftJournal:
-    """What was done to a draft.
+    """The journal of a draft.
 
     :ivar entries: not to be changed but by this class and the draft
     """

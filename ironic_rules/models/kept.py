@@ -36,7 +36,7 @@ class ExtensionPoint:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the class is of this package, whose code writes only what it may, and waits only where it says so.
+        """True if the class is of this package, whose code writes only what it may, and waits only where it says so.
 
         A class of another package is not, even if it extends one that is.
         """

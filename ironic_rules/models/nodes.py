@@ -241,7 +241,7 @@ class Failure(NamedTuple):
 
     @property
     def ident(self) -> str:
-        """What identifies the group: 16 hexadecimal digits."""
+        """The identifier of the group: 16 hexadecimal digits."""
         return hashlib.sha256(f"{self.provision_state}\n{self.reason}".encode()).hexdigest()[:16]
 
 

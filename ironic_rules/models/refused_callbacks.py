@@ -38,7 +38,7 @@ class RefusedCallback:
 
     @property
     def machine(self) -> str:
-        """What callbacks of one machine, refused for one reason, have in common."""
+        """The key of callbacks of one machine that were refused for one reason."""
         known = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
         return hashlib.blake2b(f"{self.reason}\0{known}".encode("utf-8", "replace"), digest_size=32).hexdigest()
 

@@ -88,7 +88,7 @@ _END = "\n"
 
 
 class WriteTarget(NamedTuple):
-    """Where an action writes: at ``below`` and its argument ``name``, the one at ``place`` in a list of arguments.
+    """The place where an action writes: at ``below`` and its argument ``name``, the one at ``place`` in a list.
 
     :ivar name: None: the action always writes at ``below``
     :ivar dotted: the argument may have dots in place of slashes
@@ -327,7 +327,7 @@ class CountedRule(Protocol):
 
 @dataclasses.dataclass(slots=True)
 class Counts:
-    """What is to be added to the statistics of a rule.
+    """Numbers to add to the statistics of a rule.
 
     :ivar last: when it matched last, and the UUID of that node; None for a machine that no node is known of
     :ivar changed: the ids of nodes that it changed
@@ -402,7 +402,7 @@ LEGACY_WRITABLE = LEGACY_RULE.where(lambda entry: entry.create)
 
 @dataclass(frozen=True, slots=True)
 class OwnedValue:
-    """What one action of a legacy rule has written to a node, and what was there before.
+    """A value that one action of a legacy rule has written to a node, and the value before it.
 
     Those of a node are in the order of writing: they are taken back in the reverse order.
 

@@ -245,12 +245,12 @@ class Concealment:
 
     @property
     def has_places(self) -> bool:
-        """Whether there is any place that must not be shown."""
+        """True if there is any place that must not be shown."""
         return bool(self._places or self._traits)
 
     @property
     def has_sources(self) -> bool:
-        """Whether there is any place of which rules must not show what they read."""
+        """True if there is any place of which rules must not show what they read."""
         return bool(self._places or self._traits or self._sources)
 
     def seal(self, place: Place, value: JSON = None) -> None:

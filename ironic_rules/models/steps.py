@@ -38,7 +38,7 @@ class Step:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies this step: interface and step."""
+        """The identifier of this step: interface and step."""
         return self.interface, self.step
 
     def to_wire(self) -> JSONObject:

@@ -47,7 +47,7 @@ def is_signal(error: BaseException) -> bool:
 
 
 class Watch:
-    """What one worker is doing. Only its own thread calls :meth:`begin` and :meth:`end`."""
+    """The code that one worker is running. Only its own thread calls :meth:`begin` and :meth:`end`."""
 
     __slots__ = ("_lock", "doing", "is_abandoned", "on_overdue")
 
@@ -120,7 +120,7 @@ class PortChanges:
 
 
 class RuleRevisions(NamedTuple):
-    """What is read with a node about the rules that its inspection runs.
+    """The revisions of the rules that a node's inspection runs, as read with the node.
 
     :ivar rules: the revision of the set of inspection rules
     :ivar legacy: that of the set of legacy rules
@@ -137,7 +137,7 @@ PreviousInventory = Callable[[], Mapping[str, Any] | None]
 
 
 class Task:
-    """What hooks and actions receive: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
+    """The drafts of one node's inspection, for hooks and actions. ``save`` of the drafts does nothing."""
 
     shared = False
 

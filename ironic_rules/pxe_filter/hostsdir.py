@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def is_open(self) -> bool:
-        """Whether events are received."""
+        """True if events are received."""
         return self._file >= 0
 
     def open(self, path: str) -> None:
@@ -287,7 +287,7 @@ def is_ours(name: str) -> bool:
 
 
 class _Written(NamedTuple):
-    """What is known of a file: attributes to detect that another process has written it, and its content."""
+    """A file as it is known: attributes to detect that another process has written it, and its content."""
 
     inode: int
     size: int

@@ -172,7 +172,7 @@ class Verdicts(Sequence[tuple[str, bool]]):
 
 
 class Layout:
-    """How addresses are assigned to files.
+    """The assignment of addresses to files.
 
     :param files: the number of files; 0: each address has its own file
     """

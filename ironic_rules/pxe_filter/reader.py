@@ -26,7 +26,7 @@ class Everything(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was read of some nodes for one plan.
+    """The data that were read of some nodes for one plan.
 
     :param inspecting: ids of all nodes on inspection
     :param changed: ids of the nodes whose ports may have changed

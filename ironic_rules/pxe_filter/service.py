@@ -277,7 +277,7 @@ class FilterService:
 
     @property
     def _is_due(self) -> bool:
-        """Whether the database is to be read."""
+        """True if the database is to be read."""
         return time.monotonic() >= min(self._next_period, self._look_at)
 
     def _rest_s(self) -> float:

@@ -42,7 +42,7 @@ class TargetSettings:
 
     @property
     def kea_name(self) -> str:
-        """Whose the reservations of this target are."""
+        """The owner of the reservations of this target."""
         return self.name or UNNAMED
 
 

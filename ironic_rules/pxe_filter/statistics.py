@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class AreaStatistics:
-    """Those of one area: counters, which only increase, and gauges, which have the current state."""
+    """The statistics of one area: counters, which only increase, and gauges, which have the current state."""
 
     name: str = ""
     written: int = 0
@@ -48,7 +48,7 @@ class _OfAreas(Generic[T]):
 
 @dataclass(slots=True)
 class Statistics:
-    """Those of the process, and of all of its areas together."""
+    """The statistics of the process, and of all its areas together."""
 
     areas: list[AreaStatistics] = field(default_factory=list)
     syncs: dict[str, int] = field(default_factory=lambda: {"full": 0, "incremental": 0, "failed": 0})

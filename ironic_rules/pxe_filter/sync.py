@@ -72,7 +72,7 @@ class Area:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet, other than what the latest messages have changed."""
+        """True if something has not been written yet, other than what the latest messages have changed."""
         return self._writer.is_behind
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> set[str]:
@@ -272,7 +272,7 @@ class Keeper:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet, other than what the latest messages have changed."""
+        """True if something has not been written yet, other than what the latest messages have changed."""
         return any(area.is_behind for area in self.areas)
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> bool:

@@ -41,7 +41,7 @@ _Groups = dict[str, set[str] | None]
 
 
 class _Taken(NamedTuple):
-    """What to write next: whole groups, or single addresses of others, with the names of these."""
+    """The next thing to write: whole groups, or single addresses of others, with the names of these."""
 
     groups: list[str]
     addresses: list[str]
@@ -49,7 +49,7 @@ class _Taken(NamedTuple):
 
 
 class _Queue:
-    """What one target has not got yet: names of groups, and UNKNOWN_FILE for the one about unknown addresses."""
+    """The backlog of one target: names of groups, and UNKNOWN_FILE for the one about unknown addresses."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -208,7 +208,7 @@ class Writer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet, other than what the latest messages have changed."""
+        """True if something has not been written yet, other than what the latest messages have changed."""
         return any(queue.urgent or queue.others for queue in self._queues)
 
     def write(self) -> bool:

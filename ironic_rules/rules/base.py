@@ -105,7 +105,7 @@ class ActiveRule:
 
     @property
     def sensitive(self) -> bool:
-        """Whether nothing of the rule may be shown or logged."""
+        """True if nothing of the rule may be shown or logged."""
         return self._rule.sensitive
 
     def log(self, level: str, text: str) -> None:
@@ -147,10 +147,10 @@ class InspectionRuleActionBase(ExtensionPoint, metaclass=abc.ABCMeta):
     """Parameters in which templates are filled in; others are passed as in the rule."""
 
     supports_early: bool = False
-    """Whether the action works in the early phase, where there is no node."""
+    """True if the action works in the early phase, where there is no node."""
 
     touches: ClassVar[frozenset[str]] = EVERYTHING
-    """Which of node, ports, port_groups and plugin_data the action changes."""
+    """Objects that the action changes, of node, ports, port_groups and plugin_data."""
 
     node_path: ClassVar[str | None] = None
     """The parameter with the path on the node outside of which the action does not change the node; None: any."""
@@ -159,7 +159,7 @@ class InspectionRuleActionBase(ExtensionPoint, metaclass=abc.ABCMeta):
     """The parameter with the path in the plugin data outside of which the action does not change them; None: any."""
 
     waits: ClassVar[bool] = False
-    """Whether it waits for another service. Actions of other packages are watched whether or not they say so."""
+    """True if it waits for another service. Actions of other packages are watched in any case."""
 
     def call_early(self, rule: ActiveRule, *args: Any, **kwargs: Any) -> None:
         """Run the action in the early phase, with the arguments of ``__call__``."""

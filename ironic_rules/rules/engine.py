@@ -85,12 +85,12 @@ class RuleSet:
 
     @property
     def shows_secrets(self) -> bool:
-        """Whether all rules read secrets, and not only sensitive ones."""
+        """True if all rules read secrets, and not only sensitive ones."""
         return self._mask == "never"
 
     @property
     def reads_previous(self) -> bool:
-        """Whether any rule needs the previous inventory."""
+        """True if any rule needs the previous inventory."""
         return any(phase.reads_previous for phase in self._phases.values())
 
     def __len__(self) -> int:

@@ -284,7 +284,7 @@ class Part:
 
 @dataclass(slots=True)
 class RuleRuns:
-    """What the runs of an inspection did, of all phases.
+    """The results of the runs of an inspection, of all phases.
 
     :ivar matched: UUIDs, one for each time that a rule matched
     :ivar failure: the UUID of the rule that failed

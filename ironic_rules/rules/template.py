@@ -130,7 +130,7 @@ def integer(value: object) -> int:
 
 
 def count(value: object) -> int:
-    """How many items a list or an object has.
+    """The number of items of a list or an object.
 
     It comes first: other conversions give no list. Cannot be evaluated for anything else, a text included.
 
@@ -340,7 +340,7 @@ _HOW = ("a condition 'matches' provides it by (?P<name>...) in a regex without t
 
 @dataclass(slots=True)
 class Groups:
-    """Which groups the conditions of a rule provide, and which its actions read.
+    """The groups that the conditions of a rule provide, and those that its actions read.
 
     :ivar provided: the name of each group; None if they are unknown, because conditions are invalid
     """

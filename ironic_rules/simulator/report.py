@@ -69,7 +69,7 @@ class RunReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every node ended as expected."""
+        """True if every node ended as expected."""
         return not self.failures
 
     def to_json(self) -> JSONObject:

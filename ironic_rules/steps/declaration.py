@@ -121,7 +121,7 @@ class SteppedInterface(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """How an interface declares one of its steps.
+    """The declaration of one step of an interface.
 
     ``interface`` is its kind, ``step`` the method's name; ``priority`` 0 means that it does not run by default.
     ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value if the
@@ -149,7 +149,7 @@ class StepInfo:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies this step: interface and step."""
+        """The identifier of this step: interface and step."""
         return self.interface, self.step
 
     def to_wire(self) -> JSONObject:
@@ -167,7 +167,7 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """How a method that is a step is declared."""
+    """The declaration of a method that is a step."""
 
     priority: int
     argsinfo: Mapping[str, Mapping[str, Any]]

@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Hardware(Protocol):
-    """What executing steps requires of the hardware that a conductor serves."""
+    """The hardware that a conductor serves, as far as the execution of steps requires it."""
 
     def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that a node uses."""

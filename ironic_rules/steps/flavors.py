@@ -31,7 +31,7 @@ _STANDARD: dict[str, Callable[[Flavor], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a flavor requires.
+    """The requirements of a flavor.
 
     :ivar classes: the custom resource classes that it requests, as Placement names them, each with the amount
     :ivar standard: amounts above 0 of resource classes that no node offers, by name
@@ -92,7 +92,7 @@ class Requirements:
 
 
 class Lack(NamedTuple):
-    """Why a node does not fit: one of TRAIT, FORBIDDEN, CAPABILITY, STATE, and which one."""
+    """The reason why a node does not fit: one of TRAIT, FORBIDDEN, CAPABILITY, STATE, and which one."""
 
     kind: str
     name: str

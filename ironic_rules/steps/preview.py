@@ -189,7 +189,7 @@ def preview_of_deployment(offer: Offer, enabled: Collection[DeployTemplate], ins
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Why a node cannot run a template, and warnings about a deployment by it."""
+    """Reasons why a node cannot run a template, and warnings about a deployment by it."""
 
     problems: Sequence[str]
     warnings: Sequence[StepWarning] = ()

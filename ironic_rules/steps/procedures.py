@@ -144,7 +144,7 @@ _RAMDISK = "awaits_ramdisk"
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What is polled for one node.
+    """The poll of one node.
 
     ``interface`` is the kind that polls, or ``CLOCK``; ``what`` is its own description of what to wait for (JSON).
     ``until`` is the time after which the step fails, by the database's clock, and ``limit`` a text about it, such as

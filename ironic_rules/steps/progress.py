@@ -77,12 +77,12 @@ class Progress:
 
     @property
     def is_restarted(self) -> bool:
-        """Whether the procedure has begun again once."""
+        """True if the procedure has begun again once."""
         return self.procedure.restarted_key in self._internal
 
     @property
     def is_started(self) -> bool:
-        """Whether the procedure has begun."""
+        """True if the procedure has begun."""
         return self.procedure.steps_key in self._internal
 
     def left(self) -> list[ScheduledStep]:
@@ -114,7 +114,7 @@ class Progress:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the current run has begun."""
+        """True if the current run has begun."""
         return self.procedure.state_key in self._internal
 
     def is_begun_by(self, lock: str) -> bool:
@@ -123,7 +123,7 @@ class Progress:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the machine continues the current run by itself."""
+        """True if the machine continues the current run by itself."""
         return bool(self._state["waits"])
 
     def wait(self) -> None:
@@ -139,12 +139,12 @@ class Progress:
 
     @property
     def without_ramdisk(self) -> bool:
-        """Whether the request excludes the ramdisk."""
+        """True if the request excludes the ramdisk."""
         return self.procedure.no_ramdisk_key in self._internal
 
     @property
     def must_abort(self) -> bool:
-        """Whether the procedure is to be aborted after the current step, or after the one that has ended."""
+        """True if the procedure is to be aborted after the current step, or after the one that has ended."""
         return bool(self._node.current(self.procedure.step_field).get(ABORT_AFTER))
 
     def forget(self) -> None:

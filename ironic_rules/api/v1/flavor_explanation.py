@@ -221,7 +221,7 @@ def _node(row: Any) -> JSONObject:
 
 
 class FlavorExplanationController(Resource):
-    """What a flavor does here; nothing in it is stored."""
+    """The effects of a flavor here; nothing in them is stored."""
 
     @expose(policy=templates.FLAVOR_EXPLAIN)
     def get_all(self, request: Request, flavor: str) -> JSONObject:

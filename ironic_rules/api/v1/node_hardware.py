@@ -238,7 +238,7 @@ def _split(indicator: str) -> tuple[str, str]:
 
 
 class ManagementController(Resource):
-    """What the management interface of a node does on request."""
+    """Operations of the management interface of a node."""
 
     below: ClassVar = {"boot_device": BootDeviceController(), "inject_nmi": InjectNMIController(),
                        "indicators": IndicatorsController()}

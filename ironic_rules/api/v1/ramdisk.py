@@ -67,7 +67,7 @@ def require_endpoints(conf: cfg.ConfigOpts) -> None:
 
 
 class ConductorCheck:
-    """Whether any conductor is alive. One per process; hundreds of ramdisks may report per second.
+    """True if any conductor is alive. One per process; hundreds of ramdisks may report per second.
 
     :param heartbeat_timeout: seconds
     """

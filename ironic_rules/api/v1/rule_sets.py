@@ -41,7 +41,7 @@ _MAX_WARNINGS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a request has changed, or would change.
+    """The changes of a request to the rule set, made or planned.
 
     :ivar uuids: of the rules that were created, in the order of ``compared``; empty in a dry run
     :ivar warnings: about the rules that are written

@@ -67,7 +67,7 @@ class Image:
 
     @property
     def is_file(self) -> bool:
-        """Whether the image is a file of the conductor."""
+        """True if the image is a file of the conductor."""
         return _is_file(self.source)
 
     def urls(self) -> dict[str, str]:

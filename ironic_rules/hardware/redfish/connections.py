@@ -369,7 +369,7 @@ def refuse_denied(address: str, denied: tuple[Network, ...]) -> None:
 
 
 class NoInternet:
-    """What sushy is given to download registries from elsewhere: a BMC would decide what this machine requests."""
+    """Refuses downloads of registries from elsewhere by sushy: a BMC would decide what this machine requests."""
 
     def get(self, url: str, **_named: Any) -> Any:
         """Refuse."""

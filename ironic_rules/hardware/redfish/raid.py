@@ -240,7 +240,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
 
 
 class _Begun:
-    """What was begun: paths of the BMC's tasks, and the volumes before, as ``{collection: {members, number}}``."""
+    """Work that was begun: paths of the BMC's tasks, and the volumes before, as ``{collection: {members, number}}``."""
 
     def __init__(self) -> None:
         self.tasks: list[str] = []

@@ -61,7 +61,7 @@ class RedfishResource:
 
     @property
     def is_present(self) -> bool:
-        """Whether it is not an empty slot."""
+        """True if it is not an empty slot."""
         return self.get("Status", "State") != "Absent"
 
 
@@ -96,7 +96,7 @@ _LINKS = {
 
 @dataclass(slots=True)
 class FoundResources:
-    """What has been read.
+    """The result of reading.
 
     :ivar missing: path -> reason, of resources that are linked and could not be read
     :ivar unanswered: the number of requests that the BMC did not answer

@@ -51,7 +51,7 @@ _ORGANISATIONS: Mapping[bytes, Mapping[int, _Handler]] = {
 
 @dataclass(slots=True)
 class Neighbour:
-    """What a switch announces about itself and its port.
+    """The announcement of a switch about itself and its port.
 
     :ivar values: JSON data by Ironic's names, whose texts are printable
     :ivar problems: why TLVs are ignored: the first :data:`MAX_PROBLEMS`, then a note that there are more. Does not

@@ -21,7 +21,7 @@ GROUP = "ironic_rules.pxe_filter.targets"
 
 
 class Batch(NamedTuple):
-    """What a target is to write.
+    """A batch of changes that a target is to write.
 
     :param groups: name of the group -> (address, whether it is allowed), ascending; an empty list: no address is left
     :param allows_unknown: whether addresses that are in no group are allowed; None: this has not changed. False comes
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a target has done with a batch.
+    """The result of a batch.
 
     :param failed: names of the groups that could not be written, also of addresses in ``changes``
     :param unknown_failed: whether ``allows_unknown`` could not be written
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What others have changed.
+    """Changes by others.
 
     :param what: for the log
     :param groups: names of the groups that must be written again
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 class InForce(NamedTuple):
-    """What the server has taken over.
+    """The progress of the server: the changes that it has taken over.
 
     :param waiting: number of files (or batches) that were written and that the server has not read; None: unknown
     :param reason: why not everything is in effect, or why that is unknown; empty if everything is
@@ -136,7 +136,7 @@ class Target(abc.ABC):
 
     @property
     def takes_changes(self) -> bool:
-        """Whether batches may have ``changes``, and ``settle`` the parameter ``interrupted``."""
+        """True if batches may have ``changes``, and ``settle`` the parameter ``interrupted``."""
         return False
 
     def settle(self, timeout_s: float, interrupted: Callable[[], bool] = lambda: False) -> float:
@@ -166,7 +166,7 @@ class Target(abc.ABC):
 
     @property
     def must_reload(self) -> bool:
-        """Whether a reload is necessary as soon as possible, because it is unknown what the server has in memory."""
+        """True if a reload is necessary as soon as possible, because it is unknown what the server has in memory."""
         return False
 
     def prepare_reload(self) -> frozenset[str]:

@@ -427,7 +427,7 @@ class HostsdirTarget(Target):
 
     @property
     def takes_changes(self) -> bool:
-        """Whether a dnsmasq runs that can be made to forget the lines, and there are not too many files."""
+        """True if a dnsmasq runs that can be made to forget the lines, and there are not too many files."""
         return self._process is not None and len(self._overrides.names) < _MAX_OVERRIDE_FILES
 
     def settle(self, timeout_s: float, interrupted: Callable[[], bool] = lambda: False) -> float:
@@ -511,7 +511,7 @@ class HostsdirTarget(Target):
 
     @property
     def must_reload(self) -> bool:
-        """Whether dnsmasq has read an unknown number of lines, from a filter before this one."""
+        """True if dnsmasq has read an unknown number of lines, from a filter before this one."""
         return self._unknown_lines
 
     def can_reload(self) -> bool:
