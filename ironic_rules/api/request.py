@@ -1,4 +1,6 @@
-"""The request as methods get it: the sender and the form, the parts that the process has for all requests, and headers.
+"""The request as methods get it: its sender, its mark, the parts that the process has for all requests, and headers.
+
+A repetition of a request is recognised by its mark. The client chooses that, with the header ``Idempotency-Key``.
 
 ``api.app`` makes it, and ``api.expose`` gives it to methods. Nothing of it is found through the thread that serves
 the request, so that a function that needs it says so, and other threads can get what they need of it.
@@ -6,15 +8,24 @@ the request, so that a function that needs it says so, and other threads can get
 
 from __future__ import annotations
 
+import hashlib
+import re
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from wsgiref.types import WSGIEnvironment
 
+import orjson
+
 from ironic_rules.api import links
+from ironic_rules.context import Mark
+from ironic_rules.db import accepted_requests
+from ironic_rules.exceptions import Conflict, Invalid
 
 if TYPE_CHECKING:
     # Only names of types: this module is imported by all that takes a request, also by some of these.
+    import sqlalchemy as sa
     from oslo_config import cfg
 
     from ironic_rules.api.authorization import Confinement
@@ -32,8 +43,13 @@ if TYPE_CHECKING:
     from ironic_rules.inspection.journal import Journal, RefusedMachines
     from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache, RuleSettings
     from ironic_rules.metrics.numbers import Numbers
+    from ironic_rules.models.documents import JSONObject
     from ironic_rules.rpc.api import ConductorAPI
     from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+
+_HEADER = "Idempotency-Key"
+_VARIABLE = "HTTP_IDEMPOTENCY_KEY"
+_FORM = re.compile(r"[!-~]{1,255}")
 
 
 @dataclass(slots=True)
@@ -102,3 +118,33 @@ class Request:
         """The URL of the service without a trailing slash, e.g. ``http://127.0.0.1:6385``, for links."""
         configured: str | None = self.conf.api.public_endpoint
         return configured.rstrip("/") if configured else links.from_environ(self.environ)
+
+    def mark(self, what: str, body: JSONObject) -> Mark:
+        """Return the mark of a request that changes a node. Without the header, only this very message has it.
+
+        :param what: names what ``body`` is about
+        :raises Invalid: 400, the header has no valid key
+        """
+        key = self.environ.get(_VARIABLE)
+        if key is None:
+            key = f"{uuid.uuid4()} of the message"  # no client's key has blanks
+        elif _FORM.fullmatch(key) is None:
+            raise Invalid(f"The header {_HEADER} must consist of 1 to 255 printable ASCII characters without blanks.")
+        content = b" ".join((what.encode(), orjson.dumps(body, option=orjson.OPT_SORT_KEYS)))
+        return Mark(_digest(key.encode()), _digest(content))
+
+    def was_accepted(self, conn: sa.Connection, node_id: int, mark: Mark) -> bool:
+        """Return whether a request with this mark was accepted in the last minutes.
+
+        :raises Conflict: 409, another request was accepted with the same key
+        """
+        if _VARIABLE not in self.environ:
+            return False
+        first = accepted_requests.find(conn, mark.digest, node_id)
+        if first is not None and first.content != mark.content:
+            raise Conflict(f"The {_HEADER} was used for another request on this node.")
+        return first is not None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=32).hexdigest()

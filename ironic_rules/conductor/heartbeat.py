@@ -14,7 +14,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.hardware import destinations
-from ironic_rules.models import states, transitions
+from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import (
     AGENT_LAST_HEARTBEAT,
@@ -64,7 +64,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: JSONObject = {"driver_internal_info": internal}
-            transition = transitions.of_event(locked, "resume")
+            transition = states.after_event(locked, "resume")
             if transition is None or locked.provision_state == states.INSPECTWAIT:
                 nodes.release(conn, lock, values)
                 return False

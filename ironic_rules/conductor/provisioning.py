@@ -26,7 +26,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
-from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import BOOT_LEFT
 from ironic_rules.models.nodes import Node
@@ -82,7 +82,7 @@ def _abort_after_step(conductor: Conductor, context: RequestContext, node: Node,
     def store(conn: sa.Connection) -> None:
         row = nodes.reserve(conn, lock, "abort after the step")
         admission.admit(conn, context, row.id)
-        transitions.of_verb(row, "abort", holder=conductor.host)
+        states.after_verb(row, "abort", holder=conductor.host)
         shown = getattr(row, procedure.step_field)
         nodes.release(conn, lock, {procedure.step_field: {**shown, ABORT_AFTER: True}} if shown else {})
 
@@ -122,7 +122,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     node = task.node
     admission.require_new(conductor, context, node.id)
     _check_unlocked(node)
-    transitions.of_verb(node, verb)
+    states.after_verb(node, verb)
     task.node.instance_info = {**node.instance_info, **_of_instance(verb, args)}
     for kind in _VALIDATED.get(verb, ()):
         conductor.hardware.interface(node, kind).validate(task)
@@ -143,7 +143,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
         def store(conn: sa.Connection) -> Work | None:
             row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
             admission.admit(conn, context, row.id)
-            transition = transitions.of_verb(row, verb, holder=conductor.host)
+            transition = states.after_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
             if row.auto_discovered:

@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import records
 from ironic_rules.metrics.numbers import Stages
-from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
 from ironic_rules.models.inventories import Report
@@ -266,7 +266,7 @@ def reason_of(error: Exception) -> str:
 def _fail_alone(conn: sa.Connection, conductor: Conductor, lock: nodes.Lock, reason: str) -> None:
     """Write only the new state and the reason, and release the lock."""
     row = nodes.provision_states(conn, lock.node_id)
-    transition = transitions.of_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
+    transition = states.after_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
     values = {} if transition is None else {**state_values(transition), "agent_token_hash": None}
     error = f"Failed in state \"{row.provision_state}\": {reason}"
     nodes.release(conn, lock, {**values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
@@ -367,7 +367,7 @@ def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> No
 def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     """Write the task, its result and the new state in one transaction; return whether there is more to do."""
     conductor, context, row = attempt.conductor, attempt.context, attempt.record.node
-    transition = transitions.of_event(row, result.event)
+    transition = states.after_event(row, result.event)
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT

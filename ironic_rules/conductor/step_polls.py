@@ -26,7 +26,7 @@ from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import clock, node_queries, nodes
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
-from ironic_rules.models import secrets, transitions
+from ironic_rules.models import secrets, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import STEP_POLL
 from ironic_rules.models.known_secrets import KNOWN
@@ -192,7 +192,7 @@ class StepPolls:
             if not nodes.is_lockable(conn, row.id):
                 raise NodeLocked(node=row.uuid, host="an unfinished transaction of the database")
             locked = nodes.reserve(conn, lock, _PURPOSE)
-            transition = transitions.of_event(locked, "resume")
+            transition = states.after_event(locked, "resume")
             if transition is None or not poll.is_same(procedures.pending_poll(locked.driver_internal_info)):
                 nodes.release(conn, lock)
                 return False

@@ -13,7 +13,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
-from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models import secrets, states
 from ironic_rules.models.inspections import ABORTED, TIMED_OUT
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -53,7 +53,7 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         with conductor.db.reader() as conn:
             record = task_store.read_locked(conn, lock)
         row, task = record.node, record.task(context)
-        transition = transitions.of_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
+        transition = states.after_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
             error = printable(secrets.mask_text(f"{error} Cleaning up failed: {reason}"), MAX_MESSAGE)
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}

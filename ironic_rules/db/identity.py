@@ -62,7 +62,7 @@ def contains_without_case(column: sa.Column[Any], text: str) -> sa.ColumnElement
 
 
 class _Contains(FunctionElement[bool]):
-    """True if the first text contains the second one, with case."""
+    """The condition that the first text contains the second one, with case."""
 
     inherit_cache = True
     type = sa.Boolean()

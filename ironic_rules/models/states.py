@@ -1,12 +1,18 @@
 """Provision and power states of a node, and the transitions between them.
 
 The names and the transitions are Ironic's (https://docs.openstack.org/ironic, "Bare Metal State Machine").
-A transition is a row of a table, ``(state, event) -> (next state, target state)``; nothing here has side effects.
+A transition is a row of a table, ``(state, event) -> (next state, target state)``; nothing here has side effects. The
+API and the conductors use the same functions to find where an event, or the verb of a user, leads a node.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from ironic_rules.exceptions import Invalid, InvalidState, NodeLocked, NodeProtected
+
+if TYPE_CHECKING:
+    from ironic_rules.models.nodes import Node
 
 POWER_ON = "power on"
 POWER_OFF = "power off"
@@ -155,3 +161,53 @@ TRANSITIONS = _table()
 def transition(state: str, event: str) -> Transition | None:
     """Return where ``event`` leads from ``state``, or None if it is not possible there."""
     return TRANSITIONS.get((state, event))
+
+
+_DEPLOYS = ("active", "rebuild")
+_REFUSED_IN_MAINTENANCE = ("clean", "rescue", "unrescue", "service")
+_REFUSED_WHEN_PROTECTED = ("deleted", "rebuild")
+
+
+def after_event(node: Node, event: str) -> Transition | None:
+    """Return where ``event`` leads the node, None if nowhere.
+
+    Manual cleaning keeps its target, manageable, and a discovered node that waits for more data its target, enroll.
+    """
+    found = transition(node.provision_state, event)
+    if node.target_provision_state == ENROLL and found is not None and event == "wait":
+        return found._replace(target=ENROLL)
+    manual = (node.target_provision_state == MANAGEABLE
+              and node.provision_state in (CLEANING, CLEANWAIT, CLEANHOLD))
+    if manual and found is not None and found.target == AVAILABLE:
+        return found._replace(target=MANAGEABLE)
+    return found
+
+
+def after_verb(node: Node, verb: str, *, requested: str | None = None, holder: str | None = None) -> Transition:
+    """Return where a verb of ``states/provision`` leads the node, if it is allowed now. In Ironic's order.
+
+    :param requested: the word in the request, for errors; an alias of the verb
+    :param holder: host of the conductor that calls this with the node's lock
+    :raises Invalid: 400, the node is in maintenance, or retired;  NodeProtected: 403
+    :raises InvalidState: 400, not from the node's state;  NodeLocked: 409, which may change that state
+    """
+    requested = requested or verb
+    if node.maintenance and verb in _DEPLOYS:
+        raise _in_maintenance(node, "provisioning")
+    if node.protected and verb in _REFUSED_WHEN_PROTECTED:
+        raise NodeProtected(node=node.uuid, action=requested)
+    found = after_event(node, verb) if verb in VERB_VERSIONS else None
+    if found is None:
+        if node.reservation not in (None, holder):
+            raise NodeLocked(node=node.uuid, host=node.reservation)
+        raise InvalidState(action=requested, node=node.uuid, state=node.provision_state)
+    if node.maintenance and verb in _REFUSED_IN_MAINTENANCE:
+        raise _in_maintenance(node, verb)
+    if node.retired and verb == "provide":
+        raise Invalid(f"The provide operation can't be performed on node {node.uuid} because it is retired.")
+    return found
+
+
+def _in_maintenance(node: Node, operation: str) -> Invalid:
+    return Invalid(f"The {operation} operation can't be performed on node {node.uuid} because it's in maintenance "
+                   "mode.")

@@ -17,7 +17,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import node_access, ramdisk
+from ironic_rules.api.v1 import node_access
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BIOSSettingNotFound, InvalidParameterValue, Problem
 from ironic_rules.hardware.base import DEVICE_TYPES
@@ -123,10 +123,10 @@ def change_hardware(request: Request, node: str, operation: str, **args: Any) ->
     :raises NodeNotFound: 404;  Invalid: 400, the node's interface does not support it, or bad arguments
     :raises NodeLocked: 409;  BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
     """
-    mark = ramdisk.mark_of_request(request, operation, args)
+    mark = request.mark(operation, args)
     with request.db.reader() as conn:
         row = node_access.find(request, conn, node)
-        if ramdisk.was_accepted(conn, request, row.id, mark):
+        if request.was_accepted(conn, row.id, mark):
             return None
     request.context.mark = mark
     return _answer(request, row, operation, args)

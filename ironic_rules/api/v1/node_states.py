@@ -10,7 +10,7 @@ from ironic_rules.api import links, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import node_access, node_hardware, node_replies, ramdisk, runbooks
+from ironic_rules.api.v1 import node_access, node_hardware, node_replies, runbooks
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
     Conflict,
@@ -20,7 +20,7 @@ from ironic_rules.exceptions import (
     Problem,
     UnsupportedDriverExtension,
 )
-from ironic_rules.models import states, transitions
+from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
 
@@ -134,14 +134,15 @@ class ProvisionController(Resource):
         asked = given.pop("target")
         _require(request, asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
-        mark = ramdisk.mark_of_request(request, "provision", body)
+        mark = request.mark("provision", body)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            if ramdisk.was_accepted(conn, request, row.id, mark):
+            if request.was_accepted(conn, row.id, mark):
                 _locate_states(request, node)
                 return
-        given = runbooks.arguments(request, row, verb, given)
-        transitions.of_verb(row, verb, requested=asked)
+        if "runbook" in given:
+            given = runbooks.arguments(request, row, verb, given)
+        states.after_verb(row, verb, requested=asked)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
             _require(request, asked, versions.INSPECT_ABORT)
         _check_arguments(request, verb, given)
@@ -166,10 +167,10 @@ class PowerController(Resource):
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
             _require(request, "timeout" if timeout is not None else target, versions.SOFT_POWER)
-        mark = ramdisk.mark_of_request(request, "power", body)
+        mark = request.mark("power", body)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            if ramdisk.was_accepted(conn, request, row.id, mark):
+            if request.was_accepted(conn, row.id, mark):
                 _locate_states(request, node)
                 return
         if row.reservation is not None:

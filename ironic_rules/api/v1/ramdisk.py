@@ -1,22 +1,16 @@
 """``/v1/lookup`` and ``/v1/heartbeat``: a ramdisk finds the node on which it runs, gets its agent token, and reports.
 
 The token is a secret shared with one ramdisk: issued once, stored only as a hash.
-
-Repetitions are recognised by a mark. The client chooses that of a request: the header ``Idempotency-Key``. The mark of
-a report is a keyed digest of it: a reader of the database cannot find out what a ramdisk has sent by trying.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 import time
-import uuid
 from typing import Any
 
-import orjson
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
@@ -26,11 +20,9 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests, conductors, nodes, ports
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
-    Conflict,
     Invalid,
     InvalidParameterValue,
     LookupFailed,
@@ -67,7 +59,7 @@ def require_endpoints(conf: cfg.ConfigOpts) -> None:
 
 
 class ConductorCheck:
-    """True if any conductor is alive. One per process; hundreds of ramdisks may report per second.
+    """The check whether any conductor is alive. One per process; hundreds of ramdisks may report per second.
 
     :param heartbeat_timeout: seconds
     """
@@ -304,45 +296,14 @@ def _refused(request: Request, uuid: str | None, macs: list[str], reason: str) -
     return LookupFailed()
 
 
-HEADER = "Idempotency-Key"
-_VARIABLE = "HTTP_IDEMPOTENCY_KEY"
-_FORM = re.compile(r"[!-~]{1,255}")
-_REPORTS = "reports"
-
-
-def mark_of_request(request: Request, what: str, body: JSONObject) -> Mark:
-    """Return the mark of a request that changes a node. Without the header, only this very message has it.
-
-    :param what: names what ``body`` is about
-    :raises Invalid: 400, the header has no valid key
-    """
-    key = request.environ.get(_VARIABLE)
-    if key is None:
-        key = f"{uuid.uuid4()} of the message"  # no client's key has blanks
-    elif _FORM.fullmatch(key) is None:
-        raise Invalid(f"The header {HEADER} must consist of 1 to 255 printable ASCII characters without blanks.")
-    content = b" ".join((what.encode(), orjson.dumps(body, option=orjson.OPT_SORT_KEYS)))
-    return Mark(_digest(key.encode()), _digest(content))
-
-
-def was_accepted(conn: Any, request: Request, node_id: int, mark: Mark) -> bool:
-    """Return whether a request with this mark was accepted in the last minutes.
-
-    :raises Conflict: 409, another request was accepted with the same key
-    """
-    if _VARIABLE not in request.environ:
-        return False
-    first = accepted_requests.find(conn, mark.digest, node_id)
-    if first is not None and first.content != mark.content:
-        raise Conflict(f"The {HEADER} was used for another request on this node.")
-    return first is not None
-
-
 class ReportDigests:
-    """Makes the digests of reports."""
+    """Makes the digests of reports, their marks: a repetition has the same.
+
+    They are keyed: a reader of the database cannot find out what a ramdisk has sent by trying.
+    """
 
     def __init__(self, db: Database) -> None:
-        self._key = accepted_requests.digest_key(db, _REPORTS)
+        self._key = accepted_requests.digest_key(db, "reports")
 
     def of(self, node_uuid: str | None, body: bytes) -> str:
         """Return the digest of a report: of all of its body, and of the node that it names in its query."""
@@ -350,7 +311,3 @@ class ReportDigests:
         digest.update((node_uuid or "").encode() + b"\0")
         digest.update(body)
         return digest.hexdigest()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=32).hexdigest()

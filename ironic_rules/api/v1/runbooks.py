@@ -154,12 +154,10 @@ class RunbooksController(Resource):
 def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSONObject:
     """Return the arguments of a request for a provision state, with the steps in the place of its ``runbook``.
 
-    :param given: the arguments; unchanged without ``runbook``
+    :param given: the arguments, with ``runbook``
     :raises Invalid: 400, there is no such runbook, it may not be used on the node, or more says which steps run
     :raises NotAcceptable: 406;  Forbidden: 403
     """
-    if "runbook" not in given:
-        return given
     if request.version < versions.RUNBOOKS:
         raise versions.too_new('"runbook"', versions.RUNBOOKS)
     if request.context.project_id is None:

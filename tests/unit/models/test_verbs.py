@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import Invalid, InvalidState, IronicRulesError, NodeLocked, NodeProtected
-from ironic_rules.models import states, transitions
+from ironic_rules.models import states
 
 UUID = "6eb2c0c4-1f57-4ac4-9f0f-6f0f8bd8c3b1"
 DEPLOYS_IN_MAINTENANCE = "provisioning operation can't be performed on node"
@@ -38,7 +38,7 @@ def node(state: str, **fields: Any) -> Any:
 def test_what_a_node_does_not_allow(
         state: str, fields: dict[str, Any], verb: str, error: type[IronicRulesError], text: str) -> None:
     with pytest.raises(error, match=text) as caught:
-        transitions.of_verb(node(state, **fields), verb, requested="undeploy", holder="own")
+        states.after_verb(node(state, **fields), verb, requested="undeploy", holder="own")
     assert type(caught.value) is error
 
 
@@ -49,14 +49,14 @@ def test_what_a_node_does_not_allow(
     ("manageable", {}, "clean", ("cleaning", "manageable")),
 ])
 def test_what_a_node_allows(state: str, fields: dict[str, Any], verb: str, leads_to: Any) -> None:
-    found = transitions.of_event(node(state, **fields), verb)
+    found = states.after_event(node(state, **fields), verb)
     assert found == leads_to
     if found is not None:
-        assert transitions.of_verb(node(state, **fields), verb) == found
+        assert states.after_verb(node(state, **fields), verb) == found
 
 
 @pytest.mark.parametrize("state", [states.CLEANING, states.CLEANWAIT])
 @pytest.mark.parametrize("target", [states.MANAGEABLE, states.AVAILABLE])
 def test_cleaning_ends_where_it_was_going_to(state: str, target: str) -> None:
-    failed = transitions.of_event(node(state, target_provision_state=target), "fail")
+    failed = states.after_event(node(state, target_provision_state=target), "fail")
     assert failed == (states.CLEANFAIL, target)
