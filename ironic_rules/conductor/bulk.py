@@ -24,6 +24,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.inspection import Processing
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inventory, nodes, operations
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Ended, Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import (
@@ -87,7 +88,7 @@ class _Batch:
             try:
                 result = trials.try_rules(
                     setting, node.machine, node.data(), rules, traces=False, before=node.plugin_data())
-            except (*state_machine.DATABASE_AWAY, Abandoned):
+            except (*DATABASE_AWAY, Abandoned):
                 raise
             except BaseException as exc:  # noqa: BLE001  (of a plug-in; the other nodes are to be done)
                 self._end(item, _failed(item, exc))
@@ -180,7 +181,7 @@ class _Work:
                 if self.report is None:
                     raise InventoryNotFound(node=self.record.node.uuid)
                 self._apply(self.record, self.report)
-        except (*state_machine.DATABASE_AWAY, Abandoned):
+        except (*DATABASE_AWAY, Abandoned):
             raise
         except NodeLocked as exc:
             self._postpone(exc)
@@ -224,7 +225,7 @@ class _Work:
                 self.conductor.db.write(functools.partial(
                     self._save, task=task, processing=processing, report=report, outcome=outcome))
                 break
-            except (*state_machine.DATABASE_AWAY, LockLost, NodeNotFound):
+            except (*DATABASE_AWAY, LockLost, NodeNotFound):
                 raise
             except Exception as exc:  # what rules have written may not be storable
                 if attempt.repeats(exc):
@@ -264,7 +265,7 @@ class _Work:
             inspection.describe(self.entry, self.conductor, task, processing, exc)
             self.told = str(exc)
             raise
-        except (*state_machine.DATABASE_AWAY, Abandoned):
+        except (*DATABASE_AWAY, Abandoned):
             raise
         except BaseException as exc:  # of a plug-in; its text may quote what a sensitive rule wrote
             if processing.is_sealed:

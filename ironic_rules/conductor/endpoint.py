@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import acceptance, hardware_calls, heartbeat, provisioning, state_machine
+from ironic_rules.conductor import acceptance, hardware_calls, heartbeat, provisioning
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import (
     ConductorCannotServe,
     IronicRulesError,
@@ -51,7 +52,7 @@ def _answer(method: F) -> F:
         except RequestExpired as exc:
             LOG.warning("%s: %s", method.__name__, exc)
             raise
-        except state_machine.DATABASE_AWAY as exc:
+        except DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
             raise (OutcomeUnknown if is_known else Unavailable) from exc
         except BaseException as exc:  # of an interface: oslo.messaging would end its thread, and never answer

@@ -16,6 +16,7 @@ from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inventory, nodes, ports, rule_records
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
@@ -106,7 +107,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
                            inspection=entry, runs=processing.runs,
                            also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
-    except (*state_machine.DATABASE_AWAY, Abandoned):
+    except (*DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
         if not processing.is_sealed:
@@ -299,7 +300,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
         describe(entry, conductor, task, processing, exc)
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
                            inspection=entry, runs=processing.runs)
-    except (*state_machine.DATABASE_AWAY, Abandoned):
+    except (*DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
         if processing.is_sealed:

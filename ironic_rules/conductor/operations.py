@@ -16,7 +16,8 @@ from oslo_log import log as logging
 from ironic_rules.conductor import bulk, legacy_rules
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
-from ironic_rules.db import conductors, errors, nodes, operations
+from ironic_rules.db import conductors, nodes, operations
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
@@ -91,7 +92,7 @@ def _do(conductor: Conductor, operation: Row, item: Item) -> None:
     try:
         conductor.db.write(attempt)
         return
-    except errors.AWAY:
+    except DATABASE_AWAY:
         raise
     except IronicRulesError as exc:
         reason = str(exc)

@@ -16,6 +16,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, conductors, nodes
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
@@ -64,7 +65,7 @@ def resume_orphans(conductor: Conductor) -> int:
 def _end_stalled_sessions(conductor: Conductor) -> None:
     try:
         ended = conductors.end_stalled_sessions(conductor.db, conductor.conf.database.idle_transaction_timeout)
-    except state_machine.DATABASE_AWAY:
+    except DATABASE_AWAY:
         raise
     except db_exc.DBError as exc:  # nodes without such a session are resumed in any case
         LOG.warning("The sessions of the database cannot be read: %s", exc)
@@ -119,7 +120,7 @@ def _work(conductor: Conductor, lock: nodes.Lock) -> None:
             return
         try:
             state_machine.run(conductor, lock, admin)
-        except state_machine.DATABASE_AWAY:
+        except DATABASE_AWAY:
             raise
         except Exception as exc:  # of a plug-in or of the database; its cause may be of the moment
             if resumptions < MAX_RESUMPTIONS:

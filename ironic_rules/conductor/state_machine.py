@@ -20,7 +20,8 @@ from oslo_log import log as logging
 from ironic_rules.conductor import pxe_filter, task_store
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, errors, inventory, node_records, nodes
+from ironic_rules.db import clock, inventory, node_records, nodes
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import (
     HookFailed,
     IronicRulesError,
@@ -103,7 +104,6 @@ def _seconds(passed: datetime.timedelta) -> float:
 
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
-DATABASE_AWAY = errors.AWAY
 #: Beginning of the purposes of the locks of ``hardware_calls``.
 HARDWARE_CALL = "hardware: "
 #: Maximum number of times that an inspection is repeated because of what has changed since it began, each time another

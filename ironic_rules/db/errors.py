@@ -20,7 +20,7 @@ from ironic_rules.exceptions import IronicRulesError
 MakeError = Callable[[str | None], IronicRulesError]
 
 #: Errors that are raised if the database is temporarily unavailable or overloaded.
-AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
+DATABASE_AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
 #: Errors of databases that cannot write now: texts of SQLite, numbers of MariaDB, classes of SQLSTATE of PostgreSQL.
 _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})

@@ -22,7 +22,7 @@ from oslo_log import log
 
 from ironic_rules.db import clock, inspection_journal
 from ironic_rules.db.discovery import Match
-from ironic_rules.db.errors import AWAY
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
 from ironic_rules.models import secrets
@@ -282,7 +282,7 @@ class Journal:
         """Write callbacks together or, if that fails, each alone: no callback keeps others from being written."""
         try:
             self._write(batch)
-        except AWAY:
+        except DATABASE_AWAY:
             LOG.warning("%d refused callbacks are not written to the journal: the database is unavailable", len(batch))
         except Exception:  # noqa: BLE001  (such as of a machine that another process has just written first)
             for callback in batch:

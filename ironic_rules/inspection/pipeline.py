@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import orjson
 from oslo_log import log as logging
 
-from ironic_rules.db.errors import AWAY
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
 from ironic_rules.inspection import legacy_data
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
@@ -189,7 +189,7 @@ class Pipeline:
         task.watch.begin(HOOK, _overdue, name)
         try:
             work(task, received.data, data)
-        except (*AWAY, Abandoned):
+        except (*DATABASE_AWAY, Abandoned):
             raise
         except BaseException as exc:  # hooks can be third-party code: whatever they raise, SystemExit too, fails them
             if sealed:

@@ -19,7 +19,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.db import clock, rule_records
-from ironic_rules.db.errors import AWAY
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.rules import Counts, Rule
@@ -140,7 +140,7 @@ class RuleStatistics:
             try:
                 written = self._write(counts)
             except Exception as exc:  # what was counted must not be lost, whatever it is
-                if isinstance(exc, AWAY):
+                if isinstance(exc, DATABASE_AWAY):
                     LOG.warning("Statistics of rules cannot be written now: the database is unavailable")
                 else:
                     LOG.exception("Statistics of rules cannot be written now")

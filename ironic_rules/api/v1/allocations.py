@@ -14,7 +14,8 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1.served import Served
-from ironic_rules.db import allocations, errors
+from ironic_rules.db import allocations
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import Conflict, Invalid, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.resources import ALLOCATING, ALLOCATION, Allocation
@@ -137,7 +138,7 @@ def _begin(request: Request, uuid: str) -> None:
     """Look for a node at once. What fails here, or ends with this process, is left to the conductors."""
     try:
         request.db.write(lambda conn: allocations.settle(conn, uuid))
-    except (*errors.AWAY, Conflict) as error:
+    except (*DATABASE_AWAY, Conflict) as error:
         LOG.warning("Allocation %s has no result yet, a conductor will look for a node: %s", uuid, error)
 
 

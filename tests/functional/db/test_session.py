@@ -121,7 +121,7 @@ def test_a_connection_that_is_ended_while_it_is_prepared_counts_as_lost(
 
         monkeypatch.setattr(getattr(session, module), name, ended)
         for use in (lambda: db.write(lambda conn: None), lambda: db.reader().__enter__()):
-            with pytest.raises(errors.AWAY):
+            with pytest.raises(errors.DATABASE_AWAY):
                 use()
     monkeypatch.undo()
     with db.reader() as conn:
