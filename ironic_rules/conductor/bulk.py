@@ -294,7 +294,7 @@ class _Work:
         state_machine.add_history(conn, self.conductor, self.row.id, "inspection", event if changed else None, "INFO",
                                   self.context, added)
         operations.end(conn, self.item, operations.CHANGED if changed else operations.UNCHANGED)
-        inspection.count(conn, task, outcome)
+        inspection.count_for_rules(conn, task, outcome)
 
     def _postpone(self, error: NodeLocked) -> None:
         if self.item.postponed >= operations.MOST_POSTPONED:

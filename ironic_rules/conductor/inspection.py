@@ -106,7 +106,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
         describe(entry, conductor, task, processing, exc)
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
                            inspection=entry, runs=processing.runs,
-                           also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
+                           also=lambda conn: _store_read(conn, entry, conductor, task, processing.data, None))
     except (*DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -123,9 +123,9 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
     def store(conn: sa.Connection) -> None:
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
-        _add(conn, entry, conductor, task, processing.data, outcome)
+        _store_read(conn, entry, conductor, task, processing.data, outcome)
         processing.save(conn, conductor, task)
-        count(conn, task, outcome)
+        count_for_rules(conn, task, outcome)
 
     describe(entry, conductor, task, processing)
     return StateResult("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
@@ -247,8 +247,8 @@ def _check_storable(data: InspectionData) -> None:
                                    f"{documents.format_pointer(found[0]) or '/'} of the {what} {found[1]}.")
 
 
-def _add(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Task, data: InspectionData | None,
-         outcome: Outcome | None) -> None:
+def _store_read(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Task,
+                data: InspectionData | None, outcome: Outcome | None) -> None:
     """Store data that the inspect interface has read itself, with the result of processing them; None: it failed."""
     if data is None or conductor.conf.inventory.data_backend == "none":
         return
@@ -261,7 +261,7 @@ def _add(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Tas
     inventory.prune(conn, task.node.id, conductor.conf.inventory.max_versions)
 
 
-def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
+def count_for_rules(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
     """Count the node for the rules that may be applied to a limited number of nodes.
 
     Last in its transaction, because others that count for the same rules wait for its end.
@@ -284,7 +284,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     processing = Processing()
     waited = task.node.driver_internal_info.pop(WAITS_FOR_MORE, False)
     if waited:
-        task.accepted = functools.partial(_accepted, conductor, node_id)
+        task.accepted = functools.partial(_accepted_before, conductor, node_id)
     try:
         answer = _call(
             task, interface, interface.continue_inspection, pending.inventory_data, pending.received_plugin_data)
@@ -322,7 +322,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             inventory.end_wait(conn, node_id)
         inventory.prune(conn, node_id, keep)
         processing.save(conn, conductor, task)
-        count(conn, task, outcome)
+        count_for_rules(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
@@ -353,7 +353,7 @@ def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -
     return StateResult("wait", history="The inspect interface waits for more data.", also=store)
 
 
-def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:
+def _accepted_before(conductor: Conductor, node_id: int) -> InspectionData | None:
     with conductor.db.reader() as conn:
         found = inventory.waiting(conn, node_id)
     return None if found is None else InspectionData(found.inventory_data, found.received_plugin_data)

@@ -65,7 +65,7 @@ def advance(conductor: Conductor, task: Task, procedure: Procedure, plan: Planne
         if progress.must_abort:
             return StateResult("fail", error=f"The {procedure.noun} was aborted by request, after the end of a step "
                                              "that cannot be aborted.")
-        progress.begin(run, _lock(task.node), clock.now())
+        progress.begin(run, _lock_id(task.node), clock.now())
         return StateResult("next")
     return _execute(conductor, task, progress, run, plan)
 
@@ -79,7 +79,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: CurrentS
     def execute() -> None:
         kept = Kept(task, "steps")
         try:
-            ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock(task.node)))
+            ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock_id(task.node)))
         except AgentChanged:
             # As in Ironic: what was requested of the other versions is not repeated, nor what changes again.
             if procedure is not CLEANING or progress.requested() or progress.is_restarted:
@@ -168,7 +168,7 @@ def _overdue(name: str, reason: str) -> IronicRulesError:
     return IronicRulesError(f"{name} failed: {reason}")
 
 
-def _lock(node: Node) -> str:
+def _lock_id(node: Node) -> str:
     """Return what identifies one run of the work on a node: the purpose of the lock, and the resumption if any."""
     purpose = node.reservation_purpose or ""
     return f"{purpose}, resumed: {node.reservation_resumptions}" if node.reservation_resumptions else purpose

@@ -31,17 +31,17 @@ def fit(db: Database, heartbeat_timeout: int, task: Task, *, sealed: bool) -> No
     try:
         chosen = selection.fit_interfaces(offered, node.driver, current, changed)
     except (DriverNotFound, InterfaceNotFound) as exc:
-        raise _told(exc, node, has_conductors=bool(offered), sealed=sealed) from None
+        raise _attributed(exc, node, has_conductors=bool(offered), sealed=sealed) from None
     for field, name in chosen.items():
         if current[field] != name:
             setattr(node, field, name)
 
 
-def _told(error: DriverNotFound | InterfaceNotFound, node: NodeDraft, *, has_conductors: bool,
+def _attributed(error: DriverNotFound | InterfaceNotFound, node: NodeDraft, *, has_conductors: bool,
           sealed: bool) -> Exception:
     """Return the failure of the rule that has caused an error, or the error."""
     error = _of_group(error, node.conductor_group)
-    fields = _responsible(error, has_conductors=has_conductors)
+    fields = _likely_fields(error, has_conductors=has_conductors)
     return records.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed) or error
 
 
@@ -52,7 +52,7 @@ def _of_group(error: DriverNotFound | InterfaceNotFound, group: str) -> DriverNo
     return DriverNotFound(f"No conductor of the group {group} supports the hardware type {driver}.", driver=driver)
 
 
-def _responsible(error: DriverNotFound | InterfaceNotFound, *, has_conductors: bool) -> tuple[str, ...]:
+def _likely_fields(error: DriverNotFound | InterfaceNotFound, *, has_conductors: bool) -> tuple[str, ...]:
     """Return the fields because of which an error was raised, the most likely first."""
     if isinstance(error, InterfaceNotFound):
         return f"{error.facts['kind']}_interface", "driver"

@@ -22,7 +22,7 @@ from ironic_rules.rules.values import RuleWarning
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
-    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "check", "compile",
+    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "check", "compile",
     "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
     "vocabulary",
 ]

@@ -41,10 +41,10 @@ class Hardware(Protocol):
         """Let the node wait before the next step, without a worker; return its wait state."""
 
 
-def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep, lock: str) -> str | None:
+def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep, lock_id: str) -> str | None:
     """Execute the current step, which has begun, or check its progress if the machine continues it.
 
-    :param lock: of the conductor that executes it
+    :param lock_id: identifies the lock of the conductor that executes it
     :returns: None when it is done, else the state in which the node waits for its machine, or is held after this step
     :raises IronicRulesError: it failed; the text says why
     """
@@ -60,9 +60,9 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
     if progress.is_waiting:
         ends = _checked(interface.continue_step(task, step.step, step.args), step.name, procedure)
         if ends is None and step.key == ("deploy", procedure.boot_step) and offer.in_ramdisk:
-            _take_in(hardware, task, progress, offer)
+            _add_ramdisk_steps(hardware, task, progress, offer)
         return ends
-    if not progress.is_begun_by(lock):
+    if not progress.is_begun_by(lock_id):
         _check_rerun(node, offer, step, procedure)
     return call(interface, task, step.step, step.args, procedure)
 
@@ -126,7 +126,7 @@ def _check_rerun(node: Node, offer: Offer, step: ScheduledStep, procedure: Proce
                 procedure.name, step.name)
 
 
-def _take_in(hardware: Hardware, task: Task, progress: Progress, offer: Offer) -> None:
+def _add_ramdisk_steps(hardware: Hardware, task: Task, progress: Progress, offer: Offer) -> None:
     """Check the remaining steps against what the ramdisk offers, and add those that it runs by default.
 
     :raises Invalid: with every step that it does not offer, and the source of the step

@@ -104,22 +104,22 @@ class Progress:
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
         return CurrentStep(ScheduledStep(**clone(steps[index])), index + 1, len(steps)) if index < len(steps) else None
 
-    def begin(self, run: CurrentStep, lock: str, now: datetime.datetime) -> None:
+    def begin(self, run: CurrentStep, lock_id: str, now: datetime.datetime) -> None:
         """Store that ``run`` has begun.
 
-        :param lock: distinguishes this run of the conductor from that of another one that resumes the work later
+        :param lock_id: distinguishes this run of the conductor from that of another one that resumes the work later
         """
         self._show(run.step.as_dict())
-        self._store({self.procedure.state_key: {"begun_at": now.isoformat(), "lock": lock, "waits": False}})
+        self._store({self.procedure.state_key: {"begun_at": now.isoformat(), "lock": lock_id, "waits": False}})
 
     @property
     def is_begun(self) -> bool:
         """True if the current run has begun."""
         return self.procedure.state_key in self._internal
 
-    def is_begun_by(self, lock: str) -> bool:
+    def is_begun_by(self, lock_id: str) -> bool:
         """Return whether the current run has begun under that lock, so that no conductor has failed during it."""
-        return bool(self._state["lock"] == lock)
+        return bool(self._state["lock"] == lock_id)
 
     @property
     def is_waiting(self) -> bool:

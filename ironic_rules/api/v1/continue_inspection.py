@@ -73,9 +73,9 @@ class ContinueInspectionController(Resource):
             node, is_new, refusal = _find(request, query.get("node_uuid"), sent)
             request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
-            request.context.mark = Mark(digest, "",
-                                        ramdisk.lookup(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
-            # That of a discovered node is accepted nowhere: no operator has approved it yet.
+            request.context.mark = Mark(
+                digest, "", ramdisk.lookup_reply(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
+            # The token of a discovered node is accepted nowhere: no operator has approved the node yet.
             claims = not is_new and minor >= versions.CONTINUE_INSPECTION
             token = ramdisk.new_token()
             claimed = _hand_over(request, node, sent, is_new, refusal, token if claims else None)
@@ -103,7 +103,7 @@ class ContinueInspectionController(Resource):
             token = ramdisk.HIDDEN_TOKEN
         elif claims and not claimed:
             token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
-        return ramdisk.lookup(request.base, node, token, request.conf)
+        return ramdisk.lookup_reply(request.base, node, token, request.conf)
 
 
 def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:

@@ -92,7 +92,8 @@ class DeployTemplatesController(Resource):
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
         found = request.db.write(
-            lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"], _known(request, conn))))
+            lambda conn: deploy_templates.create(
+                conn, values, _checked(request, body["steps"], _offer_checks(request, conn))))
         request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
                                   ("ETag", _tag(found))]
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
@@ -120,7 +121,7 @@ class DeployTemplatesController(Resource):
             conditions.check(_tag(old))
             values = _patched(old, operations)
             # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
-            steps = _checked(request, values.pop("steps"), _known(request, conn) if writes_steps else ())
+            steps = _checked(request, values.pop("steps"), _offer_checks(request, conn) if writes_steps else ())
             changes = {name: value for name, value in values.items() if patch.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
@@ -159,7 +160,7 @@ def _tag(template: DeployTemplate) -> str:
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
-def _known(request: Request, conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
+def _offer_checks(request: Request, conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     """Return the check against the steps that live conductors offer; empty if none is alive."""
     registered = request.offered_steps.current(conn).get(None)
     return () if registered is None else (checks.fits(registered),)

@@ -204,7 +204,7 @@ def _only(names: tuple[str, ...], info: JSONObject) -> Any:
     return secrets_models.mask({name: info[name] for name in names if name in info})
 
 
-def lookup(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -> JSONObject:
+def lookup_reply(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -> JSONObject:
     """Return ``{"node": …, "config": …}`` with what an agent needs, and every secret in it masked.
 
     The agent looks into ``instance_info`` without asking whether it is there.
@@ -259,11 +259,11 @@ class LookupController(Resource):
             raise _refused(request, uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if is_unapproved(node):
             # Nothing accepts it: no operator has approved the node yet.
-            return lookup(request.base, node, new_token(), request.conf)
+            return lookup_reply(request.base, node, new_token(), request.conf)
         token = request.db.write(lambda conn: claim_token(conn, node.id))
         if token == HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
-        return lookup(request.base, node, token, request.conf)
+        return lookup_reply(request.base, node, token, request.conf)
 
 
 def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
