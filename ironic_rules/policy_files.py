@@ -45,7 +45,7 @@ def stamp(conf: cfg.ConfigOpts) -> tuple[object, ...]:
     try:
         for _, path in _found(conf):
             entry = os.stat(path)
-            # That of the last change of the file's permissions, too.
+            # The time of the last change of the file's permissions counts, too.
             stamps.append((path, entry.st_ctime_ns, entry.st_size, entry.st_ino))
     except (ConfigurationError, OSError) as exc:
         stamps.append(str(exc))

@@ -138,7 +138,7 @@ def _check_integers(raw: bytes) -> None:
     rest = b""
     for outline in json_text.outlines(raw):
         outline = rest + outline
-        # What may continue in the next piece is looked at there.
+        # A number that may continue in the next piece is looked at there.
         numbers = len(outline.rstrip(_NUMBER))
         rest = outline[numbers:]
         for digits in _LONG_INTEGER.findall(outline, 0, numbers):

@@ -90,7 +90,7 @@ def _with_both_forms(body: bytes) -> bytes:
         told = orjson.loads(reply["error_message"])
         text = told.get("faultstring") or told.get("description") or told.get("title")
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        # Of keystonemiddleware, or the empty one of HEAD: clients show it as it is.
+        # A body of keystonemiddleware, or the empty one of HEAD: clients show it as it is.
         return body
     return orjson.dumps({**reply, "error": {"message": text}})
 

@@ -145,7 +145,7 @@ def _demo(url: str, has_page: bool) -> None:
         console.print(f"The demo could not be shown: {exc}", markup=False)
     console.print(f"Still serving on {url}; Ctrl-C stops it.")
     if has_page:
-        # Of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
+        # The URL of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
         console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}?guide" if failed else f"The page: {url}/ui/",
                       soft_wrap=True, markup=False, highlight=False)
     demo.boot_machines(url, threading.Event())  # as long as the process runs

@@ -58,7 +58,7 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
     def reserve(state: str, event: str, **more: Any) -> None:
         values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
         if state == states.INSPECTWAIT:
-            # That of a discovered node which waits for more data is not the usual one.
+            # A discovered node which waits for more data has another target.
             del values["target_provision_state"]
         nodes.reserve_in_state(conn, lock, "continue inspection", state, values)
 

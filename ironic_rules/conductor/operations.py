@@ -54,7 +54,7 @@ def work(conductor: Conductor) -> int:
 
 def _work_on(conductor: Conductor, operation: Row) -> int:
     done = 0
-    # What a node is inspected with is that of the conductors of its group.
+    # A node is inspected with the hooks and rules of the conductors of its group.
     group = conductor.group if operation.kind in LOCKING_KINDS else None
     is_dry = operation.kind == REAPPLY and bool(operation.filters.get("dry_run"))
     batch = _DRY_BATCH if is_dry else _BATCH

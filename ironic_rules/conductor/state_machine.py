@@ -349,7 +349,7 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
     """Return whether a save failed because of what was to be saved, so that it would fail again."""
     if isinstance(error, DATABASE_AWAY):
         return False
-    # What never got to the database: a value could not be made a parameter.
+    # A statement that never got to the database: a value could not be made a parameter.
     inner = getattr(error, "inner_exception", None)
     unsendable = isinstance(inner, sa.exc.StatementError) and not isinstance(inner, sa.exc.DBAPIError)
     # SQLite reports some values that it cannot take as it reports its own failures.

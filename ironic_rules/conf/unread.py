@@ -117,7 +117,7 @@ class _Known:
         if section == _NOT_DEFAULT:
             return False
         group = section.lower()
-        # What a package lists for [pxe_filter] is an option of each target, too, if there is a target of that name.
+        # Options of a package for [pxe_filter] are those of each target, too, if there is a target of that name.
         base = pxe_filter.GROUP.name if group in self.by_group and group.startswith(f"{pxe_filter.GROUP.name}:") else ""
         dest = name.replace("-", "_")
         return dest in self.by_group.get(group, ()) or dest in self._listed.get(base, ()) or (

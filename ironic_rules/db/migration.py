@@ -81,7 +81,7 @@ def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
     from alembic.script import ScriptDirectory
 
     def work(config: Any) -> None:
-        # What other processes did meanwhile has been done: this one has the lock.
+        # Other processes have ended their changes: this one has the lock.
         connection = config.attributes["connection"]
         found = _version(connection)
         if found is None:

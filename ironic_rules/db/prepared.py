@@ -300,7 +300,7 @@ class PreparedChange:
             self._plans.clear()
         plan = self._plans[key] = _parameters(compiled, text, dialect) if is_known else None
         if plan is not None:
-            # Those of JSON are empty objects and lists, made by functions that SQLAlchemy calls with a context.
+            # Defaults of JSON are empty objects and lists, made by functions that SQLAlchemy calls with a context.
             plan.fixed.update((column.key, column.default.arg if column.default.is_scalar else column.default.arg(None))
                               for column in defaults)
         return plan

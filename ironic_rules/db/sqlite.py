@@ -74,7 +74,7 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
         engine.pool = pool.QueuePool(old._creator, pool_size=min(_POOL_SIZE, size or _POOL_SIZE), max_overflow=-1,
                                      use_lifo=True, _dispatch=old.dispatch)
         old.dispose()
-    # What oslo.db does with errors and new connections belongs to the dialect and to the pool.
+    # oslo.db's handlers of errors and new connections belong to the dialect and to the pool.
     return sa.Engine(engine.pool, engine.dialect, engine.url)
 
 

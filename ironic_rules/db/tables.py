@@ -94,7 +94,7 @@ nodes = sa.Table(
     Column("provision_updated_at", UTCDateTime),
     Column("last_error", Text),
     Column("reservation", String(255)),
-    # Which acquisition of the lock it is; NULL: by a process of a version without tokens.
+    # Token of this acquisition of the lock; NULL: by a process of a version without tokens.
     Column("reservation_token", String(64)),
     Column("reservation_purpose", String(64)),
     Column("reservation_resumptions", Integer, nullable=False, server_default="0"),
@@ -405,7 +405,7 @@ inspection_rules = sa.Table(
     *_rule_fields(),
     # The number of its rows in inspection_rule_nodes.
     Column("nodes_counted", Integer, nullable=False, default=0, server_default="0"),
-    # What lists are searched for, derived from conditions and actions; NULL for sensitive rules.
+    # Terms for the search in lists, derived from conditions and actions; NULL for sensitive rules.
     Column("ops", LONG_TEXT),
     Column("writes", LONG_TEXT),
     Index("inspection_rules_scope_idx", "scope"),
@@ -527,10 +527,10 @@ operations = sa.Table(
     Column("uuid", String(36), nullable=False),
     Column("kind", String(64), nullable=False),
     Column("status", String(16), nullable=False),
-    # What was requested: the kind of the operation knows what that means.
+    # Request of the operation, in the form of its kind.
     Column("filters", Json, nullable=False),
     Column("user", String(255)),
-    # How many of its items are in each state, once it has ended; null: they have to be counted.
+    # Numbers of its items in each state, once it has ended; null: they have to be counted.
     Column("counts", Json),
     *_timestamps(),
     UniqueConstraint("uuid"),
@@ -550,9 +550,9 @@ operation_items = sa.Table(
     # Who works on it, and since when: after some time another conductor may.
     Column("claimed_by", String(64)),
     Column("claimed_at", UTCDateTime),
-    # How often it was postponed because its node was locked.
+    # Number of times that it was postponed because its node was locked.
     Column("postponed", Integer, nullable=False, server_default="0"),
-    # What a dry run has found, and a hash of it: equal ones are a group.
+    # Result of a dry run, and a hash of it: equal ones are a group.
     Column("result", Json),
     Column("result_hash", String(64)),
     Index("operation_items_operation_id_idx", "operation_id", "status", "id"),
@@ -611,7 +611,7 @@ runbooks = sa.Table(
 flavors = sa.Table(
     "flavors", metadata,
     Column("id", Integer, primary_key=True),
-    # What clients call its id: chosen by them, or a UUID.
+    # The id for clients: chosen by them, or a UUID.
     Column("flavorid", String(255), nullable=False),
     Column("name", String(255), nullable=False),
     Column("memory_mb", Integer, nullable=False),
@@ -696,7 +696,7 @@ inspection_journal = sa.Table(
     Column("report", Json),
     UniqueConstraint("uuid"),
     UniqueConstraint("machine"),
-    # Of the databases, only PostgreSQL's indexes do not have the primary key at their end.
+    # Only PostgreSQL's indexes do not have the primary key at their end.
     Index("inspection_journal_reason_id_idx", "reason", "id"),
     Index("inspection_journal_seen_at_idx", "seen_at"),
     **_TABLE_ARGS,

@@ -49,7 +49,7 @@ def validate(name: str, value: object, mode: str = STRICT, registry: SpecRegistr
         if found is None:
             lookup = registry.find(name)
             found = lookup[0] if lookup else None
-        # What most values are: short, with nothing to refuse.
+        # Most values are short, with nothing to refuse.
         if found and type(value) is str and len(value) <= MAX_LENGTH and value.isprintable() and not found.is_removed \
                 and found.rule.accepts(value):
             return None

@@ -164,7 +164,7 @@ def _read_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[_Mapping]
     found.update(loader.construct_mapping(node))
     written = [_entry(loader.construct_object(key), loader.construct_object(value), key.start_mark.line + 1)
                for key, value in own]
-    # What is merged into a mapping gives way to what stands in it, as is intended.
+    # Merged keys give way to those of the mapping itself, as intended.
     keys = {entry.key for entry in written}
     merged = (_entry(key, value) for key, value in found.items())
     found.entries = (*(entry for entry in merged if entry.key not in keys), *written)

@@ -67,7 +67,7 @@ class Similar:
         for trigram in _trigrams(text):
             shared.update(self._having.get(trigram, ()))
         candidates = {}
-        # Of names that share as many, those of the most similar length come first.
+        # Among names that share as many, those of the most similar length come first.
         ranked = sorted(shared.items(), key=lambda item: (-item[1], abs(len(self._names[item[0]][0]) - len(text))))
         for number, _ in ranked[:_CANDIDATES]:
             name, original = self._names[number]

@@ -100,7 +100,7 @@ class EnabledHardware:
                 raise ConfigurationError(f"{option}: '{name}' is not a step: use INTERFACE.STEP, with INTERFACE one of "
                                          f"{', '.join(STEP_KINDS)}.")
             if name not in offered:
-                # What ramdisks offer is known once they run.
+                # The steps of ramdisks are known once they run.
                 LOG.warning("%s: no interface that is enabled here has the step %s%s", option, name,
                             "; only a ramdisk may have it" if any(
                                 one.runs_ramdisk(procedure) for one in deploy.values()) else "")

@@ -240,7 +240,7 @@ class Front:
         """The number of requests with a large body that wait for others to be processed."""
         return self._large_waiting.qsize()
 
-    # What cheroot calls.
+    # Methods that cheroot calls.
 
     @property
     def can_add_keepalive_connection(self) -> bool:
@@ -530,7 +530,7 @@ class Front:
     # Connections come and go.
 
     def _accept(self) -> None:
-        # Of several processes, each takes one: connections are kept, and the first could get those of all clients.
+        # Each of several processes takes one: connections are kept, and the first could get those of all clients.
         for _ in range(64 if self.server.shared is None else 1):
             try:
                 sock, address = self.server.socket.accept()

@@ -101,7 +101,7 @@ class EarlyRules:
         if doing is not None:
             error = doing[1](*doing[2:], reason)
             failure = printable(error)
-            # What the thread has noted is not read: it may still note.
+            # The notes of the thread are not read: it may still add some.
             if isinstance(error, RuleFailed):
                 self._count(RuleRuns(failure=error.facts["rule"]), node)
         LOG.error("%s. Its thread cannot be ended. Of such threads, %d have not returned; with %d, reports are refused",

@@ -45,7 +45,7 @@ def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: 
     :param messages: ``(level, text)``
     """
     conceal = task.conceal
-    # What failed is not saved.
+    # Changes of a failed inspection are not saved.
     changes = _changes(task) if matched and error is None else []
     found.changed_by = _authors(changes)
     shown = matched[:_MAX_RULES]

@@ -148,7 +148,7 @@ class RuleStatistics:
                 return
         for uuid, sensitive in written.items():
             for name, number in zip(_METRICS, counts[uuid].numbers, strict=True):
-                # How often the index has found a sensitive rule says something of its conditions.
+                # The number of times that the index has found a sensitive rule would reveal its conditions in part.
                 if number and not (sensitive and name == "evaluated"):
                     self._numbers.count(f"inspection_rule_{name}", uuid, by=number)
 

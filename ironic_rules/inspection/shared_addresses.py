@@ -29,7 +29,7 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
     if len(name) > _LONGEST:
         return [(0, name)], name
     parts = (part.lstrip("0") if index % 2 else part for index, part in enumerate(_NUMBER.split(name)))
-    # Of two numbers, the one with more digits is larger; they are too long to be parsed if a ramdisk wants that.
+    # A number with more digits is larger; numbers can be too long to be parsed if a ramdisk wants that.
     return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)], name
 
 

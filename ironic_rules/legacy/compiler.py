@@ -480,7 +480,7 @@ class PluginAction(LegacyAction):
             try:
                 params[name] = self._filled(value, view, views)
             except CannotEvaluate:
-                # Of hardware that the rule does not match, what it reads may be missing.
+                # Data that the rule reads may be missing on hardware that it does not match.
                 params[name] = self._said[name]
         self._call(self._plugin.cleanup, ledger, params)
 

@@ -156,7 +156,7 @@ def _whole(found: Counterpart, note: Note, as_text: bool) -> str:
     if as_text or found.kind in (Kind.TEXT, Kind.LIST, Kind.OBJECT):
         return _template(found)
     if found.kind is Kind.WHOLE:
-        # Of a number, this makes the text that ironic-inspector wrote.
+        # This makes a number the text that ironic-inspector wrote.
         return f"{_template(found)[:-1]}|lower}}"
     note(TYPE_KEPT)
     return _template(found)

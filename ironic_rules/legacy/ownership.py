@@ -261,7 +261,7 @@ def take_back(task: Task, owned: Sequence[OwnedValue], rules: Collection[str] | 
     ledger.owned.extend(owned[:first])
     changed = {id(forgotten.value) for forgotten in taking.forgotten}
     for value in owned[first:]:
-        # Those of other rules are written again: what was there before them may be another value now.
+        # Values of other rules are written again: the value before them may be another one now.
         if rules is not None and value.rule_uuid not in rules and id(value) not in changed:
             with contextlib.suppress(IronicRulesError):
                 _write(ledger, value)

@@ -308,7 +308,7 @@ class _Run:
 
         :raises RuleFailed: a clean-up failed
         """
-        # What the document deletes does not return.
+        # Values that the document deletes do not return.
         ledger = Ledger(self.task, False) if self.cleanup == "any" else self.ledger
         scopes = self.scopes()
         places = {trace.uuid: place for place, trace in enumerate(self.traces)}

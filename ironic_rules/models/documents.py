@@ -204,7 +204,7 @@ def unstorable(value: object) -> tuple[tuple[str, ...], str] | None:
     """
     try:
         orjson.dumps(value)
-        # Which orjson writes as null.
+        # orjson writes NaN and infinity as null.
         json.dumps(value, allow_nan=False, default=str)
     except (TypeError, ValueError, RecursionError) as exc:
         return _find_unstorable(value, (), _DEEPEST) or ((), printable(exc))

@@ -237,5 +237,5 @@ def _given(changes: Mapping[str, Any]) -> Iterator[str]:
     if all(operation["op"] != "replace" for operation in patch):
         yield from added
     elif len(added) == 1:
-        # Of an older version, which replaced each trait behind a new one: the new one is the first that is written.
+        # An entry of an older version, which replaced each trait behind a new one: the new one is the first written.
         yield next(operation["value"] for operation in patch if "value" in operation)

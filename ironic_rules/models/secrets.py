@@ -132,7 +132,7 @@ def mask(value: JSON) -> Any:
     """
     if isinstance(value, str):
         return mask_text(value) if "://" in value else value
-    # What JSON is parsed to, before other types: isinstance() of an abstract class takes as long as the rest.
+    # Types that JSON is parsed to come first: isinstance() of an abstract class takes as long as the rest.
     if isinstance(value, dict) or (not isinstance(value, _LEAVES) and isinstance(value, Mapping)):
         return {
             key: (MASK if item is not None and is_secret_key(key) else mask(item))
@@ -179,7 +179,7 @@ def has_none(value: JSON, small: int = 0) -> bool:
 
 def json_is_free(text: bytes) -> bool:
     """Return what :func:`has_none` does, of a JSON text as orjson writes it."""
-    # Of other letters, some become ASCII in lower case.
+    # Some other letters become ASCII in lower case.
     return _search is not None and text.isascii() and _search.search(text) is None
 
 

@@ -430,7 +430,7 @@ class Plan:
             self._files[name] = now
             for mac, node_id in moved.items():
                 self._belongs(mac, before.get(mac, GONE), node_id)
-                # Of the new ones, only those that are allowed are worth a line in the log.
+                # Only new addresses that are allowed are worth a line in the log.
                 if mac in before or node_id in self._inspecting:
                     self._compare(mac, was.get(mac), node_id)
             dirty.add(name)

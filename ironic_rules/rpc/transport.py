@@ -61,7 +61,7 @@ def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
     if default_url is not None:
         set_default_url(conf, default_url)
     messaging.TransportURL.parse(conf)
-    # Those of calls and of servers, with any transport.
+    # Options of calls and of servers, with any transport.
     conf.register_opts([*rpc_client._client_opts, *messaging_server._pool_opts])
     if not str(conf.transport_url).startswith(_RABBIT):
         return

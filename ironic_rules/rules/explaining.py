@@ -407,7 +407,7 @@ class Explainer:
         if argument.is_secret:
             return True
         if argument.alone is not None and argument.alone.root not in reads.LOCAL:
-            # Of what has secrets under their keys, these are masked.
+            # Secrets under their keys are masked.
             return self.conceal.is_read((argument.alone.root, *argument.alone.steps))
         return any(self.is_secretive if field.root in reads.LOCAL
                    else reads.is_secret((field.root, *field.steps), view, self.conceal) for field in argument.fields)

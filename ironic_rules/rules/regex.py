@@ -281,7 +281,7 @@ def _column(text: str, reason: str, part: str) -> int | None:
     at = text.find(part) if part else -1
     if text.count(part) == 1:
         return at + 1
-    # Of several places it is the first one at which RE2 reports the same error for the text up to there.
+    # The place is the first one at which RE2 reports the same error for the text up to there.
     for _ in range(_MAX_PLACES):
         if at < 0:
             return None

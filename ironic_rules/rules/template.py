@@ -371,7 +371,7 @@ _NAMED = 12
 
 
 def _of(table: Fields, **more: Type) -> dict[str, Type]:
-    # Those that replies show come first, for messages.
+    # Fields that replies show come first, for messages.
     return {name: table[name].type for name in sorted(table, key=lambda name: not table[name].shown)} | more
 
 

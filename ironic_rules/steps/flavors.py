@@ -53,7 +53,7 @@ class Requirements:
         for key, value in specs.items():
             if (resource := _RESOURCE.fullmatch(key)) is not None:
                 with contextlib.suppress(ValueError):
-                    # What several groups request is requested together.
+                    # Requests of several groups are added up.
                     amounts[resource[1]] += _amount(value)
             elif (trait := _TRAIT.fullmatch(key)) is not None and trait[1] not in traits.get(value, [trait[1]]):
                 traits[value].append(trait[1])

@@ -72,7 +72,7 @@ class ContinueInspectionController(Resource):
         try:
             node, is_new, refusal = _find(request, query.get("node_uuid"), sent)
             request.context.lookup_s = time.monotonic() - began
-            # What a repetition gets has no token: a second one would not be valid.
+            # The reply to a repetition has no token: a second one would not be valid.
             request.context.mark = Mark(
                 digest, "", ramdisk.lookup_reply(request.base, node, ramdisk.HIDDEN_TOKEN, request.conf))
             # The token of a discovered node is accepted nowhere: no operator has approved the node yet.

@@ -170,7 +170,7 @@ def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], 
     registered = offered.current(conn).get(node.conductor_group)
     if registered is None:
         return None
-    # What Nova's driver writes before it deploys.
+    # Fields that Nova's driver writes before it deploys.
     return preview.preview_of_deployment(
         registered.of_node(node), enabled, {"traits": list(required.required)}, own, disallowed)
 

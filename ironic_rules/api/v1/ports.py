@@ -381,7 +381,7 @@ class PortsController(Resource):
             return ports.create(conn, new_port(request, conn, body))
 
         row = request.db.write(create)
-        # Whether the address is allowed depends on its node and on the filters' settings: they decide.
+        # The filters decide whether the address is allowed: that depends on its node and on their settings.
         request.pxe_filter.update_pxe_filters(request.context)
         request.reply.headers.append(("Location", links.url(request.base, "ports", row.uuid)))
         return _show(request, row)

@@ -234,7 +234,7 @@ class _Given:
         if place not in self._checked:
             checked = self._checked[place] = rules.check(
                 entry.new, limits=self._request.rules.limits, known_paths=self._known_paths)
-            # That a sensitive rule has the same problems would tell what it contains.
+            # A sensitive rule with the same problems would reveal its content.
             kept = () if entry.old and entry.old.sensitive else tolerated(
                 self._request, entry.old, self._rules[place]["enabled"])
             self._refused[place] = _placed(entry, (each for each in checked.problems if each not in kept))

@@ -221,7 +221,7 @@ def _check(request: Request, values: JSONObject) -> None:
     """
     if values.get("public") and values.get("owner") is not None:
         raise Invalid(problems=[Problem("/owner", "must be null: a public runbook has no owner")])
-    # Whether an interface accepts the arguments depends on the node, and on whether it is cleaned or serviced.
+    # Arguments are not checked: an interface accepts them depending on the node, and on cleaning or servicing.
     deploy_steps.check_steps(request,
                              [Step(step["interface"], step["step"], step["args"], 1)
                               for step in values.get("steps", ())])

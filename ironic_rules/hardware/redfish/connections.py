@@ -292,7 +292,7 @@ class BMCSession(requests.Session):
 
     def send(self, request: requests.PreparedRequest, **named: Any) -> requests.Response:
         """Send a request to the BMC only, and read the response within the limits."""
-        # What requests has made of the URL: it is what it connects to.
+        # The URL as requests has parsed it: it connects to that.
         if _origin(request.url or "") != self._origin:
             raise ValueError(f"{printable(request.url, 200)} is not a URL of {self._address}")
         reply = super().send(request, **{**named, "stream": True})

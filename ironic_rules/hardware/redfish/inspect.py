@@ -429,7 +429,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
             spacing = self.conf.inspector.disk_partitioning_spacing
             properties["local_gb"] = max(0, root_disk_size // units.Gi - spacing)
         mode, found = data["boot"].get("current_boot_mode"), properties.get("capabilities")
-        # What an operator has set is how the machine shall boot, not how it does.
+        # The setting of an operator is how the machine shall boot, not how it does.
         if mode is not None and isinstance(found, (str, dict, type(None))) \
                 and capabilities.get(found, "boot_mode") is None:
             properties["capabilities"] = capabilities.put(found, "boot_mode", mode)

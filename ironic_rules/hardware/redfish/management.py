@@ -91,7 +91,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         errors = self.sushy.exceptions
         with self.system(task) as system:
             try:
-                # Those with a health of OK: address -> state
+                # Interfaces with a health of OK: address -> state
                 found = system.ethernet_interfaces.summary
             except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
                 raise

@@ -203,7 +203,7 @@ class Reader:
             document, reason = self._send(f"{one.path}?{query}")
             if document is not None or not reason:
                 return document, reason
-            # What this BMC offers for some collections it may refuse for others.
+            # A BMC may offer this for some collections and refuse it for others.
         return self._send(one.path)
 
     def _send(self, path: str) -> tuple[Any, str]:

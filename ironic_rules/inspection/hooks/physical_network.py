@@ -82,7 +82,7 @@ class PhysicalNetworkHook(InspectionHook):
                     networks.append(network)
             for port in together:
                 if len(networks) == 1:
-                    # Of a bond, one interface has the address.
+                    # One interface of a bond has the address.
                     _set(task, port, networks[0])
                 elif (wanted := found.get(str(port.address), port.physical_network)) != port.physical_network:
                     warn(task, f"port {port.address}: physical_network does not become {printable(wanted, 64)}: "

@@ -267,7 +267,7 @@ class HostsdirTarget(Target):
         self._unknown_lines = self._process is not None
         # A dnsmasq that is made to reload before it has read what is new reads that once more, and keeps it twice.
         self._is_heard = self._process is not None
-        # Of what a filter has left, only what is written again is read before that.
+        # Only files that are written again are read before that, of those that a filter has left.
         self._missed = self._found | self._overrides.names
         if self._pid_file is not None:
             self._watch.expect(self._found | self._overrides.names)
@@ -359,7 +359,7 @@ class HostsdirTarget(Target):
     def _write(self, name: str, pairs: Sequence[tuple[str, bool]]) -> bool:
         if self._allowed_only:
             allowed = {mac for mac, is_allowed in pairs if is_allowed}
-            # Those that were allowed in the last version of the file and are not in this one join the denied ones.
+            # Addresses that were allowed in the last version of the file and are not in this one join the denied ones.
             denied = (self._denied.get(name, set()) | self._allowed.get(name, set())) - allowed
             pairs = sorted([(mac, True) for mac in allowed] + [(mac, False) for mac in denied])
         if not pairs:
