@@ -20,8 +20,8 @@ settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
 
 
-#: Where tests share what takes seconds to make: a browser, services, many rows. One process begins with the first tests
-#: of a run; what it has not begun when others have nothing left to do is theirs.
+#: Tests that share things which take seconds to make: a browser, services, many rows. One process begins with these;
+#: tests that it has not begun when others have nothing left to do are theirs.
 FIRST = [Path(__file__).parent / "functional" / place for place in (
     "ui", "db/test_many_rows.py", "test_rule_plugins.py", "test_simulate.py")]
 

@@ -19,7 +19,7 @@ from tests.modules import MODULES, PACKAGE, first_imports_in, imports_in, module
 
 #: Modules by their path, with their text. Migrations are left out: they do not change any more.
 Sources = Mapping[Path, str]
-#: What imports, what it imports, and the place and name of the import.
+#: An importer, the imported module, and the place and name of the import.
 Edge = tuple[str, str, str]
 
 TESTS = ("unit", "functional")

@@ -139,7 +139,7 @@ def open_database(url: str, **overrides: object) -> Database:
     return Database(conf)
 
 
-#: Those that tests fill, each before the ones to which it refers.
+#: Tables that tests fill, each before the ones to which it refers.
 _FILLED = [table for table in reversed(metadata.sorted_tables) if table is not revisions]
 #: Deleting from the empty ones too takes 10 ms on a server, asking 1 ms.
 _WHICH_HAVE_ROWS = "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {table.name})" for table in _FILLED)

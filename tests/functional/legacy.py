@@ -1,4 +1,4 @@
-"""What tests of legacy rules need: rules, machines that are inspected several times, and a plug-in package."""
+"""Helpers of tests of legacy rules: rules, machines that are inspected several times, and a plug-in package."""
 
 from __future__ import annotations
 

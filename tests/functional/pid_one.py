@@ -25,7 +25,7 @@ from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import _PATH, _require
 
 SYSTEMD = "/lib/systemd/systemd"
-#: Where the machine has the interpreter and the libraries of this one: services see nothing of /root and /home.
+#: Folders with the interpreter and the libraries of this one: services see nothing of /root and /home.
 PYTHON, LIBRARIES = Path("/opt/python"), Path("/opt/libraries")
 INSTALLATION = Path("/opt/ironic-rules")
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: which they start. If they did, stevedore would read the entry points of all packages for each folder: 0.1 s.
 PYTHON = (sys.executable, "-P")
 
-#: Where the tests are, for processes that run some of their code.
+#: Folder of the tests, for processes that run some of their code.
 TREE = str(Path(__file__).parents[2])
 #: Maximum number of seconds for an operation of a process on a busy machine.
 PATIENCE_S = 60.0

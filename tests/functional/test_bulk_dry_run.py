@@ -26,7 +26,7 @@ pytestmark = only_in_one_process("the conductor's parts are looked at")
 
 RULES = "/v1/inspection_rules"
 PASSWORD = "hunter22-of-a-node"
-#: What both must hide: a rule's password, also where it was copied, overwritten or written by a sensitive rule.
+#: Secrets that both must hide: a rule's password, also where it was copied, overwritten or written by a sensitive rule.
 SECRETS = st.sampled_from([
     {"op": "set-attribute", "args": [path, value]} for path in (
         "/driver_info/redfish_password", "/extra/copy", "/extra/deep/er", "/properties/vendor")

@@ -57,7 +57,7 @@ def take_over(start_conductor, records, dead):
     return successor
 
 
-#: Where a conductor dies before the hold. A step takes two saves; the first save is that of the plan.
+#: Calls before the hold in which a conductor dies. A step takes two saves; the first save is that of the plan.
 POINTS = [
     (state_machine, "_read", 1, False), (task_store, "save", 1, False), (task_store, "save", 2, True),
     (FakePower, "set_power_state", 1, False), (FakePower, "set_power_state", 1, True), (task_store, "save", 3, True),

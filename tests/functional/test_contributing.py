@@ -28,7 +28,7 @@ LINT, NOTE, LINT_NOTES, OPTIONS, POLICIES, PAGES = TYPED = (
 COMPARED = [command for command in COMMANDS if not command.startswith(TYPED)]
 
 OPTIONS_SAMPLE, POLICY_SAMPLE = "ironic-rules.conf.sample", "policy.yaml.sample"
-#: What is not part of the source, or is written by what runs in it.
+#: Files that are not part of the source, or are written by programs that run in it.
 LEFT_OUT = (".git", ".venv", ".tox", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info", "build", "htmlcov",
             "ironic-rules-data", "ironic-rules-demo")
 

@@ -103,8 +103,8 @@ def assert_deployed(records, node):
     assert row.raid_config == VOLUMES
 
 
-#: Where a conductor dies: a function, which of its calls, and whether it has done its work then. A step takes two
-#: saves, one before it and one after it; the first save is that of the plan.
+#: Points at which a conductor dies: a function, the number of its call, and whether it has done its work then. A step
+#: takes two saves, one before it and one after it; the first save is that of the plan.
 POINTS = [
     (state_machine, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
     (task_store, "save", 1, False), (task_store, "save", 1, True), (node_records, "add_history", 1, True),

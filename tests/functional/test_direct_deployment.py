@@ -344,7 +344,7 @@ def test_a_config_drive_waits_for_those_of_others_and_not_for_ever(whole, images
 
 
 def test_of_a_config_drive_of_100_mb_the_limit_of_bodies_answers_before_its_own(whole, images):
-    """What does not compress is too large as a request, which is refused unread; what does is unpacked to 64 MiB."""
+    """A drive that does not compress is too large and refused unread; one that does is unpacked to 64 MiB."""
     node = enrolled(whole, images)
     limit = whole.conf.api.max_json_body_size
     path = f"/v1/nodes/{node}/states/provision"

@@ -24,7 +24,7 @@ NOT_TYPED = re.compile(r"^(?:python3 -m venv|\.venv/bin/(?:ironic-rules( |$)|pip
 VERSION = "X-OpenStack-Ironic-API-Version: 1.96"
 
 
-#: What differs each time, in what a page shows and in what its command prints.
+#: Texts that differ each time, on a page and in the output of its command.
 UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+]+"
                     r"|127\.0\.0\.1:[0-9]+|[0-9]+\.[0-9] s\b")
 

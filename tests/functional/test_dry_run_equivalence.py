@@ -29,7 +29,7 @@ PROGRESS = frozenset({
     "revision", "updated_at", "driver_internal_info", "inspection_finished_at", "inspection_started_at", "last_error",
     "power_state", "provision_state", "provision_updated_at", "target_provision_state", "agent_token_hash",
     "reservation_resumptions", "reservation_purpose", "reservation_token", "reserved_at", "reservation"})
-#: What changes when an inspection fails, besides these.
+#: Further fields that change when an inspection fails.
 FAILED = PROGRESS | {"maintenance", "maintenance_reason", "fault"}
 
 

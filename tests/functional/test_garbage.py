@@ -1,4 +1,4 @@
-"""What a ramdisk's report leaves behind: nothing that only the garbage collector finds, whatever becomes of it.
+"""The remains of a ramdisk's report: nothing that only the garbage collector finds, whatever becomes of it.
 
 The collector runs rarely on purpose. An error that knows the frames it came through, in a variable of one of them,
 keeps the report in memory until then, and anyone may send reports of megabytes.

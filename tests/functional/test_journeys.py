@@ -32,7 +32,7 @@ def rows(name: str) -> dict[str, str]:
     return {row["Module"].strip("`"): row["Commits"].strip("`") for row in table}
 
 
-#: What every request to the API passes, in this order; and what modules of all journeys use.
+#: Modules that every request to the API passes, in this order; and modules that those of all journeys use.
 REQUEST = rows("request")
 SHARED = rows("shared")
 

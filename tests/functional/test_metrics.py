@@ -50,7 +50,7 @@ def shown(whole: OneProcess) -> dict[str, float]:
 
 
 class Counted:
-    """What the metrics have more of than before."""
+    """The numbers by which the metrics have grown."""
 
     def __init__(self, whole: OneProcess) -> None:
         self._whole = whole

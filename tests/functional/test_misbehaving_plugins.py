@@ -18,7 +18,7 @@ from tests.functional.processes import wait_for
 from tests.functional.rows import hooks
 from tests.functional.whole import running
 
-#: What is no ``Exception``, and would end a thread or a process.
+#: Errors that are no ``Exception``, and would end a thread or a process.
 ENDINGS = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
 SECRET = "swordfish-4711"
 MARK = {"op": "set-attribute", "args": {"path": "/extra/mark", "value": SECRET}}

@@ -119,7 +119,7 @@ def dies_at(monkeypatch, owner, name, *, afterwards=False):
     monkeypatch.setattr(owner, name, crash)
 
 
-#: Where a conductor dies: the function that it calls last.
+#: Points at which a conductor dies: the function that it calls last.
 POINTS = [
     (state_machine, "_step", False), (task_store.NodeRecord, "task", False), (inspection, "process", False),
     (FaultyInspect, "continue_inspection", False), (FaultyInspect, "continue_inspection", True),

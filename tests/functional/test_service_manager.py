@@ -1,4 +1,4 @@
-"""What the service tells systemd, here a socket as systemd has it; under systemd itself: pxe_filter/test_systemd.py."""
+"""Messages to systemd, here a socket as systemd has it; under systemd itself: pxe_filter/test_systemd.py."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.functional.whole import running
 CONFIG = ("[auto_discovery]\nenabled = true\ndriver = fake-hardware\nmax_nodes_per_minute = 1000\n"
           "[inspector]\nadd_ports = active\nhooks = $default_hooks,parse-lldp,local-link-connection,physical-network\n"
           "physical_network_cidr_map = 192.0.2.0/24:provider,198.51.100.0/24:storage\n")
-#: Of one address; only the card has a link, only the bond and its VLAN have IP addresses.
+#: Interfaces of one address; only the card has a link, only the bond and its VLAN have IP addresses.
 SHARING = [
     {"name": "eno1", "vendor": "0x15b3", "product": "0x1017", "ipv4_address": None, "ipv6_address": None,
      "has_carrier": True, "lldp": [[1, "04d89ef3001102"], [2, "07313037"], [5, "6c6561662d61332d31"]]},

@@ -29,7 +29,7 @@ from tests.functional import processes
 
 CONNECTIONS = int(os.environ.get("IRONIC_RULES_TEST_CONNECTIONS", "90"))
 NODES = int(os.environ.get("IRONIC_RULES_TEST_NODES", "12"))
-#: What a client sends at first, and then byte by byte.
+#: Parts of a request: sent at first, and then byte by byte.
 STARTS = [(b"", b""), (b"GET /v1/nodes HTTP/1.1\r\nHost: a\r\nX-Long: ", b"x"),
           (b"POST /v1/continue_inspection HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n{", b" " * 100)]
 

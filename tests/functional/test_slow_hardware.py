@@ -77,7 +77,7 @@ def documents():
     return found
 
 
-#: What each machine has booted from, by its number.
+#: Boot devices of the machines, by their numbers.
 boots: dict[str, list[str]] = {}
 
 

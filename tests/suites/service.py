@@ -11,7 +11,7 @@ from tests.functional.processes import Cluster
 from tests.functional.separate import servers
 from tests.suites import identity
 
-#: What the suites expect of the service that they are for: devstack's, with fake hardware.
+#: Settings of the service that the suites are for: devstack's, with fake hardware.
 CONFIGURATION = """
 [DEFAULT]
 enabled_hardware_types = fake-hardware

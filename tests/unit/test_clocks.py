@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 #: Not ``time.time``, from which the times of files are calculated.
 CLOCKS = frozenset({"monotonic", "perf_counter", "process_time", "thread_time"})
-#: Where time is measured: to print it, or by a comparison that a busy machine does not change.
+#: Places where time is measured: to print it, or by a comparison that a busy machine does not change.
 MEASURING = {
     "functional/api/test_uniform_answer.py": "compares processor time with processor time, several times",
     "functional/faults/chaos.py": "prints it",

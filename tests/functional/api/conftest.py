@@ -128,7 +128,7 @@ def shared_database() -> Iterator[Database]:
 
 
 class Prepared:
-    """What tests find in the database of their process: an empty one has one live conductor."""
+    """The rows that tests find in the database of their process: an empty one has one live conductor."""
 
     def __init__(self, database: Database) -> None:
         with database.writer() as conn:

@@ -182,7 +182,7 @@ def test_a_node_loses_its_allocation_with_its_instance(app, db, free):
 
 
 class Conductor:
-    """What the conductors' loop needs."""
+    """A conductor, as the loop needs it."""
 
     def __init__(self, db):
         self.db = db

@@ -35,7 +35,7 @@ ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.con
 PUBLIC = {"/", "/v1", "/healthcheck", "/healthcheck/live", "/v1/lookup", "/v1/continue_inspection",
           "/v1/heartbeat/node", "/compute", "/compute/v2.1"}
 
-#: What keystonemiddleware says of the scope of a token.
+#: Headers of keystonemiddleware about the scope of a token.
 SCOPES = {
     "system": {"HTTP_OPENSTACK_SYSTEM_SCOPE": "all"}, "domain": {"HTTP_X_DOMAIN_ID": "d1", "HTTP_X_DOMAIN_NAME": "d"},
     "": {"HTTP_X_PROJECT_ID": "someones", "HTTP_X_PROJECT_NAME": "theirs", "HTTP_X_PROJECT_DOMAIN_ID": "default"},
@@ -136,7 +136,7 @@ def test_a_reader_reads_and_does_not_write(keystone, role):
 
 
 NODE = "11111111-1111-4111-8111-111111111111"
-#: What Nova sends, and what else changes a node; (method, path, body): 403 only by policy.
+#: Requests of Nova, and others that change a node; (method, path, body): 403 only by policy.
 READS = [("GET", path, None) for path in (
     "/v1/nodes", f"/v1/nodes/{NODE}", "/v1/ports/detail", "/v1/portgroups/detail",
     "/v1/volume/targets", "/v1/inspection_rules", "/v1/deploy_templates", f"/v1/nodes/{NODE}/inventory")]

@@ -1,4 +1,4 @@
-"""What a flavor does here: nodes, traits, templates, steps and warnings."""
+"""The effects of a flavor here: nodes, traits, templates, steps and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request leaves behind: nothing that only the garbage collector finds, above all no body of a reply.
+"""The remains of a request: nothing that only the garbage collector finds, above all no body of a reply.
 
 The collector runs rarely on purpose (``cmd.lifecycle.settle``), so a cycle that holds a page of nodes is hundreds of
 MiB with a few clients.
@@ -20,7 +20,7 @@ from ironic_rules.api import versions
 from tests.functional.api.conftest import Client
 from tests.functional.api.routes import ROUTES, Known
 
-#: What may be left: parts of a statement that SQLAlchemy builds for each request, a few hundred bytes.
+#: Types that may be left: parts of a statement that SQLAlchemy builds for each request, a few hundred bytes.
 _OF_STATEMENTS = ("sqlalchemy.sql.", "builtins.", "ironic_rules.db.paging._Bytewise")
 _MOST_OF_STATEMENTS = 30
 #: ... and no frame, which would hold its variables, nor anything that holds a body.

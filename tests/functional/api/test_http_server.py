@@ -138,7 +138,7 @@ def test_a_refused_head_request_has_no_body_that_the_next_reply_would_begin_with
 GET = b"GET /v1/drivers HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE = b"GET /healthcheck/live HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = HEAD + b"Content-Length: 2\r\n\r\n"
-#: What a client sends, in pieces; and the status of each reply. The next piece follows when these are there.
+#: Requests of a client, in pieces; and the status of each reply. The next piece follows when these are there.
 CONVERSATION = (
     ([GET], [200]), ([GET], [200]), ([POST, b"{}"], [400]), ([POST + b"{}"], [400]), ([GET[:20], GET[20:]], [200]),
     ([GET[:9], GET[9:20], GET[20:]], [200]), ([PROBE], [200]), ([PROBE], [200]), ([GET], [200]),

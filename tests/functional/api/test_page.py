@@ -17,7 +17,7 @@ from tests.functional.api.conftest import Client
 
 FOLDER = Path(ironic_rules.__file__).parent / "ui"
 FILES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.is_file())
-#: What a person waits for when she opens the page first, and again.
+#: Bytes that a person waits for when she opens the page first, and again.
 MOST_BYTES = 400 * 1024
 
 
@@ -95,7 +95,7 @@ def test_files_are_public_and_data_are_not(conf, db, rpc, tmp_path):
         client.get(path, status=401)
 
 
-#: What could execute data, keep credentials, or call another host.
+#: Calls that could execute data, keep credentials, or call another host.
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|localStorage|sessionStorage"
     r"|document\.cookie|<style|\sstyle=|\son\w+=|https?://(?!www\.w3\.org/2000/svg)")

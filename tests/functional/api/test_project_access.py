@@ -1,4 +1,4 @@
-"""What callers in a project may do with the nodes that it owns or leases, and with runbooks."""
+"""The access of callers in a project to the nodes that it owns or leases, and with runbooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def change(path: str, value: Any = "x", op: str = "add") -> list[dict[str, Any]]
     return [{"op": op, "path": path, "value": value}]
 
 
-#: What is asked, and who may: roles of the owner's project, roles of the lessee's. Numbers: how many of ROLES[:4] may;
+#: Requests, and who may send them: roles of the owner's project, roles of the lessee's. Numbers: of ROLES[:4], so many;
 #: ``s``: a service of the project, too.
 ASKED = [
     ("GET", f"/v1/nodes/{NODE}", None, "4s", "4"), ("GET", f"/v1/nodes/{NODE}/states", None, "4s", "4"),

@@ -216,7 +216,7 @@ COMPARED = ("name", "bundle", "priority", "enabled", "actions")
 
 
 class Model:
-    """What the rules must be after each request: by UUID the fields of ``COMPARED``, in the order of creation."""
+    """The expected rules after each request: by UUID the fields of ``COMPARED``, in the order of creation."""
 
     def __init__(self) -> None:
         self.rules: dict[str, tuple[Any, ...]] = {}

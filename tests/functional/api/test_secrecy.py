@@ -1,4 +1,4 @@
-"""What the unauthenticated endpoints must not reveal: whether a node exists, its state, and its secrets."""
+"""Secrets of the unauthenticated endpoints: whether a node exists, its state, and its secrets."""
 
 from __future__ import annotations
 

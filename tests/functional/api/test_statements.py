@@ -1,4 +1,4 @@
-"""How many statements a request has, as the page on benchmarks says: each is a round trip to the database server."""
+"""The statements of each request, as the page on benchmarks says: each is a round trip to the database server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.functional.processes import wait_for
 from tests.functional.whole import running
 
 PAGE = Path(__file__).parents[3] / "doc" / "source" / "contributor" / "statements.csv"
-#: What the table calls an inspection, from the ramdisk's report to the end; the rest are routes.
+#: Name of an inspection in the table, from the ramdisk's report to the end; the rest are routes.
 INSPECTION = "an inspection, from the report to the end"
 #: They need the reply of a conductor, or ask the broker.
 _LEFT_OUT = frozenset({"GET /healthcheck", "GET /healthcheck/live"})

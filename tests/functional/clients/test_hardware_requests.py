@@ -1,4 +1,4 @@
-"""What clients request of a node's machine: ``openstack baremetal node …`` and openstacksdk, with their own calls."""
+"""Requests of clients to a node's machine: ``openstack baremetal node …`` and openstacksdk, with their own calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is beside nodes and ports, by openstacksdk and by ``openstack baremetal …``."""
+"""Resources beside nodes and ports, by openstacksdk and by ``openstack baremetal …``."""
 
 from __future__ import annotations
 

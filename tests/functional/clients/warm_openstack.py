@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 INSTALLED = Path(sys.executable).with_name("openstack")
-#: What is executed for each command: it passes everything on, and waits for the exit status.
+#: Program that is executed for each command: it passes everything on, and waits for the exit status.
 _ENTRY = """
 import array, json, os, socket, sys
 connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""What was accepted in the last minutes, on each database."""
+"""Requests that were accepted in the last minutes, on each database."""
 
 from __future__ import annotations
 

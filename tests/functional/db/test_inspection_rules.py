@@ -42,7 +42,7 @@ def test_create_fills_in_what_is_not_given(conn: sa.Connection) -> None:
     ("/_", {"a"}), ("%%", set()), ("\\", {"b"}), ("//", set()), ("e", {"b"})])
 def test_a_part_of_the_description_is_found_without_case_in_any_script(
         conn: sa.Connection, text: str, expected: set[str]) -> None:
-    """What LIKE has a meaning for has none here; matches() says the same of rules that are not stored."""
+    """Characters with a meaning for LIKE have none here; matches() says the same of rules that are not stored."""
     for name, description in {"a": "Éclair 100%/_", "b": "eclair 10 \\ ДОМ", "c": None}.items():
         stored = inspection_rules.create(conn, rule(name=name, description=description))
         assert inspection_rules.matches_filters(stored, {"description": text}) == (name in expected)

@@ -20,7 +20,7 @@ from tests.functional import databases
 ROWS, PAGE = 20_000, 100
 #: The number of nodes, and of those that have inspections.
 MANY_NODES, NODES = 10_000, 200
-#: What reading a page may take. SQLite counts instructions, about ten for each row that is only looked at.
+#: Maximum cost of reading a page. SQLite counts instructions, about ten for each row that is only looked at.
 MOST_ROWS, MOST_INSTRUCTIONS = 1_500, 60_000
 
 

@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 
-#: What indexes of PostgreSQL are sorted by, beyond what the tables can declare.
+#: Order of indexes of PostgreSQL, where the tables cannot declare it.
 ORDERS = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST"}
 
 

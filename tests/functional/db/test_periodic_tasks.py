@@ -1,4 +1,4 @@
-"""Which conductor runs a periodic task, on every database."""
+"""The conductor that runs a periodic task, on every database."""
 
 from __future__ import annotations
 

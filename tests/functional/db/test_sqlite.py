@@ -1,4 +1,4 @@
-"""What only SQLite needs: one writer at a time, and connections whose page caches stay useful."""
+"""SQLite's own needs: one writer at a time, and connections whose page caches stay useful."""
 
 from __future__ import annotations
 

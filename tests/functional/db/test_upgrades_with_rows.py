@@ -20,7 +20,7 @@ REVISIONS = [script.revision for script in ScriptDirectory(str(migration._SCRIPT
 #: Columns with a JSON value; the databases have them as text.
 JSON = {(table.name, column.name): column for table in metadata.sorted_tables for column in table.columns
         if type(column.type).__name__ == "Json"}
-#: What the text of a column means to the migrations.
+#: Meaning of the text of a column for the migrations.
 TEXTS = {("node_inventory", "status"): "processed", ("inspection_rules", "phase"): "main",
          ("nodes", "provision_state"): "manageable", ("nodes", "reservation_purpose"): "provision: manage"}
 

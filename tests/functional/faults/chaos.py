@@ -28,7 +28,7 @@ from tests.functional.processes import TREE, Process, free_port, wait_for
 from tests.functional.relay import Relay
 
 APIS, CONDUCTORS = ("api-1", "api-2"), ("conductor-1", "conductor-2", "conductor-3")
-#: Whether the service has its own time-outs: IRONIC_RULES_TEST_CHAOS_DEFAULTS=1.
+#: True if the service has its own time-outs: IRONIC_RULES_TEST_CHAOS_DEFAULTS=1.
 HAS_DEFAULTS = bool(os.environ.get("IRONIC_RULES_TEST_CHAOS_DEFAULTS"))
 TIMEOUTS = "[database]\nstatement_timeout = 2\nidle_transaction_timeout = 3\nlock_timeout = 2\n"
 CONFIG = (("" if HAS_DEFAULTS else TIMEOUTS)

@@ -93,7 +93,7 @@ def _resolve(file: Path) -> None:
         return [(socket.AF_UNSPEC, socket.SOCK_STREAM, 0, "", (address, 0)) for address in names[host]]
 
     class Resolver:
-        """What the resolver uses of the module ``socket``, which stays as it is for the rest of the process."""
+        """The part, for the resolver, of the module ``socket``, which stays as it is for the rest of the process."""
 
         SOCK_STREAM = socket.SOCK_STREAM
 

@@ -1,4 +1,4 @@
-"""What anyone can send does not fill the log: refused requests of ramdisks are counted, not logged one by one."""
+"""The log is not filled by requests of anyone: refused requests of ramdisks are counted, not logged one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written for dnsmasq, how often, and what is known of what it has read: with a real dnsmasq."""
+"""The lines for dnsmasq, the number of writes, and the knowledge of its reads: with a real dnsmasq."""
 
 from __future__ import annotations
 

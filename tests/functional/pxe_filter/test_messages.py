@@ -1,4 +1,4 @@
-"""What messages to the filter do, over the transport within one process."""
+"""The effects of messages to the filter, over the transport within one process."""
 
 from __future__ import annotations
 

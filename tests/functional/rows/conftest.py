@@ -41,7 +41,7 @@ def whole(service: Whole) -> Iterator[Whole]:
 
 @pytest.fixture
 def logged(whole: Whole, caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """What the service has logged since the test began, from level INFO."""
+    """The log of the service since the test began, from level INFO."""
     caplog.set_level(logging.INFO)
     before = whole.logs()
     return lambda: caplog.text + "".join(

@@ -13,7 +13,7 @@ FLAVORS = "/v1/flavors"
 COMPUTE = "/compute/v2.1/flavors"
 MODES = ("strict", "permissive", "off")
 BARE_METAL = {"resources:CUSTOM_GOLD": "1", "resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
-#: What is in the document: with which modes each of them is accepted.
+#: Examples of the document, with the modes that accept each.
 EXAMPLES = {
     ("hw:cpu_policy", "dedicated"): MODES,
     ("hw:cpu_policy", "deddddicated"): ("off",),

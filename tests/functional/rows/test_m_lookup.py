@@ -1,4 +1,4 @@
-"""Which node a report belongs to, and machines that are not enrolled (M-24 to M-32)."""
+"""The node that a report belongs to, and machines that are not enrolled (M-24 to M-32)."""
 
 from __future__ import annotations
 

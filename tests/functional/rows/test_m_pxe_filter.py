@@ -51,7 +51,7 @@ def test_m_71_inspection_needs_no_filter(whole):
 
 @pytest.mark.servers
 def test_m_72_every_filter_hears_a_broadcast_on_the_topic(tmp_path):
-    """Which events conductors broadcast is in ``tests/functional/pxe_filter/test_cluster.py``."""
+    """The events that conductors broadcast are in ``tests/functional/pxe_filter/test_cluster.py``."""
     with brokers.temporary_vhost() as url, sites.site(tmp_path, transport=url) as site:
         (tmp_path / "other").mkdir()
         other = Site(tmp_path / "other", site.db, site.url, url, 1)

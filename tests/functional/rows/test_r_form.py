@@ -1,4 +1,4 @@
-"""How conditions and actions are written: arguments, inversion, loops, templates (R-22 to R-34)."""
+"""The form of conditions and actions: arguments, inversion, loops, templates (R-22 to R-34)."""
 
 from __future__ import annotations
 

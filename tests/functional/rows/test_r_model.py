@@ -1,4 +1,4 @@
-"""What a rule is: built-in rules, phases, sensitive rules, priorities, the table (R-01 to R-21)."""
+"""The model of a rule: built-in rules, phases, sensitive rules, priorities, the table (R-01 to R-21)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tests.functional.whole import Whole, configuration, fault, running
 
 UUID = "11111111-1111-4111-8111-111111111111"
 MARK = {"op": "set-attribute", "args": ["/extra/ran", True]}
-#: Of nodes, with the defaults of the service.
+#: Inspect interfaces of nodes, with the defaults of the service.
 IN_BAND = "^(agent|inspector)$"
 
 

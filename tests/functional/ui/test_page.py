@@ -18,7 +18,7 @@ from tests.functional.rows import identity
 from tests.functional.ui.conftest import LARGEST, PATIENCE_MS, playwright
 
 expect = playwright.expect
-#: What a machine may send, or a program that pretends to be one; nothing of it may be executed.
+#: Texts that a machine may send, or a program that pretends to be one; nothing of it may be executed.
 HOSTILE = [
     "<img src=x onerror=\"console.error('executed')\">", "</script><script>console.error('executed')</script>",
     "javascript:console.error('executed')", "\"><svg onload=console.error('executed')>", "{{constructor}}",

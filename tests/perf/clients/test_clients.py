@@ -1,4 +1,4 @@
-"""What a request costs with 1, 4 and 8 clients: ``tox -e perf -- clients`` prints the tables.
+"""The cost of a request with 1, 4 and 8 clients: ``tox -e perf -- clients`` prints the tables.
 
 Per request, the processor time of the service in and outside of the kernel, and its memory; of lists also with one and
 two API processes and database servers. No test fails for being slow: the figures are for people.
@@ -20,7 +20,7 @@ from tests.perf.client import Client
 from tests.perf.processes import Measured, ours
 
 _CLIENTS = (1, 4, 8)
-#: Of several series in turns, the median is shown.
+#: Number of series in turns, of which the median is shown.
 _SERIES = 5
 #: name -> path and number of requests
 _REQUESTS = {

@@ -1,4 +1,4 @@
-"""What the history of inspections, the statistics of rules and the journal of refused callbacks cost.
+"""The cost of the history of inspections, the statistics of rules and the journal of refused callbacks.
 
 ``tox -e perf -- inspection/test_costs.py`` switches them off and on in one running service, in turns, and prints the
 medians of its processor time: nodes per second depend on what else the machine does, and two processes with the same

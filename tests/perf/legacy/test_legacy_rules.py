@@ -35,7 +35,7 @@ _KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
                                               "value": f"rack{number}-.*"},
     "[*]": lambda number: {"field": "inventory.disks[*].size", "op": "lt", "value": number},
 }
-#: How many times faster they have to be than ironic-inspector.
+#: Minimum factor by which they are faster than ironic-inspector.
 _BARS = {"[*]": 1000}
 
 

@@ -1,4 +1,4 @@
-"""What counting costs: CPU time per request, per stage of an inspection, and per page, in this process.
+"""The cost of counting: CPU time per request, per stage of an inspection, and per page, in this process.
 
 A request and a stage may take 15 microseconds.
 """

@@ -1,4 +1,4 @@
-"""How long ``/healthcheck`` and version documents take while the service is busy: each should take less than 0.1 s.
+"""The time of ``/healthcheck`` and version documents while the service is busy: each should take less than 0.1 s.
 
 Three loads, one after the other: simulated ramdisks, ten clients that get pages of a thousand nodes, and ten that send
 bodies which are made to cost much.

@@ -1,4 +1,4 @@
-"""What a DISCOVER costs a DHCP server, by the number of known addresses, and how soon an inspection is answered.
+"""The cost of a DISCOVER for a DHCP server, by the number of addresses, and the time until an inspection is answered.
 
 ``tox -e perf -- pxe/test_cost.py`` prints the tables. The processor time of the server is measured, so other processes
 hardly matter. No test fails for being slow.
@@ -35,7 +35,7 @@ _REQUESTS, _AT_ONCE = 600, 5
 _KNOWN, _ROUNDS, _WARM_UP = 100_000, 60, 5
 #: Seconds after which the filter has read the database, which it does not do in the rounds that are not its own.
 _REST_S = 0.15
-#: Of the measurement of single messages: addresses, messages, and seconds between two messages.
+#: Sizes of the measurement of single messages: addresses, messages, and seconds between two messages.
 _MOST, _MESSAGES, _EVERY_S = 1_000_000, 200, 0.03
 
 
@@ -99,7 +99,7 @@ def test_from_the_commit_to_the_answer(tmp_path: Path, server: str, policy: str)
 
 @pytest.mark.parametrize("policy", ["closed", "open"])
 def test_from_a_message_to_the_file(tmp_path: Path, policy: str) -> None:
-    """Of a filter at rest, and of one that reads all ports while 1 % of the nodes have changed; without a server."""
+    """A filter at rest, and one that reads all ports while 1 % of the nodes have changed; without a server."""
     table = Table(title=f"From a message to the file, {_MOST:,} known addresses, {policy} policy, ms")
     for column in ("the filter", "median", "p95", "max", "bar (p95)"):
         table.add_column(column, justify="left" if column == "the filter" else "right")

@@ -1,4 +1,4 @@
-"""What a dry run takes, explained: ``tox -e perf -- rules/test_dry_runs.py`` prints the table.
+"""The time of a dry run, explained: ``tox -e perf -- rules/test_dry_runs.py`` prints the table.
 
 100 and 1,000 stored rules of two conditions over one report, half of which match, over HTTP with one connection.
 Bars: 50 ms and 300 ms at the 95th percentile. No test fails for being slow: the figures are for people.

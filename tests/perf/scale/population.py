@@ -22,7 +22,7 @@ _OWNERS, _CLASSES, _CHASSIS, _SHARDS, _TRAITS, _GROUPS = 50, 20, 10, 10, 200, 4
 
 @dataclass(frozen=True)
 class Size:
-    """How much is in the cloud; a tenth of the nodes waits for its ramdisk."""
+    """The size of the cloud; a tenth of the nodes waits for its ramdisk."""
 
     nodes: int
     templates: int

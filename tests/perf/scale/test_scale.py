@@ -1,4 +1,4 @@
-"""What grows with the cloud: ``tox -e perf -- scale`` prints how long requests and periodic work take by its size.
+"""Costs that grow with the cloud: ``tox -e perf -- scale`` prints how long requests and periodic work take by its size.
 
 The same requests are measured with 1,000 and 100,000 nodes, of which a tenth waits, with three ports each, and 100 and
 10,000 inspection rules; each figure is the shortest of several, since other processes only make it longer.

@@ -1,4 +1,4 @@
-"""Whether memory grows with requests: ``tox -e perf -- soak`` lets 8 clients use all kinds of routes for five minutes.
+"""The growth of memory with requests: ``tox -e perf -- soak`` lets 8 clients use all kinds of routes for five minutes.
 
 ``IRONIC_RULES_TEST_SOAK_S`` is another number of seconds. The first third is for caches, pools and heaps to fill; of
 the rest, the table has the slope of the resident memory. No test fails for using much: the figures are for people.

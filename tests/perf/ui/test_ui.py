@@ -26,7 +26,7 @@ from tests.perf.scale import population
 _FLEET = int(os.environ.get("IRONIC_RULES_TEST_SCALE", "100000"))
 _REPEAT = 5
 _RULES, _NODES = 100, 50
-#: Of 14 lines each, in the inventory that is large; a line is 22 pixels high.
+#: Parts of 14 lines each, in the inventory that is large; a line is 22 pixels high.
 _DISKS = 3700
 _HOUR_S, _STEP_S = 3600, 20
 #: Notes when something is there for the first time, and when the verdict of the workbench follows the last key.
@@ -61,7 +61,7 @@ actions:
   - {op: set-attribute, args: {path: /extra/cpus, value: "{inventory[cpu][count]}"}}
 """
 Figures = dict[str, float]
-#: What is wanted of each figure, at most; of frames, at least.
+#: Limits of each figure, at most; of frames, at least.
 _WANTED: Figures = {
     "first load, ms": 1000, "again, ms": 300, f"first rows of {_FLEET:,} nodes, ms": 500,
     f"verdict after a key, {_RULES} rules, ms": 200, f"matrix of {_RULES} rules and {_NODES} nodes, ms": 2000,

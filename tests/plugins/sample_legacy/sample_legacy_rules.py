@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Even:
-    """Whether a number can be divided by ``value`` (by default 2) without a rest."""
+    """True if a number can be divided by ``value`` (by default 2) without a rest."""
 
     REQUIRED_PARAMS: set[str] = set()
     OPTIONAL_PARAMS = {"value"}

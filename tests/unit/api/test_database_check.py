@@ -1,4 +1,4 @@
-"""What a health check says of a database that replies, fails, or is silent."""
+"""A health check of a database that replies, fails, or is silent."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.functional.processes import wait_for
 
 MIB = 2**20
 POST = b"POST /x HTTP/1.1\r\nHost: a\r\n"
-#: Of 0 to 40,000 bytes each; more than are sent at once.
+#: Bodies of 0 to 40,000 bytes each; more than are sent at once.
 PIECES = [bytes([number % 251]) * (number * 37 % 40_000) for number in range(1500)]
 
 

@@ -26,7 +26,7 @@ class Connection:
         self._answer = answer
         self.reply_headers = headers or {}
         self.requests: list[tuple[str, str, Any]] = []
-        #: Of the requests for which our code sets any.
+        #: Headers of the requests for which our code sets any.
         self.headers: list[dict[str, str]] = []
 
     def json_request(self, method: str, url: str, body: Any = None, headers: dict[str, str] | None = None,

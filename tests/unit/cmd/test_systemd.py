@@ -1,4 +1,4 @@
-"""What processes tell systemd, over a socket as systemd has it."""
+"""The messages of processes to systemd, over a socket as systemd has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conductor does in each provision state."""
+"""The work of a conductor in each provision state."""
 
 from __future__ import annotations
 

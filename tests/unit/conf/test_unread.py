@@ -117,7 +117,7 @@ def test_each_option_is_named_with_its_own_file_if_several_have_the_group(told):
         "1.conf: [inspectr]: no process reads this group. Is [inspector] meant?"]
 
 
-#: Of each option about security, a value that requests a protection, and one that does not.
+#: Values of each option about security: one that requests a protection, and one that does not.
 PROTECTIONS = {
     **dict.fromkeys([
         ("api", "enable_ssl_api"), ("DEFAULT", "use_ssl"), ("audit", "enabled"), ("json_rpc", "use_ssl"),

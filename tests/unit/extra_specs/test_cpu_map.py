@@ -62,7 +62,7 @@ def test_the_number_of_steps_is_linear_in_the_length():
 
 
 def expansion(text: str) -> bool:
-    """Whether a map can be expanded to sets of CPUs, in the most obvious way."""
+    """True if a map can be expanded to sets of CPUs, in the most obvious way."""
     for item in text.split(","):
         ends = item.removeprefix("^").split("-")
         if not 1 <= len(ends) <= 2 or not all(end and set(end) <= set("0123456789") for end in ends):

@@ -1,4 +1,4 @@
-"""What Nova 34.0.0 knows is known, and its verdicts on recorded names and values are ours, with listed exceptions."""
+"""Names of Nova 34.0.0 are known, and its verdicts on recorded names and values are ours, with listed exceptions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from ironic_rules.extra_specs import check, installed
 
 RECORDING = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs" / "nova-34.0.0.json"
-#: What takes the place of the parameters of Nova's names.
+#: Values in place of the parameters of Nova's names.
 VALUES = {"group": "", "num": "0", "filter": "", "key": "ssd", "trait": "RAID", "resource": "GOLD"}
 
-#: Where the verdict differs: the reason, and what the name and value match.
+#: Differences of the verdict: the reason, and what the name and value match.
 DEVIATIONS: list[tuple[str, str, re.Pattern[str]]] = [
     ("accept", "strict mode knows every key: names of other namespaces, of none, or that were removed",
      re.compile(r"(?!(hw|trait|resources|capabilities|quota|os|accel):)[^=]*=.*")),

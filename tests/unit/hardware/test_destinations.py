@@ -1,4 +1,4 @@
-"""Where requests go: to the addresses that were checked, whatever a name server says later."""
+"""Destinations of requests: the addresses that were checked, whatever a name server says later."""
 
 from __future__ import annotations
 

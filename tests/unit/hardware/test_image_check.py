@@ -1,4 +1,4 @@
-"""Which URLs of images are refused before a deployment, by a web server that redirects."""
+"""URLs of images that are refused before a deployment, by a web server that redirects."""
 
 from __future__ import annotations
 

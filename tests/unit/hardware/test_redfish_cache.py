@@ -1,4 +1,4 @@
-"""What a Redfish BMC reports of its BIOS settings and its firmware, also if it reports nonsense; NMI, secure boot."""
+"""Reports of a Redfish BMC about its BIOS settings and its firmware, also if it reports nonsense; NMI, secure boot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of an inspection in its history."""
+"""The record of an inspection in the history."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ EARLY = {"phase": "early", "actions": [{"op": "fail", "args": ["no"]}]}
 
 
 def test_early_rules_are_the_present_ones_while_many_others_are_compiled(db, monkeypatch):
-    """Those that came, changed, became early or ceased to be, and changes that follow while the others are compiled."""
+    """Rules that came, changed, became early or ceased to be, and changes that follow while the others are compiled."""
     monkeypatch.setattr(rule_sets, "_FEW", 4)
     names = ["same", "changed", "disabled", "removed", "now main"]
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""What legacy rules read: ironic-inspector's names, whichever hooks are enabled."""
+"""The data that legacy rules read: ironic-inspector's names, whichever hooks are enabled."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ _NODES = st.fixed_dictionaries({
                                    *({"capabilities": written} for written in _WRITTEN)]),
     "traits": st.lists(_TRAITS, unique=True), "inspection_scope": st.sampled_from([None, "rack1"]),
     "power_interface": st.sampled_from([None, "ipmitool"])})
-#: What hooks write differs from what rules write: otherwise the two could not be distinguished.
+#: Values of hooks, which differ from those of rules: otherwise the two could not be distinguished.
 _HOOKS = st.fixed_dictionaries({"/extra/hooked": st.sampled_from(["from hook 1", "from hook 2"])})
 
 

@@ -1,4 +1,4 @@
-"""What differs between two inventories."""
+"""The differences of two inventories."""
 
 from __future__ import annotations
 

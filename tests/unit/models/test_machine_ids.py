@@ -1,4 +1,4 @@
-"""What identifies a machine: usable serial numbers and UUIDs, in one form."""
+"""Identifiers of a machine: usable serial numbers and UUIDs, in one form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which verbs a node allows, in the order in which Ironic refuses them."""
+"""Verbs that a node allows, in the order in which Ironic refuses them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TAG = "tag:!ironic-pxe-filter"
 
 
 class Memory:
-    """What a dnsmasq has read from a folder. ``verdict`` follows the search order that dnsmasq(8) describes."""
+    """A folder as a dnsmasq has read it. ``verdict`` follows the search order that dnsmasq(8) describes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

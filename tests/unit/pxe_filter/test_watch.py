@@ -1,4 +1,4 @@
-"""What is concluded from the events of a folder, in orders that the kernel rarely reports them in."""
+"""Conclusions from the events of a folder, in orders that the kernel rarely reports them in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explained run tells: values, reasons and changes, and no secret by its key or by its value."""
+"""Explained runs: values, reasons and changes, and no secret by its key or by its value."""
 
 from __future__ import annotations
 

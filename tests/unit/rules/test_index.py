@@ -320,7 +320,7 @@ GROUPED = st.builds(
     RULES, PATHS, st.sampled_from(["(?P<g>.*)", "(?P<g>x)?(?P<h>.*)", "(?P<g>[^x]+)x?"]), st.sampled_from(["ran", "g"]))
 
 
-#: Of texts that are longer than four bytes, regular expressions have no outcome.
+#: Limit of texts in bytes: regular expressions have no outcome for longer ones.
 LIMITS = rules.Limits(subject=4)
 
 

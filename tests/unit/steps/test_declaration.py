@@ -1,4 +1,4 @@
-"""How deploy steps are declared, found and run."""
+"""Declarations of deploy steps: found, and run."""
 
 from __future__ import annotations
 

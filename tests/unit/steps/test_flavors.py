@@ -1,4 +1,4 @@
-"""What extra specs require, and the operators of Nova's scheduler."""
+"""The requirements of extra specs, and the operators of Nova's scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps run, and in which order (document 003)."""
+"""Steps that run, and their order (document 003)."""
 
 from __future__ import annotations
 

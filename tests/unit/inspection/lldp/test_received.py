@@ -1,4 +1,4 @@
-"""Where frames are found in a report, and their maximum number."""
+"""Places of frames in a report, and their maximum number."""
 
 from __future__ import annotations
 
