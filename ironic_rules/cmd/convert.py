@@ -21,7 +21,7 @@ from ironic_rules.cmd import output
 from ironic_rules.conf.inspector import hook_names
 from ironic_rules.exceptions import ConfigurationError, InvalidRule
 from ironic_rules.inspection import bulk
-from ironic_rules.inspection.bulk import Comparison
+from ironic_rules.inspection.bulk import ComparedRules, Comparison
 from ironic_rules.legacy import conversion
 from ironic_rules.legacy.conversion import Conversion, Verdict
 from ironic_rules.models.documents import JSONObject
@@ -92,9 +92,10 @@ def _run(args: argparse.Namespace) -> int:
             report += [f"{_named(file.name, given)}: {found.verdict}",
                        *(f"  {problem}" for problem in (*found.problems, *found.notes))]
             is_right &= found.verdict is not Verdict.NOT_CONVERTIBLE
-            if rule is not None and found.rule is not None:
+            if reports and rule is not None and found.rule is not None:
+                both = ComparedRules(rule, found.rule)
                 for name, sent in reports.items():
-                    differences = comparison.differences(rule, found.rule, sent)
+                    differences = comparison.differences(both, sent)
                     is_right &= not differences
                     report += [f"  {name}: {text}" for text in differences]
     _write(files, args.to_dir)

@@ -40,6 +40,20 @@ def report_of(body: object) -> InspectionData:
     return InspectionData(body["inventory"], plugin_data)
 
 
+class ComparedRules:
+    """A legacy rule and its inspection rule, compiled once for all machines.
+
+    :param rule: a valid legacy rule
+    :param new: its inspection rule, as a client sends it
+    """
+
+    def __init__(self, rule: LegacyRule, new: JSONObject) -> None:
+        old_rule = legacy.compile_rule(LegacyRule.of({**rule.said(), "uuid": rule.uuid or _UUID}))
+        new_rule = compile_rule(Rule.of({**from_wire(new), "uuid": new.get("uuid") or _UUID}))
+        self.old = RulesToTry(RuleSet(), legacy.LegacyRuleSet([old_rule]))
+        self.new = RulesToTry(RuleSet([new_rule]))
+
+
 class Comparison:
     """Runs rules on an empty node after hooks that process its report. Nothing is stored.
 
@@ -58,16 +72,9 @@ class Comparison:
         if error := self._left(RulesToTry(RuleSet()), report).error:
             raise NotComparable(f"the inspection fails before any rule: {error}")
 
-    def differences(self, rule: LegacyRule, new: JSONObject, report: InspectionData) -> list[str]:
-        """Return how the node that the inspection rule leaves differs from that of the legacy rule: full sentences.
-
-        :param rule: a valid legacy rule
-        :param new: its inspection rule, as a client sends it
-        """
-        old_rule = legacy.compile_rule(LegacyRule.of({**rule.said(), "uuid": rule.uuid or _UUID}))
-        new_rule = compile_rule(Rule.of({**from_wire(new), "uuid": new.get("uuid") or _UUID}))
-        old = self._left(RulesToTry(RuleSet(), legacy.LegacyRuleSet([old_rule])), report)
-        made = self._left(RulesToTry(RuleSet([new_rule])), report)
+    def differences(self, rules: ComparedRules, report: InspectionData) -> list[str]:
+        """Return how the node that the inspection rule leaves differs from that of the legacy rule: full sentences."""
+        old, made = (self._left(given, report) for given in (rules.old, rules.new))
         if old.error and made.error:
             return []
         if old.error:

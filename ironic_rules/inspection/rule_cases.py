@@ -36,7 +36,7 @@ from ironic_rules.models.documents import JSONObject, same
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.rules import Rule
-from ironic_rules.rules import built_in, strict_yaml
+from ironic_rules.rules import Checked, built_in, strict_yaml
 from ironic_rules.rules.built_in import Found
 
 _KEYS = frozenset({"rules", "built_in", "hooks", "cases"})
@@ -113,13 +113,14 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
     """
     document = _load(file)
     _known(file, "", document, _KEYS)
-    known = _rules(file, document)
+    checked = _rules(file, document)
+    known = [rule for rule, _ in checked]
     coverage.expect(known)
     try:
         setting = TrialSetting(Pipeline(loader.load(document.get("hooks") or ()), HookSettings()))
     except (ConfigurationError, TypeError) as error:
         raise BadCase(f"{file}: /hooks: {error}") from error
-    compiled = RulesToTry(rules.RuleSet([rules.compile(rule) for rule in known if rule.enabled]))
+    compiled = RulesToTry(rules.RuleSet([made.of(rule) for rule, made in checked if rule.enabled]))
     cases = document["cases"]
     if not isinstance(cases, list):
         raise BadCase(f"{file}: /cases: must be a list")
@@ -224,7 +225,7 @@ def _text(value: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-def _rules(file: Path, document: JSONObject) -> list[Rule]:
+def _rules(file: Path, document: JSONObject) -> list[tuple[Rule, Checked]]:
     found = []
     if "rules" in document or "built_in" not in document:
         found = _stored(file, document.get("rules"))
@@ -238,8 +239,8 @@ def _rules(file: Path, document: JSONObject) -> list[Rule]:
     return found
 
 
-def _stored(file: Path, given: object) -> list[Rule]:
-    """Return rules as a service stores them, in their order."""
+def _stored(file: Path, given: object) -> list[tuple[Rule, Checked]]:
+    """Return rules as a service stores them, in their order, compiled."""
     problems: list[str] = []
     if isinstance(given, str):
         written = built_in.read(file.parent / given, problems)
@@ -248,13 +249,14 @@ def _stored(file: Path, given: object) -> list[Rule]:
                    for number, rule in enumerate(given)]
     else:
         raise BadCase(f"{file}: /rules: must be the name of a file or folder, or a list of rules")
-    problems += [each.told(problem) for each in written for problem in rules.validate(each.rule)]
+    checked = [rules.check(each.rule, warn_of=()) for each in written]
+    problems += [each.told(problem) for each, made in zip(written, checked, strict=True) for problem in made.problems]
     if not problems:
         problems += _repeated(written)
     if problems:
         raise BadCase(f"{file}: /rules: these rules cannot be stored:\n" + "\n".join(problems))
-    return [Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **rule, "position": number})
-            for number, rule in enumerate(each.rule for each in written)]
+    return [(Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **each.rule, "position": number}), made)
+            for number, (each, made) in enumerate(zip(written, checked, strict=True))]
 
 
 def _repeated(written: Sequence[Found]) -> Iterator[str]:

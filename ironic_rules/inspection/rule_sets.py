@@ -169,7 +169,7 @@ def _built_in(conf: cfg.ConfigOpts, db: Database | None, allowed: Limits) -> lis
         return []
     known_paths = None if db is None else functools.partial(_known_paths, db)
     try:
-        rules = built_in.load_checked(path, limits=allowed, known_paths=known_paths)
+        rules = built_in.load(path, limits=allowed, known_paths=known_paths)
     except ConfigurationError as exc:
         problems = str(exc).splitlines()[1:]  # after a line about all of them
         raise ConfigurationError("\n".join(f"[inspection_rules]built_in: {problem}" for problem in problems)) from exc

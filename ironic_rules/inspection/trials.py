@@ -8,7 +8,7 @@ does: the pipeline with legacy rules, and the choice of interfaces after it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,31 +65,27 @@ class RuleChanges:
 
     :ivar removed: UUIDs
     :ivar added: rules that are valid
+    :ivar compiled: those of them that are enabled
     :ivar only: there are no others, not even built-in ones
     :ivar left_out: those of the removed ones that have no replacement
     """
 
     removed: Sequence[str]
     added: Sequence[Rule]
+    compiled: Sequence[CompiledRule]
     only: bool
     left_out: Collection[str] = ()
 
     def to_json(self) -> JSONObject:
-        """Return what :meth:`of` reads. Legacy rules are not left out of it."""
+        """Return what :func:`rules_of_operation` reads. Legacy rules are not left out of it."""
         added = [{**rule.said(), "position": rule.position} for rule in self.added]
         return {"removed": list(self.removed), "added": added, "only": self.only}
 
-    def rules(self, cache: RuleCache, legacy: LegacyRuleCache, tick: Callable[[], None]) -> RulesToTry:
-        """Return the rule sets.
-
-        :param tick: called between rules
-        """
-        return self._rules(cache, legacy, _compiled(self.added, cache.settings.limits, tick))
-
-    def _rules(self, cache: RuleCache, legacy: LegacyRuleCache, compiled: Sequence[CompiledRule]) -> RulesToTry:
+    def rules(self, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
+        """Return the rule sets."""
         if self.only:
-            return RulesToTry(cache.settings.rule_set(compiled))
-        return RulesToTry(cache.as_if(self.removed, compiled), legacy.as_if(self.left_out), self.left_out)
+            return RulesToTry(cache.settings.rule_set(self.compiled))
+        return RulesToTry(cache.as_if(self.removed, self.compiled), legacy.as_if(self.left_out), self.left_out)
 
 
 def stored_rules(cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
@@ -101,23 +97,14 @@ def rules_of_operation(said: JSONObject | None, cache: RuleCache, legacy: Legacy
     """Return the rules of an operation, given by ``RuleChanges.to_json``; None: the stored ones."""
     if said is None:
         return stored_rules(cache, legacy)
-    compiled = _compiled_once(orjson.dumps(said["added"]), cache.settings.limits)
-    return RuleChanges(said["removed"], (), said["only"])._rules(cache, legacy, compiled)
+    compiled = _compiled(orjson.dumps(said["added"]), cache.settings.limits)
+    return RuleChanges(said["removed"], (), compiled, said["only"]).rules(cache, legacy)
 
 
 @functools.lru_cache(maxsize=4)
-def _compiled_once(added: bytes, limits: Limits) -> Sequence[CompiledRule]:
+def _compiled(added: bytes, limits: Limits) -> Sequence[CompiledRule]:
     """Return compiled rules: those of an operation are the same for each of its nodes."""
-    return _compiled(map(Rule.of, orjson.loads(added)), limits)
-
-
-def _compiled(added: Iterable[Rule], limits: Limits, tick: Callable[[], None] = lambda: None) -> Sequence[CompiledRule]:
-    compiled = []
-    for rule in added:
-        tick()
-        if rule.enabled:
-            compiled.append(rules.compile(rule, limits=limits))
-    return compiled
+    return [rules.compile(rule, limits=limits) for rule in map(Rule.of, orjson.loads(added)) if rule.enabled]
 
 
 @dataclass(frozen=True, slots=True)

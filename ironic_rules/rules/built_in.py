@@ -43,13 +43,8 @@ class Found(NamedTuple):
         return ": ".join(filter(None, (str(self.file), self.where + problem.where, problem.text)))
 
 
-def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
-    """Return the rules of a YAML file or of a directory, as :func:`load_checked` does."""
-    return [rule for rule, _ in load_checked(path, limits=limits)]
-
-
-def load_checked(path: str | Path, *, limits: Limits = DEFAULT,
-                 known_paths: KnownPaths | None = None) -> list[tuple[Rule, Checked]]:
+def load(path: str | Path, *, limits: Limits = DEFAULT,
+         known_paths: KnownPaths | None = None) -> list[tuple[Rule, Checked]]:
     """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, without hidden files), compiled.
 
     ``*.yml`` is a problem: clients read such files, too.

@@ -116,16 +116,23 @@ def rollback(request: Request, revision: int, conditions: etags.Preconditions, *
     :raises InvalidRule: 400, with every problem of enabled rules that are no longer valid
     :raises PreconditionFailed: 412
     """
+    checked: dict[str, Checked] = {}
+
     def compare(conn: sa.Connection) -> Comparison:
         then = rule_revisions.rules_at(conn, revision)
         rule_revisions.get(conn, revision)
         found = comparison.rollback(then, inspection_rules.all_rules(conn))
-        problems = [problem for entry in found.written for problem in _problems_of_version(request, entry)]
+        problems = [problem for entry in found.written for problem in _problems_of_version(request, entry, checked)]
         if problems:
             raise InvalidRule(problems=problems)
         return found
 
-    return _make(request, compare, conditions, dry_run, lambda found: f"rolled back to {revision}: {found.summary()}")
+    def keep(entry: Entry, uuid: str, revision: int) -> None:
+        if uuid in checked:
+            request.rules.keep(uuid, revision, checked[uuid])
+
+    return _make(request, compare, conditions, dry_run,
+                 lambda found: f"rolled back to {revision}: {found.summary()}", keep)
 
 
 def destroy(request: Request, conditions: etags.Preconditions) -> None:
@@ -258,8 +265,11 @@ def _placed(entry: Entry, problems: Iterable[Problem]) -> list[Problem]:
     return [Problem(f"/rules/{entry.place}{problem.where}", problem.text) for problem in problems]
 
 
-def _problems_of_version(request: Request, entry: Entry) -> list[Problem]:
-    """Return why a version of a rule cannot be stored again; of a sensitive rule only that it cannot."""
+def _problems_of_version(request: Request, entry: Entry, checked: dict[str, Checked]) -> list[Problem]:
+    """Return why a version of a rule cannot be stored again; of a sensitive rule only that it cannot.
+
+    :param checked: gets what was compiled to check an enabled rule, by UUID
+    """
     version, new = entry.version, entry.new
     assert version is not None and new is not None
     where = f"/rules/{version.uuid}"
@@ -267,7 +277,8 @@ def _problems_of_version(request: Request, entry: Entry) -> list[Problem]:
         return [Problem(where, "this is now the UUID of a built-in rule")]
     if not new["enabled"]:
         return []
-    problems = rules.validate(new, limits=request.rules.limits)
+    checked[version.uuid] = rules.check(new, limits=request.rules.limits, warn_of=())
+    problems = checked[version.uuid].problems
     if problems and new["sensitive"]:
         return [Problem(where, "the rule is no longer valid")]
     return [Problem(where + problem.where, problem.text) for problem in problems]

@@ -61,7 +61,7 @@ from ironic_rules.models.rules import RULE, Rule
 from ironic_rules.models.task import Abandoned
 from ironic_rules.policies import nodes as nodes_policies
 from ironic_rules.policies import rules as rules_policies
-from ironic_rules.rules import RuleWarning
+from ironic_rules.rules import CompiledRule, RuleWarning
 from ironic_rules.text import is_uuid
 
 LOG = logging.getLogger(__name__)
@@ -197,6 +197,7 @@ class _Check:
         #: UUIDs of left-out rules, of either kind, without another one in their place
         self._left_out: set[str] = set()
         self._added: list[Rule] = []
+        self._compiled: list[CompiledRule] = []
         self._warnings: list[RuleWarning] = []
         self._known_paths = functools.cache(stored.known_paths)
 
@@ -208,9 +209,10 @@ class _Check:
         if self._problems:
             raise InvalidRule(problems=self._problems)
         if given is not None:
-            changes = RuleChanges([], self._added, only=True)
+            changes = RuleChanges([], self._added, self._compiled, only=True)
         else:
-            changes = RuleChanges(sorted(self._removed), self._added, only=False, left_out=frozenset(self._left_out))
+            changes = RuleChanges(
+                sorted(self._removed), self._added, self._compiled, only=False, left_out=frozenset(self._left_out))
         return Checked(changes, self._uuids, self._warnings)
 
     def _as_if(self, where: str, item: JSON) -> None:
@@ -271,7 +273,10 @@ class _Check:
         if not self._remove(where, uuid):
             return
         position = stored.position if stored is not None else _LAST + len(self._added)
-        self._added.append(replace(Rule.of({**written, "uuid": uuid}), position=position))
+        rule = replace(Rule.of({**written, "uuid": uuid}), position=position)
+        self._added.append(rule)
+        if rule.enabled:
+            self._compiled.append(checked.of(rule))
 
     def _remove(self, where: str, uuid: str) -> bool:
         """Note that the request says something about a rule; return whether it is for the first time."""
@@ -450,7 +455,7 @@ def _work(request: Request, machine: Machine | LookupFailed, data: InspectionDat
 
     def work(tick: Tick) -> JSONObject:
         found = check(tick)
-        given = found.changes.rules(cache, legacy, tick)
+        given = found.changes.rules(cache, legacy)
         setting = TrialSetting(runs.pipeline(), db, heartbeat_timeout, cleanup, tick)
         result = trials.try_rules(setting, machine, data, given, traces=True, early=early)
         shown = result.shown | _about(found)

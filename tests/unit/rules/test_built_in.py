@@ -27,39 +27,44 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def load(path: Path, **options: Any) -> list[rules.Rule]:
+    """Return the rules of a file or a folder."""
+    return [rule for rule, _ in built_in.load(path, **options)]
+
+
 def refusal(path: Path, **kwargs: Any) -> list[str]:
     """Return the lines of the refusal, without the header and the folder."""
     with pytest.raises(ConfigurationError) as caught:
-        built_in.load(path, **kwargs)
+        load(path, **kwargs)
     header, *lines = str(caught.value).splitlines()
     assert header == "The built-in inspection rules cannot be used:"
     return [line.replace(f"{path if path.is_dir() else path.parent}/", "") for line in lines]
 
 
 def test_r02_a_file_has_a_list_of_rules(tmp_path: Path) -> None:
-    loaded = built_in.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
+    loaded = load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
     assert [rule.actions[0]["args"]["msg"] for rule in loaded] == ["one", "two"]
     assert [rule.built_in for rule in loaded] == [True, True]
 
 
 def test_a_file_may_have_one_rule(tmp_path: Path) -> None:
-    one, = built_in.load(write(tmp_path / "a.yaml", "priority: 5\nactions: [{op: log, args: [hi]}]\n"))
+    one, = load(write(tmp_path / "a.yaml", "priority: 5\nactions: [{op: log, args: [hi]}]\n"))
     assert one.priority == 5
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "[]\n"])
 def test_a_file_may_have_none(tmp_path: Path, text: str) -> None:
-    assert built_in.load(write(tmp_path / "a.yaml", text)) == []
+    assert load(write(tmp_path / "a.yaml", text)) == []
 
 
 def test_a_directory_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     for name in ("20-b.yaml", "10-a.yaml", ".30-hidden.yaml", "40-not.txt"):
         write(tmp_path / name, RULE % name)
-    assert [rule.actions[0]["args"]["msg"] for rule in built_in.load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
+    assert [rule.actions[0]["args"]["msg"] for rule in load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
 
 
 def test_defaults_are_filled_in_but_no_scope(tmp_path: Path) -> None:
-    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x"))
+    one, = load(write(tmp_path / "a.yaml", RULE % "x"))
     assert (one.description, one.priority, one.phase, one.scope, one.sensitive, one.conditions) == (
         None, 0, "main", None, False, [])
 
@@ -68,21 +73,21 @@ def test_scopes_of_early_rules_are_refused_all_at_once(tmp_path: Path) -> None:
     text = "".join(f"- {{phase: {phase}, scope: {scope}, actions: [{{op: log, args: [x]}}]}}\n"
                    for phase, scope in (("early", "a"), ("main", "b"), ("early", "c"), ("early", "null")))
     with pytest.raises(ConfigurationError) as caught:
-        built_in.load(write(tmp_path / "a.yaml", text))
+        load(write(tmp_path / "a.yaml", text))
     assert [line.partition(": ")[2].partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
         "/0/scope", "/2/scope"]
 
 
 @pytest.mark.parametrize("priority", [-5, -1, 0, 9999, 10000, 1_000_000])
 def test_r06_any_integer_is_a_priority(tmp_path: Path, priority: int) -> None:
-    one, = built_in.load(write(tmp_path / "a.yaml", f"priority: {priority}\nactions: [{{op: log, args: [hi]}}]"))
+    one, = load(write(tmp_path / "a.yaml", f"priority: {priority}\nactions: [{{op: log, args: [hi]}}]"))
     assert rules.compile(one).priority == priority
 
 
 def test_r20_user_rules_of_equal_priority_run_first(tmp_path: Path) -> None:
     text = "".join(f"- {{priority: {priority}, actions: [{{op: log, args: [{name}]}}]}}\n"
                    for name, priority in [("c", 5), ("d", 5), ("first", 10000), ("last", -1)])
-    own = [rules.compile(rule) for rule in built_in.load(write(tmp_path / "a.yaml", text))]
+    own = [rules.compile(rule) for rule in load(write(tmp_path / "a.yaml", text))]
     stored = [world.compiled(world.rule(priority=5, position=position, actions=[{"op": "log", "args": [name]}]))
               for name, position in [("b", (1 << 31) - 1), ("a", 1)]]
     facts = world.facts()
@@ -91,21 +96,21 @@ def test_r20_user_rules_of_equal_priority_run_first(tmp_path: Path) -> None:
 
 
 def test_r05_the_uuid_depends_on_what_the_rule_says_and_not_on_where(tmp_path: Path) -> None:
-    before = built_in.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
+    before = load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
     text = RULE % "two" + RULE % "three" + "  priority: '0'\n" + RULE % "one"
-    after = built_in.load(write(tmp_path / "b.yaml", text))
+    after = load(write(tmp_path / "b.yaml", text))
     assert {rule.uuid for rule in before} < {rule.uuid for rule in after}
     assert [rule.uuid for rule in before] == [
         "e58a8c01-e063-581d-a8f4-6a7afb9f29a7", "4148730a-c8c6-5ec9-b8e8-06a62f267dc2"]
 
 
 def test_a_given_uuid_is_kept(tmp_path: Path) -> None:
-    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x" + f"  uuid: {UUID.upper()}\n"))
+    one, = load(write(tmp_path / "a.yaml", RULE % "x" + f"  uuid: {UUID.upper()}\n"))
     assert one.uuid == UUID
 
 
 def test_the_uuid_of_a_sensitive_rule_tells_nothing_of_its_secrets(tmp_path: Path) -> None:
-    found = {built_in.load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0].uuid
+    found = {load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0].uuid
              for secret in ("calvin", "admin")}
     assert len(found) == 1
 
@@ -181,7 +186,7 @@ actions: [{{op: set-attribute, args: {{path: /extra/n, value: {{a: {number}}}}}}
 {identity}
 """)
 
-    assert built_in.load(file(fits))[0].priority == fits
+    assert load(file(fits))[0].priority == fits
     assert refusal(file(too_large)) == [
         f"a.yaml: {where}: must be an integer of 64 bits: from -2^63 to 2^64-1" for where in (
             "/priority", "/conditions/0/loop/a", "/conditions/0/args/1/0", "/actions/0/args/value/a")]
@@ -304,9 +309,9 @@ def test_a_host_that_is_none_stops_the_start(conf: cfg.ConfigOpts) -> None:
 ])
 def test_what_only_stored_rules_can_have_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigurationError, match=expected):
-        built_in.load(write(tmp_path / "a.yaml", RULE % "x" + text))
+        load(write(tmp_path / "a.yaml", RULE % "x" + text))
 
 
 def test_a_built_in_rule_can_have_a_name_and_be_disabled(tmp_path: Path) -> None:
-    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x" + "  name: one\n  enabled: false\n"))
+    one, = load(write(tmp_path / "a.yaml", RULE % "x" + "  name: one\n  enabled: false\n"))
     assert (one.name, one.enabled) == ("one", False)
