@@ -115,10 +115,6 @@ class _Draft:
         """Return the current value of a field, to be read at once: later writes may change it. Not to be changed."""
         return self._values[name]
 
-    def all_current(self) -> Mapping[str, Any]:
-        """Return the current values of all fields, as :meth:`current` does."""
-        return self._values
-
     def original(self, name: str) -> Any:
         """Return the original value of a field. Not to be changed by the caller."""
         return self._original[name]

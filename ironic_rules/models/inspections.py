@@ -119,21 +119,6 @@ def _with(field: Any, keys: Mapping[str, Any]) -> Any:
     return {key: value for key, value in {**field, **keys}.items() if value is not MISSING}
 
 
-def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
-    """Yield keys of the draft with values that they had since its beginning and no longer have."""
-    for entry in draft.journal.entries:
-        if not isinstance(entry, Change):
-            continue
-        key, first = ((entry.name, draft._original) if isinstance(entry, FieldChange) else
-                      (entry.key, draft._original.get(entry.name)))
-        if entry.old is not MISSING and not (isinstance(first, dict) and first.get(key, MISSING) is entry.old):
-            yield key, _plain(entry.old)
-
-
-def _plain(value: JSON) -> Any:
-    return sorted(value) if isinstance(value, set) else value
-
-
 #: Sources of the data of an inspection.
 RAMDISK, OUT_OF_BAND, REAPPLY = "ramdisk", "out-of-band", "reapply"
 #: Outcomes of an inspection.

@@ -135,12 +135,6 @@ INTERFACES = tuple(name.removesuffix(_SUFFIX) for name in INTERFACE_FIELDS)
 CHOOSES_INTERFACES = frozenset({"driver", "conductor_group", *INTERFACE_FIELDS})
 
 
-def interface_name(node: Node, kind: str) -> str | None:
-    """Return the name of the node's interface of ``kind``; None means its driver's default."""
-    name: str | None = getattr(node, kind + _SUFFIX)
-    return name
-
-
 class HistoryEntry(Protocol):
     """A row of the history. ``event`` describes what happened, ``event_type`` is the operation during which it did."""
 
