@@ -14,7 +14,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
 from oslo_config import cfg
-from pecan import core, decorators, hooks
+from pecan import core, decorators
 from webob.multidict import MultiDict
 
 from ironic_rules.api import authorization
@@ -47,10 +47,8 @@ from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
-class DependenciesHook(hooks.PecanHook):
-    """Makes a :class:`~ironic_rules.api.request.Request` of each of pecan's requests, as ``typed``."""
-
-    priority = 10
+class Requests:
+    """Makes a :class:`~ironic_rules.api.request.Request` of the environment of each request."""
 
     def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleCaches,
                  pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
@@ -78,10 +76,10 @@ class DependenciesHook(hooks.PecanHook):
             metrics_page=exporter.page_of(exporter.NumbersCollector(numbers), "[api]serve_metrics")
             if conf.api.serve_metrics else None)
 
-    def on_route(self, state: Any) -> None:
-        environ = state.request.environ
-        state.request.typed = self._make(environ=environ, version=environ["ironic_rules.version"],
-                                         context=authorization.context(environ, self._conf.auth_strategy))
+    def of(self, environ: WSGIEnvironment) -> Request:
+        """Return what methods get."""
+        return self._make(environ=environ, version=environ["ironic_rules.version"],
+                          context=authorization.context(environ, self._conf.auth_strategy))
 
     def _read_health(self) -> DatabaseCounts:
         with self._db.reader() as conn:
@@ -119,10 +117,8 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches 
     """
     root = RootController()
     numbers = numbers or Numbers()
-    dependencies = DependenciesHook(
-        conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    app: WSGIApplication = Application(root, hooks=lambda: [dependencies], force_canonical=False,
-                           guess_content_type_from_ext=False, request_cls=PecanRequest, response_cls=PecanResponse)
+    requests = Requests(conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
+    app: WSGIApplication = Application(requests)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
@@ -145,11 +141,7 @@ class PecanRequest(webob.Request):
     """A request as pecan needs it: parameters come from the path only, and pecan does not read the body.
 
     pecan would parse JSON and forms itself, add their fields to the arguments, and negotiate content types.
-
-    :ivar typed: what methods get
     """
-
-    typed: Request
 
     accept = None
     content_type = ""
@@ -182,6 +174,11 @@ class PecanResponse(webob.Response):
 class Application(core.ExplicitPecan):  # type: ignore[misc]
     """pecan with the routes of :mod:`ironic_rules.api.routes`, and without requests that threads know."""
 
+    def __init__(self, requests: Requests) -> None:
+        super().__init__(self.serve, force_canonical=False, guess_content_type_from_ext=False, request_cls=PecanRequest,
+                         response_cls=PecanResponse)
+        self._requests = requests
+
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return super().__call__(environ, start_response)
@@ -190,8 +187,8 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
             # the body of each reply would be kept until the garbage collector runs.
             environ.pop("pecan.locals", None)
 
-    def route(self, req: object, node: object, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        return self.serve, ()
+    def route(self, req: object, node: Callable[..., Any], path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+        return node, ()
 
     def invoke_controller(self, controller: Callable[..., Any], args: Any, kwargs: Any, state: Any) -> None:
         """Call :meth:`serve`, without a look at its parameters, which would take pecan longer than all else."""
@@ -200,7 +197,7 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
     @decorators.expose(content_type="application/json")
     def serve(self, request: PecanRequest, response: PecanResponse) -> None:
         """Reply to a request by the method that was found for it: the one place where pecan's request is known."""
-        response.set(*_reply(request.typed))
+        response.set(*_reply(self._requests.of(request.environ)))
 
     def _handle_empty_response_body(self, state: object) -> None:
         """Do nothing: the status is the one that the route declares, whatever the body."""
