@@ -78,7 +78,7 @@ class Route:
 def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
            query: Query | None = None, status: int = 200, public: bool = False,
            allow_nul: bool = False, hidden: bool = False, unacceptable: bool = False,
-           policy_first: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+           policy_first: bool = False, ident: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.routes.Resource`.
 
     The method's parameters are the request, the idents of the path in order, then those of ``body``, ``query`` and
@@ -96,14 +96,17 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     :param hidden: below ``since`` the resource does not exist for this method
     :param unacceptable: below ``since`` this method is not acceptable
     :param policy_first: the policy is checked before the version, as in Ironic
+    :param ident: what a route calls its only ident; None: the names are those of the parameters
     """
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
         parameters = [p for p in signature.parameters.values() if p.name not in _GIVEN]
         path = parameters[2:]  # without self and the request
+        names = tuple(p.name for p in path)
         takes_body, takes_query, takes_conditions = (name in signature.parameters for name in _GIVEN)
         route = Route(since, hidden, unacceptable, policy_first, policy, body, query or _NO_QUERY, status, public,
-                      allow_nul, takes_conditions, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
+                      allow_nul, takes_conditions, names if ident is None else (ident,),
+                      sum(p.default is p.empty for p in path))
 
         @functools.wraps(method)
         def serve(self: object, request: Request, *arguments: str) -> Sent:

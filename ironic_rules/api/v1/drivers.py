@@ -90,20 +90,7 @@ class DriverVendorController(Resource):
         """Raise 400, as ``GET``."""
         _refuse(request, driver, method, query)
 
-    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
-        """Raise 400, as ``GET``."""
-        _refuse(request, driver, method, query)
-
-    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
-        """Raise 400, as ``GET``."""
-        _refuse(request, driver, method, query)
-
-    @expose(policy=nodes.DRIVER_VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
-        """Raise 400, as ``GET``."""
-        _refuse(request, driver, method, query)
+    put = patch = delete = post
 
 
 class DriversController(Resource):

@@ -337,25 +337,9 @@ class VendorPassthruController(Resource):
     def post(self, request: Request, node: str, method: str = "", *, query: QueryValues,
              body: JSONObject | None) -> Any:
         """Call a method; return its result. Errors are those of ``GET``."""
-        return _call_method(request, node, "POST", method, query, body)
+        return _call_method(request, node, request.method, method, query, body)
 
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def put(self, request: Request, node: str, method: str = "", *, query: QueryValues,
-            body: JSONObject | None) -> Any:
-        """Call a method; return its result. Errors are those of ``GET``."""
-        return _call_method(request, node, "PUT", method, query, body)
-
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def patch(self, request: Request, node: str, method: str = "", *, query: QueryValues,
-              body: JSONObject | None) -> Any:
-        """Call a method; return its result. Errors are those of ``GET``."""
-        return _call_method(request, node, "PATCH", method, query, body)
-
-    @expose(policy=policies.VENDOR_PASSTHRU, query=_QUERY, body=schemas.VENDOR_ARGUMENTS)
-    def delete(self, request: Request, node: str, method: str = "", *, query: QueryValues,
-               body: JSONObject | None) -> Any:
-        """Call a method; return its result. Errors are those of ``GET``."""
-        return _call_method(request, node, "DELETE", method, query, body)
+    put = patch = delete = post
 
 
 def _call_method(request: Request, node: str, http_method: str, method: str, query: QueryValues,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -17,6 +17,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.schemas import check_host_name
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.views import resources
+from ironic_rules.api.views.resources import PortgroupView, PortView
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.exceptions import (
     Conflict,
@@ -29,6 +30,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import addresses, states
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.fields import Fields
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.policies import nodes
@@ -51,40 +53,52 @@ def list_ports(request: Request, query: QueryValues, *, detail: bool | None = No
     :param node: only the ports of this node;  portgroup: only those of this port group
     :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
     """
-    minor = request.version
-    fields = pagination.shown_fields(request, query, detail, PORT, PORT.summary)
-    versions.refuse_filters(PORT, query, minor)
-    versions.refuse_fields(PORT, [query.get("sort_key", "id")], minor)
-    page = pagination.page(request, query)
-    wanted = pagination.filters(query)
-    node_access.confine(request, wanted)
-    view = resources.port_view(minor, fields)
-    with request.db.reader() as conn:
-        _of_node(request, conn, wanted, node)
+    def narrow(conn: sa.Connection, wanted: JSONObject) -> None:
         if portgroup is not None or "portgroup" in wanted:
             ident = node_access.check_ident(portgroup or wanted.pop("portgroup"), "portgroup")
             group = portgroups.get(conn, ident)
             node_access.check_access(request, conn, group.node_id, PortgroupNotFound(portgroup=ident))
             wanted["portgroup_id"] = group.id
-        rows = ports.list_ports(conn, wanted, page, view.columns, raw_json=True)
-    return pagination.collection(request, "ports", rows, page, lambda shown: view.render(shown, request.base))
+
+    return _list(request, query, _PORTS_LISTED, detail, node, narrow)
 
 
 def list_portgroups(request: Request, query: QueryValues, *, detail: bool | None = None,
                     node: str | None = None) -> JSONObject:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
+    return _list(request, query, _PORTGROUPS_LISTED, detail, node)
+
+
+class _Listed(NamedTuple):
+    name: str
+    table: Fields
+    view: Callable[[int, tuple[str, ...] | None], PortView | PortgroupView]
+    rows: Callable[..., Any]
+
+
+_PORTS_LISTED = _Listed("ports", PORT, resources.port_view, ports.list_ports)
+_PORTGROUPS_LISTED = _Listed("portgroups", PORT_GROUP, resources.portgroup_view, portgroups.list_portgroups)
+
+
+def _list(request: Request, query: QueryValues, listed: _Listed, detail: bool | None, node: str | None,
+          narrow: Callable[[sa.Connection, JSONObject], None] = lambda conn, wanted: None) -> JSONObject:
+    """Return a page.
+
+    :param narrow: replaces filters of the request by those of the database
+    """
     minor = request.version
-    fields = pagination.shown_fields(request, query, detail, PORT_GROUP, PORT_GROUP.summary)
-    versions.refuse_filters(PORT_GROUP, query, minor)
-    versions.refuse_fields(PORT_GROUP, [query.get("sort_key", "id")], minor)
+    fields = pagination.shown_fields(request, query, detail, listed.table, listed.table.summary)
+    versions.refuse_filters(listed.table, query, minor)
+    versions.refuse_fields(listed.table, [query.get("sort_key", "id")], minor)
     page = pagination.page(request, query)
     wanted = pagination.filters(query)
     node_access.confine(request, wanted)
-    view = resources.portgroup_view(minor, fields)
+    view = listed.view(minor, fields)
     with request.db.reader() as conn:
         _of_node(request, conn, wanted, node)
-        rows = portgroups.list_portgroups(conn, wanted, page, view.columns, raw_json=True)
-    return pagination.collection(request, "portgroups", rows, page, lambda shown: view.render(shown, request.base))
+        narrow(conn, wanted)
+        rows = listed.rows(conn, wanted, page, view.columns, raw_json=True)
+    return pagination.collection(request, listed.name, rows, page, lambda shown: view.render(shown, request.base))
 
 
 def _of_node(request: Request, conn: Any, wanted: JSONObject, node: str | None) -> None:

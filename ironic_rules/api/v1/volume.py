@@ -136,106 +136,84 @@ TARGETS = VolumeRows(
     schemas.PATCHED_TARGET)
 
 
-class TargetsController(Resource):
-    """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
+def _collection(volumes: VolumeRows, name: str, created: schema.Object) -> Resource:
+    """Return the resource of the connectors, or of the targets.
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=TARGETS.listing)
-    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
-        """List volume targets, of all nodes or of one.
+    :param name: what routes call one of them
+    :param created: the schema of the body of a POST
+    """
+    class Volumes(Resource):
+        """Since API 1.32; the ident is a UUID."""
 
-        :raises NodeNotFound: 404, the node of the filter
-        """
-        return TARGETS.list_page(request, query)
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=volumes.listing)
+        def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+            """List volume connectors or targets, of all nodes or of one.
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_GET, query=ONE_ROW)
-    def get_one(self, request: Request, target: str, query: QueryValues) -> JSONObject:
-        """Return one volume target.
+            :raises NodeNotFound: 404, the node of the filter
+            """
+            return volumes.list_page(request, query)
 
-        :raises VolumeTargetNotFound: 404
-        """
-        return TARGETS.get_one(request, target, query)
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_GET, query=ONE_ROW, ident=name)
+        def get_one(self, request: Request, uuid: str, query: QueryValues) -> JSONObject:
+            """Return one volume connector or target.
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
-    def post(self, request: Request, body: JSONObject) -> JSONObject:
-        """Create a volume target of the node ``node_uuid``.
+            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404
+            """
+            return volumes.get_one(request, uuid, query)
 
-        :raises Invalid: 400, also if the node does not exist
-        :raises NodeLocked, VolumeTargetAlreadyExists, DuplicateBootIndex: 409
-        """
-        return TARGETS.create(request, body)
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_CREATE, body=created, status=201, hidden=True)
+        def post(self, request: Request, body: JSONObject) -> JSONObject:
+            """Create a volume connector or target of the node ``node_uuid``.
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, request: Request, target: str, body: list[JSONObject]) -> JSONObject:
-        """Change a volume target by a JSON patch (RFC 6902).
+            :raises Invalid: 400, also if the node does not exist
+            :raises NodeLocked, VolumeConnectorAlreadyExists, VolumeTargetAlreadyExists: 409
+            :raises DuplicateVolumeConnector, DuplicateBootIndex: 409
+            """
+            return volumes.create(request, body)
 
-        :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
-        :raises InvalidState: 400, the node is not powered off
-        :raises NodeLocked, DuplicateBootIndex: 409
-        """
-        return TARGETS.patch(request, target, body)
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_UPDATE, body=patch.BODY, hidden=True, ident=name)
+        def patch(self, request: Request, uuid: str, body: list[JSONObject]) -> JSONObject:
+            """Change a volume connector or target by a JSON patch (RFC 6902).
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_DELETE, status=204, hidden=True)
-    def delete(self, request: Request, target: str) -> None:
-        """Delete a volume target.
+            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
+            :raises InvalidState: 400, the node is not powered off
+            :raises NodeLocked, DuplicateVolumeConnector, DuplicateBootIndex: 409
+            """
+            return volumes.patch(request, uuid, body)
 
-        :raises VolumeTargetNotFound: 404;  NodeLocked: 409
-        :raises InvalidState: 400, the node is in use and not powered off
-        """
-        TARGETS.delete(request, target)
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_DELETE, status=204, hidden=True, ident=name)
+        def delete(self, request: Request, uuid: str) -> None:
+            """Delete a volume connector or target.
+
+            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404;  NodeLocked: 409
+            :raises InvalidState: 400, the node is in use and not powered off
+            """
+            volumes.delete(request, uuid)
+
+    return Volumes()
 
 
-class ConnectorsController(Resource):
-    """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
+def _collection_of_node(volumes: VolumeRows) -> Resource:
+    """Return the resource of the connectors, or of the targets, of one node."""
+    class VolumesOfNode(Resource):
+        """Since API 1.32."""
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=CONNECTORS.listing)
-    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
-        """List volume connectors, of all nodes or of one.
+        @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=volumes.listing_below)
+        def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
+            """List the volume connectors or targets of a node.
 
-        :raises NodeNotFound: 404, the node of the filter
-        """
-        return CONNECTORS.list_page(request, query)
+            :raises NodeNotFound: 404
+            """
+            return volumes.list_page(request, query, node)
 
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_GET, query=ONE_ROW)
-    def get_one(self, request: Request, connector: str, query: QueryValues) -> JSONObject:
-        """Return one volume connector.
-
-        :raises VolumeConnectorNotFound: 404
-        """
-        return CONNECTORS.get_one(request, connector, query)
-
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
-    def post(self, request: Request, body: JSONObject) -> JSONObject:
-        """Create a volume connector of the node ``node_uuid``.
-
-        :raises Invalid: 400, also if the node does not exist
-        :raises NodeLocked, VolumeConnectorAlreadyExists, DuplicateVolumeConnector: 409
-        """
-        return CONNECTORS.create(request, body)
-
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_UPDATE, body=patch.BODY, hidden=True)
-    def patch(self, request: Request, connector: str, body: list[JSONObject]) -> JSONObject:
-        """Change a volume connector by a JSON patch (RFC 6902).
-
-        :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
-        :raises InvalidState: 400, the node is not powered off
-        :raises NodeLocked, DuplicateVolumeConnector: 409
-        """
-        return CONNECTORS.patch(request, connector, body)
-
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_DELETE, status=204, hidden=True)
-    def delete(self, request: Request, connector: str) -> None:
-        """Delete a volume connector.
-
-        :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
-        :raises InvalidState: 400, the node is in use and not powered off
-        """
-        CONNECTORS.delete(request, connector)
+    return VolumesOfNode()
 
 
 class VolumeController(Resource):
     """``/v1/volume``, since API 1.32."""
 
-    below: ClassVar = {"targets": TargetsController(), "connectors": ConnectorsController()}
+    below: ClassVar = {"targets": _collection(TARGETS, "target", schemas.CREATE_TARGET),
+                       "connectors": _collection(CONNECTORS, "connector", schemas.CREATE_CONNECTOR)}
 
     @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST)
     def get_all(self, request: Request) -> JSONObject:
@@ -246,34 +224,10 @@ class VolumeController(Resource):
                 "connectors": links.resource(request.base, "volume", "connectors")}
 
 
-class NodeTargetsController(Resource):
-    """``/v1/nodes/{node}/volume/targets``."""
-
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=TARGETS.listing_below)
-    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
-        """List the volume targets of a node.
-
-        :raises NodeNotFound: 404
-        """
-        return TARGETS.list_page(request, query, node)
-
-
-class NodeConnectorsController(Resource):
-    """``/v1/nodes/{node}/volume/connectors``."""
-
-    @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST, query=CONNECTORS.listing_below)
-    def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
-        """List the volume connectors of a node.
-
-        :raises NodeNotFound: 404
-        """
-        return CONNECTORS.list_page(request, query, node)
-
-
 class NodeVolumeController(Resource):
     """``/v1/nodes/{node}/volume``."""
 
-    below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
+    below: ClassVar = {"connectors": _collection_of_node(CONNECTORS), "targets": _collection_of_node(TARGETS)}
 
     @expose(since=versions.VOLUME, policy=nodes.VOLUME_LIST)
     def get_all(self, request: Request, node: str) -> JSONObject:
