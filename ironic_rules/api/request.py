@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oslo_config import cfg
 
     from ironic_rules.api.authorization import Confinement
+    from ironic_rules.api.etags import Preconditions
     from ironic_rules.api.expose import LockPatience
     from ironic_rules.api.health import BrokerCheck, DatabaseCheck
     from ironic_rules.api.v1.deploy_steps import OfferedSteps
@@ -64,6 +65,17 @@ class ReplyHead:
     headers: Headers = field(default_factory=list)
     status: int | None = None
     media_type: str | None = None
+
+    def is_unchanged(self, tag: str, conditions: Preconditions) -> bool:
+        """Set the entity tag of what is read; return whether the client has it already: then the reply is 304.
+
+        :raises PreconditionFailed: 412
+        """
+        conditions.check_match(tag)
+        self.headers.append(("ETag", tag))
+        if conditions.has(tag):
+            self.status = 304
+        return self.status == 304
 
 
 @dataclass(slots=True, kw_only=True)

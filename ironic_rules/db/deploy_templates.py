@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import duplicates
-from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.paging import Page, check_sort_key, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import deploy_template_steps, deploy_templates
 from ironic_rules.exceptions import (
@@ -17,8 +17,6 @@ from ironic_rules.exceptions import (
     DeployTemplateChanged,
     DeployTemplateNotFound,
     DuplicateDeployTemplateName,
-    Invalid,
-    Problem,
 )
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, STEP_FIELDS, DeployTemplate, Step
@@ -55,8 +53,7 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    if page.sort_key not in DEPLOY_TEMPLATE.sort_keys:
-        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
+    check_sort_key(page, DEPLOY_TEMPLATE.sort_keys)
     query = sa.select(*columns_of(deploy_templates, columns, raw_json=raw_json))
     return rows_of(conn, paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page)))
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity, rule_records, rule_revisions
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.identity import contains, contains_without_case
-from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.paging import Page, check_sort_key, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
@@ -25,9 +25,7 @@ from ironic_rules.exceptions import (
     DuplicateInspectionRuleName,
     InspectionRuleAlreadyExists,
     InspectionRuleNotFound,
-    Invalid,
     MarkerNotFound,
-    Problem,
     RuleChanged,
 )
 from ironic_rules.models import rules as rules_models
@@ -185,8 +183,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, object], page: Page, c
 
 
 def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, object], page: Page) -> sa.Select[Any]:
-    if page.sort_key not in RULE.sort_keys:
-        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
+    check_sort_key(page, RULE.sort_keys)
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
     marker = marker_row(conn, inspection_rules, page, "position")

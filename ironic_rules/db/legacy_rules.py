@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import duplicates
-from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.paging import Page, check_sort_key, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import legacy_rules, legacy_values, revisions
-from ironic_rules.exceptions import Invalid, LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleNotFound, Problem
+from ironic_rules.exceptions import LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleNotFound
 from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 
 #: The set's row in ``revisions``.
@@ -63,8 +63,7 @@ def list_rules(conn: sa.Connection, page: Page, columns: Iterable[str] | None = 
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    if page.sort_key not in LEGACY_RULE.sort_keys:
-        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
+    check_sort_key(page, LEGACY_RULE.sort_keys)
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
     query = sa.select(*columns_of(legacy_rules, columns, raw_json=raw_json))

@@ -71,6 +71,22 @@ def of_project(project: str) -> Condition:
     return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
 
 
+def part_condition(table: sa.Table, name: str, value: Any) -> Condition:
+    """Return the condition for ports or port groups, in a query that joins their nodes.
+
+    :raises ValueError: there is no filter of this name
+    """
+    if name == "node_uuid":
+        return nodes.c.uuid == value
+    if name == "shard":
+        return nodes.c.shard.in_(list(value))
+    if name == "project":
+        return of_project(value)
+    if name in ("node_id", "address", "portgroup_id") and name in table.c:
+        return table.c[name] == value
+    raise ValueError(f"no such filter: {name}")
+
+
 def of_caller(filters: Mapping[str, object], table: sa.Table,
               owned: Callable[[Any], Condition] = of_project) -> list[Condition]:
     """Return the conditions for rows that a caller may see who is confined to the project in the filters of a list.

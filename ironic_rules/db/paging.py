@@ -7,7 +7,7 @@ by byte, on every database, so that following the markers returns each row exact
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,9 +137,17 @@ def _directed(part: sa.ColumnElement[Any], ascending: bool, nullable: bool | Non
 def _sort_column(table: sa.Table, page: Page) -> sa.Column[Any]:
     if page.sort_dir not in ("asc", "desc"):
         raise Invalid(problems=[Problem("sort_dir", "expected asc or desc")])
-    if page.sort_key not in sort_keys(table):
-        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
+    check_sort_key(page, sort_keys(table))
     return table.c[page.sort_key]
+
+
+def check_sort_key(page: Page, known: Collection[str]) -> None:
+    """Check that a collection can be sorted by the key of the page.
+
+    :raises Invalid: 400
+    """
+    if page.sort_key not in known:
+        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
 
 
 def _after(column: sa.Column[Any], key: sa.ColumnElement[Any], last: sa.Column[Any], marker: Row,

@@ -53,7 +53,8 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, object], page: Pa
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
+    query = _select(columns, raw_json=raw_json).where(*(
+        node_queries.part_condition(portgroups, name, value) for name, value in filters.items()))
     marker = marker_row(conn, portgroups, page, among=node_queries.of_caller(filters, portgroups))
     return rows_of(conn, paginate(query, portgroups, page, marker))
 
@@ -113,18 +114,6 @@ def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | in
     if row is None:
         raise PortgroupNotFound(portgroup=ident)
     return row
-
-
-def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
-    if name == "node_uuid":
-        return nodes.c.uuid == value
-    if name == "shard":
-        return nodes.c.shard.in_(list(value))
-    if name == "project":
-        return node_queries.of_project(value)
-    if name in ("node_id", "address"):
-        return portgroups.c[name] == value
-    raise ValueError(f"no such filter: {name}")
 
 
 def _taken(values: Mapping[str, object]) -> Any:

@@ -166,7 +166,7 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, object], page: Page, c
     of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "project"))
     query = _select(columns, raw_json=raw_json, with_node=of_node)
     for name, value in filters.items():
-        query = query.where(_condition(name, value))
+        query = query.where(node_queries.part_condition(ports, name, value))
     marker = marker_row(conn, ports, page, among=node_queries.of_caller(filters, ports))
     return rows_of(conn, paginate(query, ports, page, marker))
 
@@ -241,18 +241,6 @@ def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | in
     if row is None:
         raise PortNotFound(port=ident)
     return row
-
-
-def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
-    if name == "node_uuid":
-        return nodes.c.uuid == value
-    if name == "shard":
-        return nodes.c.shard.in_(list(value))
-    if name == "project":
-        return node_queries.of_project(value)
-    if name in ("node_id", "address", "portgroup_id"):
-        return ports.c[name] == value
-    raise ValueError(f"no such filter: {name}")
 
 
 def _taken(values: Mapping[str, object]) -> Any:

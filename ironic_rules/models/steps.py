@@ -23,13 +23,11 @@ MAX_PRIORITY = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step as it is requested; ``step`` is its name among those of the interface."""
+class NamedStep:
+    """A step by its name: ``step`` is that among the steps of the interface."""
 
     interface: str
     step: str
-    args: Mapping[str, Any]
-    priority: int
 
     @property
     def name(self) -> str:
@@ -40,6 +38,14 @@ class Step:
     def key(self) -> tuple[str, str]:
         """The identifier of this step: interface and step."""
         return self.interface, self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Step(NamedStep):
+    """One step as it is requested."""
+
+    args: Mapping[str, Any]
+    priority: int
 
     def to_wire(self) -> JSONObject:
         """Return the step as in the API, including its secrets."""

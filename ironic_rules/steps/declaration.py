@@ -18,7 +18,7 @@ import jsonschema
 from jsonschema.protocols import Validator
 
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES, NamedStep
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 
 #: The location below the value, and the problem there. Never contains the value: it may be a secret.
@@ -120,7 +120,7 @@ class SteppedInterface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StepInfo:
+class StepInfo(NamedStep):
     """The declaration of one step of an interface.
 
     ``interface`` is its kind, ``step`` the method's name; ``priority`` 0 means that it does not run by default.
@@ -131,8 +131,6 @@ class StepInfo:
     only while the node's ramdisk runs. ``refusal`` is why a node must not run it; only what a node offers has one.
     """
 
-    interface: str
-    step: str
     priority: int
     argsinfo: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rerunnable: bool = False
@@ -141,16 +139,6 @@ class StepInfo:
     abortable: bool = False
     requires_ramdisk: bool = False
     refusal: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name as in options and messages, e.g. ``raid.create_configuration``."""
-        return f"{self.interface}.{self.step}"
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The identifier of this step: interface and step."""
-        return self.interface, self.step
 
     def to_wire(self) -> JSONObject:
         """Return all fields except ``interface`` and ``refusal``, as conductors register them."""

@@ -73,11 +73,7 @@ class DeployTemplatesController(Resource):
         filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
         with request.db.reader() as conn:
             found = _find(conn, template)
-        tag = _tag(found)
-        conditions.check_match(tag)
-        request.reply.headers.append(("ETag", tag))
-        if conditions.has(tag):
-            request.reply.status = 304
+        if request.reply.is_unchanged(_tag(found), conditions):
             return None
         if fields := query.get("fields"):
             return resources.template(request.base, found, self._collection, fields)

@@ -134,10 +134,6 @@ def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], que
         lambda shown: [{field: item.shown[field] for field in item.shown if field in fields} for item in shown],
         marker="name")
     body = orjson.dumps({**reply, **more})
-    tag = etags.tag(body)
-    conditions.check_match(tag)
-    request.reply.headers.append(("ETag", tag))
-    if conditions.has(tag):
-        request.reply.status = 304
+    if request.reply.is_unchanged(etags.tag(body), conditions):
         return None
     return body

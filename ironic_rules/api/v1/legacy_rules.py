@@ -69,11 +69,7 @@ class RulesController(Resource):
             request, query, policies.LEGACY_GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
-        tag = _tag(found)
-        conditions.check_match(tag)
-        request.reply.headers.append(("ETag", tag))
-        if conditions.has(tag):
-            request.reply.status = 304
+        if request.reply.is_unchanged(_tag(found), conditions):
             return None
         return views.legacy_rule(request.base, found, fields, masked=_is_masked(request))
 
