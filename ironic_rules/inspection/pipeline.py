@@ -16,12 +16,16 @@ from oslo_log import log as logging
 
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
-from ironic_rules.inspection import legacy_data
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.hooks.disks import RootDeviceHook
+from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
+from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
+from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.legacy import DataSource, LegacyOutcome
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.legacy import values as legacy_values
+from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import HOOK, Abandoned, Task
@@ -33,6 +37,10 @@ LOG = logging.getLogger(__name__)
 
 #: Runs the legacy rules on a task whose processed data the source returns.
 LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
+#: Keys of the plug-in data that legacy rules read, each with the hook that writes it.
+_READ_BY_LEGACY_RULES: Mapping[str, type[InspectionHook]] = {
+    "all_interfaces": ValidateInterfacesHook, "local_gb": RootDeviceHook, "parsed_lldp": ParseLLDPHook,
+    "extra": ExtraHardwareHook}
 
 
 def withheld(error: BaseException) -> IronicRulesError:
@@ -164,7 +172,7 @@ class Pipeline:
 
         :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
         """
-        outcome = run(task, lambda: legacy_data.processed(task, inventory, plugin_data, self._settings))
+        outcome = run(task, lambda: legacy_data(task, inventory, plugin_data, self._settings))
         task.checkpoint()
         if trial is not None:
             trial.legacy(outcome)
@@ -230,3 +238,26 @@ class _Inventory:
             return orjson.dumps(self.data) == self.sent
         except orjson.JSONEncodeError:
             return False
+
+
+def legacy_data(task: Task, inventory: Mapping[str, object], plugin_data: Mapping[str, object],
+                settings: HookSettings | None = None) -> JSONObject:
+    """Return what legacy rules read of an inspection. Nothing that is given is changed.
+
+    :param plugin_data: as the enabled hooks have left them. The results of others are made for the rules alone; what
+        they would warn of is not shown, and what they would fail at is missing
+    """
+    found: JSONObject = dict(plugin_data)
+    missing = [hook for key, hook in _READ_BY_LEGACY_RULES.items() if key not in found]
+    if missing:
+        scratch, copied = task.copy(), clone(dict(inventory))
+        found = clone(found)
+        for kind in missing:
+            hook = kind()
+            hook.configure(settings or HookSettings())
+            try:
+                hook.preprocess(scratch, copied, found)
+                hook(scratch, copied, found)
+            except Exception:  # noqa: BLE001  (whatever a hook raises for unusual data)
+                continue
+    return legacy_values.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))

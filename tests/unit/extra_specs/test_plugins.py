@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from ironic_rules.extra_specs import check, installed, plugins
+from ironic_rules.extra_specs import check, installed
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 
 SAMPLE = Path(__file__).resolve().parents[2] / "plugins" / "sample_extra_specs"
@@ -28,7 +28,7 @@ def module(monkeypatch):
     return found
 
 
-def point(name: str, group: str = plugins.LISTS, distribution: str = "some-plugin") -> EntryPoint:
+def point(name: str, group: str = installed.LISTS, distribution: str = "some-plugin") -> EntryPoint:
     found = EntryPoint(name, f"some_plugin:{name}", group)
     vars(found)["dist"] = SimpleNamespace(name=distribution)
     return found
@@ -36,14 +36,14 @@ def point(name: str, group: str = plugins.LISTS, distribution: str = "some-plugi
 
 def loaded(*points: EntryPoint):
     registry = installed.built_in()
-    plugins.add_to(registry, points)
+    installed.add_to(registry, points)
     return registry
 
 
 def test_the_sample_package_has_both_kinds(monkeypatch):
     monkeypatch.syspath_prepend(str(SAMPLE))
-    registry = loaded(EntryPoint("sample", "sample_extra_specs:VALIDATORS", plugins.LISTS),
-                      EntryPoint("sample", "sample_extra_specs_for_nova", plugins.NOVA))
+    registry = loaded(EntryPoint("sample", "sample_extra_specs:VALIDATORS", installed.LISTS),
+                      EntryPoint("sample", "sample_extra_specs_for_nova", installed.NOVA))
 
     assert registry.warnings == []
     specs = {"power:feeds": "2", "power:limit.0": "300", "cooling:kind": "air", "cooling:zone_b": "yes"}
@@ -67,7 +67,7 @@ def test_entry_points_of_installed_packages_are_found(monkeypatch, tmp_path):
     for folder in (SAMPLE, tmp_path):
         monkeypatch.syspath_prepend(str(folder))
     registry = installed.built_in()
-    plugins.add_to(registry)
+    installed.add_to(registry)
 
     assert registry.warnings == []
     assert {item.validator.name for item in registry if item.origin == "sample-extra-specs"} == {
@@ -126,7 +126,7 @@ def test_plugins_can_define_what_nova_no_longer_has(module):
 
 
 def test_novas_own_modules_are_skipped():
-    nova = EntryPoint("hw", "nova.api.validation.extra_specs.hw", plugins.NOVA)
+    nova = EntryPoint("hw", "nova.api.validation.extra_specs.hw", installed.NOVA)
 
     assert loaded(nova).warnings == []
 
@@ -194,13 +194,13 @@ def test_a_plugin_that_fails_is_a_warning(module, error):
         raise error
 
     module.PLUGIN = SimpleNamespace(register=register)
-    warning, = loaded(point("PLUGIN", plugins.NOVA)).warnings
+    warning, = loaded(point("PLUGIN", installed.NOVA)).warnings
     assert warning.kind == "failed"
     assert type(error).__name__ in warning.text
 
 
 def test_a_plugin_that_is_not_there_is_a_warning():
-    missing = EntryPoint("gone", "no.such.module:THING", plugins.LISTS)
+    missing = EntryPoint("gone", "no.such.module:THING", installed.LISTS)
     warning, = loaded(missing).warnings
     assert "ModuleNotFoundError" in warning.text
     assert warning.distribution == ""

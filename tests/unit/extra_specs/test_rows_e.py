@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironic_rules.cmd import extra_specs as command
-from ironic_rules.extra_specs import check, definitions, installed, output, plugins
+from ironic_rules.extra_specs import check, definitions, installed, output
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
@@ -139,9 +139,9 @@ def test_e_11_plugins_have_less_precedence(monkeypatch):
     from importlib.metadata import EntryPoint
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "plugins" / "sample_extra_specs"))
     registry = installed.built_in()
-    plugins.add_to(registry, [EntryPoint("sample", "sample_extra_specs:VALIDATORS", "nova.extra_spec_validators")])
+    installed.add_to(registry, [EntryPoint("sample", "sample_extra_specs:VALIDATORS", "nova.extra_spec_validators")])
     assert check.validate("power:feeds", "2", registry=registry) is None
-    assert plugins.GROUPS == ("nova.extra_spec_validators", "nova.api.extra_spec_validators")
+    assert installed.GROUPS == ("nova.extra_spec_validators", "nova.api.extra_spec_validators")
 
 
 def test_e_12_problems_point_into_the_body_of_a_request():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ironic_rules.inspection import legacy_data
 from ironic_rules.inspection.hooks.disks import RootDeviceHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
+from ironic_rules.inspection.pipeline import legacy_data
 from tests.unit.legacy.test_field_rules import MACHINE, data_of
 from tests.unit.legacy.world import Machine
 
@@ -44,7 +44,7 @@ def test_results_of_enabled_hooks_are_used_and_nothing_is_changed() -> None:
     RootDeviceHook()(task, inventory, plugin_data)
     plugin_data["local_gb"] = 7
     before = copy.deepcopy((inventory, plugin_data, task.node.read(), task.messages))
-    data = legacy_data.processed(task, inventory, plugin_data)
+    data = legacy_data(task, inventory, plugin_data)
 
     assert data["local_gb"] == 7
     assert data["all_interfaces"] == data_of(Machine())["all_interfaces"]
@@ -54,5 +54,5 @@ def test_results_of_enabled_hooks_are_used_and_nothing_is_changed() -> None:
 def test_what_a_hook_would_fail_at_is_missing() -> None:
     report: dict[str, Any] = {"interfaces": "none", "disks": 7, "cpu": [], "memory": None, "boot": "x",
                               "bmc_address": "0.0.0.0"}
-    data = legacy_data.processed(Machine().task(), report, {"lldp_raw": 3, "data": {}, "auto_discovered": True})
+    data = legacy_data(Machine().task(), report, {"lldp_raw": 3, "data": {}, "auto_discovered": True})
     assert set(data) <= {"inventory", "lldp_raw", "data", "parsed_lldp"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ironic_rules.inspection import legacy_data
+from ironic_rules.inspection.pipeline import legacy_data
 from ironic_rules.models import documents
 from tests.unit.legacy.world import VECTORS, Machine, rule_set
 
@@ -33,7 +33,7 @@ def data_of(machine: Machine, *changes: Mapping[str, Any]) -> dict[str, Any]:
             found = report["inventory"].get(name)
             report["inventory"][name] = {**found, **value} if value and isinstance(found, dict) else value
         report["plugin_data"].update(change.get("plugin_data", {}))
-    return legacy_data.processed(machine.task(), report["inventory"], report["plugin_data"])
+    return legacy_data(machine.task(), report["inventory"], report["plugin_data"])
 
 
 def _check(machine: Machine, expected: Mapping[str, Any]) -> None:
