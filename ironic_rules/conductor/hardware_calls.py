@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, provisioning, state_machine, task_store
+from ironic_rules.conductor import admission, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
@@ -95,7 +95,7 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
     """
     if name not in OPERATIONS:
         raise InvalidParameterValue(f"The conductor knows no operation {printable(name)}.")
-    task = provisioning.load(conductor, context, node_id)
+    task = task_store.read_unlocked(conductor.db, node_id).task(context)
     operation = OPERATIONS[name]
     interface = operation.interface(conductor, task)
     if name == "call_vendor_method" and not vendor_methods.find(type(interface), **args).locks:

@@ -117,7 +117,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     :raises Invalid: 400, an interface of the node lacks something;  NodeProtected: 403;  NodeLocked: 409
     """
     verb = states.VERB_ALIASES.get(target, target)
-    record = _read(conductor, node_id)
+    record = task_store.read_unlocked(conductor.db, node_id)
     task = record.task(context)
     node = task.node
     admission.require_new(conductor, context, node.id)
@@ -198,16 +198,6 @@ def _of_instance(verb: str, args: JSONObject) -> JSONObject:
     return {name: args[name] for name in names if args.get(name) is not None}
 
 
-def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> Task:
-    """Return a task of the node as it is now, without a lock: for reading only, it cannot be saved."""
-    return _read(conductor, node_id).task(context)
-
-
-def _read(conductor: Conductor, node_id: str | int) -> task_store.NodeRecord:
-    with conductor.db.reader() as conn:
-        return task_store.read(conn, nodes.get_with_parts(conn, node_id))
-
-
 def change_power_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
                        timeout_s: int | None) -> None:
     """Start changing the power state; ``target_power_state`` is set until it is done.
@@ -216,7 +206,7 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
     """
     if target not in states.POWER_TARGETS:
         raise InvalidParameterValue(f"/target: must be one of {', '.join(sorted(states.POWER_TARGETS))}")
-    task = load(conductor, context, node_id)
+    task = task_store.read_unlocked(conductor.db, node_id).task(context)
     admission.require_new(conductor, context, task.node.id)
     _check_unlocked(task.node)
     power = conductor.hardware.interface(task.node, "power")
@@ -261,7 +251,7 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
 
     ``deploy`` has ``warnings`` about a deployment, if there are any.
     """
-    task = load(conductor, context, node_id)
+    task = task_store.read_unlocked(conductor.db, node_id).task(context)
     results: dict[str, JSONObject] = {}
     for kind in conductor.hardware.VALIDATED_KINDS:
         reason = state_machine.failure_of(functools.partial(_validate, conductor, task, kind), task)

@@ -65,6 +65,12 @@ def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None)
     return NodeRecord(row, names, ports.for_node(conn, row.id), groups, revisions)
 
 
+def read_unlocked(db: Database, node_id: str | int) -> NodeRecord:
+    """Return the record of the node as it is now, without a lock: for reading only, its tasks cannot be saved."""
+    with db.reader() as conn:
+        return read(conn, nodes.get_with_parts(conn, node_id))
+
+
 def read_locked(conn: sa.Connection, lock: nodes.Lock) -> NodeRecord:
     """Return the record of a node of which ``lock`` is held.
 

@@ -9,7 +9,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import nodes
+from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1.served import Served
 from ironic_rules.db import collection
 from ironic_rules.models.documents import JSONObject
@@ -41,7 +41,7 @@ class ChassisNodesDetailController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_all_fields(request, {**query, "chassis_uuid": _uuid(request, chassis)})
+        return node_access.list_all_fields(request, {**query, "chassis_uuid": _uuid(request, chassis)})
 
 
 class ChassisNodesController(Resource):
@@ -55,8 +55,8 @@ class ChassisNodesController(Resource):
 
         :raises ChassisNotFound: 404
         """
-        return nodes.list_nodes(request, {**query, "chassis_uuid": _uuid(request, chassis)},
-                                detail=query.get("detail", False))
+        return node_access.list_nodes(
+            request, {**query, "chassis_uuid": _uuid(request, chassis)}, detail=query.get("detail", False))
 
 
 class ChassisController(Resource):

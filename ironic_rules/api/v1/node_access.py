@@ -1,4 +1,4 @@
-"""The nodes that a request may use: found by the ident of a URL or by filters, and locked."""
+"""The nodes that a request may use: found by the ident of a URL or by filters, listed, and locked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from oslo_utils import uuidutils
 from ironic_rules import policy
 from ironic_rules.api import pagination, versions
 from ironic_rules.api.authorization import target
+from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.v1 import node_replies
+from ironic_rules.api.views import nodes as views
 from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
 from ironic_rules.models.documents import JSONObject
@@ -107,6 +109,36 @@ def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:
         wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
     if "failure" in wanted:
         wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
+
+
+def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject:
+    """Return a page of nodes.
+
+    :param query: as ``filters.Listing.of(NODE)`` has it
+    :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
+    """
+    minor = request.version
+    fields = pagination.requested_fields(request, query, NODE)
+    if "detail" in query and minor < versions.DETAIL:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
+    if fields is None and not detail:
+        fields = views.default_fields(minor)
+    wanted = filters(request, query)
+    versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
+    page = pagination.page(request, query)
+    with request.db.reader() as conn:
+        resolve(request, conn, wanted)
+        rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
+        return pagination.collection(request, "nodes", rows, page,
+                                     lambda shown: node_replies.show_nodes(request, conn, shown, fields))
+
+
+def list_all_fields(request: Request, query: QueryValues) -> JSONObject:
+    """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
+    if "fields" in query:
+        raise InvalidParameterValue("fields cannot be used with a detailed list.")
+    query.pop("detail", None)
+    return list_nodes(request, query, detail=True)
 
 
 def hold(request: Request, conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Node:

@@ -34,10 +34,8 @@ from ironic_rules.api.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.v1.ports import NodePortsController
 from ironic_rules.api.v1.trials import NodesReapplyController
 from ironic_rules.api.v1.volume import NodeVolumeController
-from ironic_rules.api.views import nodes as views
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
-    InvalidParameterValue,
     NodeAssociated,
     NodeHasChildren,
     NodeNotRemovable,
@@ -54,36 +52,6 @@ _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
 
-def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject:
-    """Return a page of nodes.
-
-    :param query: as ``filters.Listing.of(NODE)`` has it
-    :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
-    """
-    minor = request.version
-    fields = pagination.requested_fields(request, query, NODE)
-    if "detail" in query and minor < versions.DETAIL:
-        raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
-    if fields is None and not detail:
-        fields = views.default_fields(minor)
-    wanted = node_access.filters(request, query)
-    versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
-    page = pagination.page(request, query)
-    with request.db.reader() as conn:
-        node_access.resolve(request, conn, wanted)
-        rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
-        return pagination.collection(request, "nodes", rows, page,
-                                     lambda shown: node_replies.show_nodes(request, conn, shown, fields))
-
-
-def list_all_fields(request: Request, query: QueryValues) -> JSONObject:
-    """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
-    if "fields" in query:
-        raise InvalidParameterValue("fields cannot be used with a detailed list.")
-    query.pop("detail", None)
-    return list_nodes(request, query, detail=True)
-
-
 class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
@@ -93,7 +61,7 @@ class NodesDetailController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        return list_all_fields(request, query)
+        return node_access.list_all_fields(request, query)
 
 
 class ValidateController(Resource):
@@ -137,7 +105,7 @@ class NodesController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
         """
-        return list_nodes(request, query, detail=query.get("detail", False))
+        return node_access.list_nodes(request, query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, request: Request, node: str, query: QueryValues) -> JSONObject:
