@@ -22,6 +22,7 @@ from ironic_rules.legacy.values import IN_MESSAGE, scope_of
 from ironic_rules.models import secrets
 from ironic_rules.models.secrets import Concealment, Place
 from ironic_rules.rules import reads
+from ironic_rules.rules.compiled import Condition
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import (
     Argument,
@@ -78,9 +79,13 @@ class _WrittenCondition(WrittenCondition):
         return ItemTrace(outcome, shown, *self.why(outcome, shown))
 
 
+def read_condition(condition: Condition) -> WrittenCondition:
+    """Return a condition as it is written."""
+    return _condition(condition.written)
+
+
 @functools.lru_cache(maxsize=4096)
-def read_condition(text: bytes) -> WrittenCondition:
-    """Return the condition that was compiled from this text."""
+def _condition(text: bytes) -> WrittenCondition:
     field, op, params, multiple, invert = orjson.loads(text)
     path = paths.parse(field, DEFAULT.loop_items)
     plain = () if path.plain is None else (path.plain,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ironic_rules.exceptions import Problem, RuleFailed
 from ironic_rules.models.task import Task
@@ -15,6 +16,14 @@ from ironic_rules.rules.signatures import Operation
 
 INVALID = "it is no longer valid"
 _NO_KEYS: frozenset[str] = frozenset()
+
+
+class Loop(NamedTuple):
+    """The loop of a condition: ``call`` is the condition for the item in the view."""
+
+    multiple: str
+    items: Callable[[View], list[Any]]
+    call: Callable[[View], bool]
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -30,6 +39,7 @@ class Condition:
         of the actions and before them: neither an index nor the outcome for another rule can replace it
     :ivar reads_previous: whether it reads the inventory of the inspection before
     :ivar written: as JSON, for explained runs; empty if it cannot be written so
+    :ivar loop: what ``call`` consists of, of an inspection rule with a loop
     :ivar is_shared: whether several rules have had it: then it is evaluated once for all of them
     """
 
@@ -41,6 +51,7 @@ class Condition:
     captures: bool = False
     reads_previous: bool = False
     written: bytes = field(default=b"", repr=False)
+    loop: Loop | None = field(default=None, repr=False)
     is_shared: bool = False
 
 

@@ -19,7 +19,7 @@ from ironic_rules.models.rules import SEALED, Rule
 from ironic_rules.models.task import is_signal
 from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition
+from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition, Loop
 from ironic_rules.rules.getters import View
 from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
@@ -217,7 +217,8 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     lookup = _lookup(operation.call, bound, inverted=inverted) if items is None else None
     roots = scope.roots
     made = Condition(op, call if items is None else values.join(multiple, items, call), roots <= _STABLE, lookup,
-                     reads_previous=PREVIOUS in roots, written=_written(item))
+                     reads_previous=PREVIOUS in roots, written=_written(item),
+                     loop=None if items is None else Loop(multiple, items, call))
     if capturing is None:
         return _shared(scope, made), None
     names, call = capturing

@@ -1,7 +1,7 @@
 """Explained runs: the arguments of conditions and actions, their values, and the reason of each condition's outcome.
 
-A compiled rule has functions only. Its source is parsed and compiled once more here, as far as needed to show it; the
-outcome is always that of the compiled rule.
+A compiled rule has functions only. Its arguments are read once more here, from what they were compiled from, because
+only there they have names, and values that no operator has converted; every outcome is that of the compiled rule.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
-from ironic_rules.rules import arguments, reads, template, values
+from ironic_rules.rules import reads, template, values
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction, Condition
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import Getter, View, Views
 from ironic_rules.rules.limits import Limits
-from ironic_rules.rules.operators import OPERATORS, PAIRS
+from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.signatures import Operation, parse_address
 from ironic_rules.rules.template import Groups
 from ironic_rules.rules.values import ROOTS, Const, Scope, compile_value
@@ -239,30 +239,27 @@ class WrittenCondition:
         try:
             with contextlib.suppress(CannotEvaluate):
                 assert self.call is not None
-                outcome = self.call(view) is not self.inverted
+                outcome = self.call(view)
             shown = explainer.shown(self.arguments, view)
         finally:
             view["item"] = before
         return ItemTrace(outcome, shown, *self.why(outcome, shown))
 
 
+def _condition(condition: Condition) -> WrittenCondition:
+    name, inverted, given = _read(condition.written)
+    if condition.loop is None:
+        return WrittenCondition(name, inverted, given, "any")
+    return WrittenCondition(name, inverted, given, *condition.loop)
+
+
 @functools.lru_cache(maxsize=8192)
-def _condition(text: bytes) -> WrittenCondition:
+def _read(text: bytes) -> tuple[str, bool, tuple[Argument, ...]]:
+    """Return the name of a condition's operator, whether it is inverted, and its arguments."""
     item = orjson.loads(text)
     op: str = item["op"]
     name = op.removeprefix("!").removeprefix(" ") if op.startswith("!") else op
-    operation = OPERATORS.get(name)
-    scope = Scope(_NAMES, False, False, [], _LIMITS)
-    args = item.get("args", {})
-    found = WrittenCondition(name, op.startswith("!"), tuple(_arguments(operation, args)),
-                             item.get("multiple") or "any")
-    if item.get("loop") is None:
-        return found
-    items = values.compile_items(scope, item["loop"], "")
-    bound = arguments.bind(scope, operation, args, "")
-    if items is None or bound is None:
-        return found
-    return replace(found, items=items, call=arguments.condition_call(operation.call, bound, PAIRS.get(operation.call)))
+    return name, op.startswith("!"), tuple(_arguments(OPERATORS.get(name), item.get("args", {})))
 
 
 @functools.lru_cache(maxsize=8192)
@@ -324,11 +321,11 @@ class Explainer:
         self._room = MAX_SHOWN
 
     def condition(self, condition: Condition, where: str, view: View, outcome: bool | None, note: str | None, *,
-                  short_circuited: bool, read: Callable[[bytes], WrittenCondition] = _condition) -> ConditionTrace:
+                  short_circuited: bool, read: Callable[[Condition], WrittenCondition] = _condition) -> ConditionTrace:
         """Return the trace of a condition that was evaluated.
 
         :param note: why it could not be
-        :param read: reads what the condition was compiled from
+        :param read: returns the condition as it is written
         """
         self.tick()
         if note is not None and self.is_secretive:
@@ -336,7 +333,7 @@ class Explainer:
         trace = ConditionTrace(where, condition.op, outcome, note, short_circuited)
         if not condition.written:
             return trace
-        written = read(condition.written)
+        written = read(condition)
         if written.items is not None:
             return self._loop(trace, written, written.items, view)
         shown = self.shown(written.arguments, view)
