@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
+import secrets
 from pathlib import Path
 from typing import Any
 
-from tests.functional.processes import PYTHON
+from tests.functional import forking
 
 
 class Simulation:
     """A running fleet of simulated ramdisks."""
 
     def __init__(self, endpoint: str, nodes: int, folder: Path, *arguments: str) -> None:
-        self._popen = subprocess.Popen(
-            [*PYTHON, "-W", "ignore", "-m", "ironic_rules.cmd.simulate", "--endpoint", endpoint,
-             "--nodes", str(nodes), "--concurrency", "8", "--timeout", "120", "--json", *arguments],
-            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._output, self._errors = (folder / f"simulation-{secrets.token_hex(4)}.{name}" for name in ("json", "err"))
+        self._command = forking.Forked(
+            "ironic_rules.cmd.simulate", ["--endpoint", endpoint, "--nodes", str(nodes), "--concurrency", "8",
+                                          "--timeout", "120", "--json", *arguments],
+            folder, self._output, self._errors, os.environ)
 
     def report(self) -> dict[str, Any]:
         """Wait until it has finished and return the report; ``status`` is the expected exit status."""
         try:
-            output, errors = self._popen.communicate(timeout=240)
+            status = self._command.wait(240)
         finally:
-            if self._popen.returncode is None:
-                self._popen.kill()
-                self._popen.communicate()
+            self._command.kill()
+        output, errors = self._output.read_text(), self._errors.read_text()
         assert output, errors
-        return {**json.loads(output), "status": self._popen.returncode, "errors": errors}
+        return {**json.loads(output), "status": status, "errors": errors}

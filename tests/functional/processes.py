@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from tests.functional import forking
+
 T = TypeVar("T")
 
 #: Runs modules with ``-m``. As those of the installed commands, the processes look for no modules in the folder in
@@ -57,13 +59,25 @@ class Process:
     """One started command with its output in a file."""
 
     def __init__(self, module: str, arguments: Sequence[str], folder: Path, name: str,
-                 environment: dict[str, str] | None = None) -> None:
+                 environment: dict[str, str] | None = None, *, imports_itself: bool = False) -> None:
+        """Start it.
+
+        :param imports_itself: it is no fork of a process that has imported more: for tests of its memory, and for
+            processes that start others by their own command line
+        """
         self.output = folder / f"{name}.out"
-        self._file = self.output.open("wb")
+        self.output.write_bytes(b"")
+        changed = environment or {}
+        everything = {**os.environ, "PYTHONUNBUFFERED": "1", **changed}
+        self._popen: forking.Forked | subprocess.Popen[bytes]
+        read_at_start = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **changed}
+        if not imports_itself and forking.can_start(module, read_at_start):
+            self._popen = forking.Forked(module, arguments, folder, self.output, self.output, everything)
+            return
         # Warnings of libraries are errors in the test process only; the service runs as for users.
-        self._popen = subprocess.Popen(
-            [*PYTHON, "-m", module, *arguments], cwd=folder, stdout=self._file, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})})
+        with self.output.open("ab") as file:
+            self._popen = subprocess.Popen([*PYTHON, "-m", module, *arguments], cwd=folder, stdout=file,
+                                           stderr=subprocess.STDOUT, env=everything)
 
     @property
     def pid(self) -> int:
@@ -109,7 +123,6 @@ class Process:
         """End the process if it still runs."""
         if self.is_running():
             self.kill()
-        self._file.close()
 
 
 #: Ports that systems do not give to outgoing connections, nor to servers that accept any port: such a one could be in
@@ -139,17 +152,18 @@ def answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def standalone(folder: Path, *arguments: str, config: str = "",
-               name: str = "ironic-rules", port: int = 0, **faults: str) -> Iterator[tuple[Process, str]]:
+               name: str = "ironic-rules", port: int = 0, imports_itself: bool = False,
+               **faults: str) -> Iterator[tuple[Process, str]]:
     """Run ``ironic-rules`` (port 0: on a free one) with its state in ``folder``; yield the process and its URL.
 
     Unmanaged boot is allowed, as fake hardware needs; ``config`` is additional text for the configuration file.
-    ``faults`` are variables of the environment, those of ``faults/launcher.py``.
+    ``faults`` are variables of the environment, those of ``faults/launcher.py``; ``imports_itself`` is Process's.
     """
     file = folder / f"{name}.conf"
     file.write_text("[inspector]\nrequire_managed_boot = false\n" + config)
     options = ["--config-file", str(file), "--state-dir", str(folder / "state"), "--port", str(port), *arguments]
     command = "ironic_rules.cmd.standalone"
-    process = Process(command, options, folder, name) if not faults else Process(
+    process = Process(command, options, folder, name, imports_itself=imports_itself) if not faults else Process(
         "tests.functional.faults.launcher", [command, *options], folder, name, {
             **faults, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
     try:
@@ -162,8 +176,10 @@ def standalone(folder: Path, *arguments: str, config: str = "",
 class Cluster:
     """API and conductor processes with one configuration, a broker and a database server."""
 
-    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
+    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "", *,
+                 import_themselves: bool = False) -> None:
         self.folder = folder
+        self._import_themselves = import_themselves
         self._base = (
             f"[DEFAULT]\ntransport_url = {transport_url}\n"
             # Two runs at once with several processes each must not need more connections than servers have by default.
@@ -191,7 +207,7 @@ class Cluster:
         """
         arguments = ("--config-file", file, *arguments)
         process = Process(launcher or module, (module, *arguments) if launcher else arguments, self.folder, name,
-                          environment)
+                          environment, imports_itself=self._import_themselves)
         self._processes.append(process)
         return process
 

@@ -20,7 +20,8 @@ WORKERS = "[api]\nworkers = 2\n"
 def cluster(tmp_path):
     write_sqlite(tmp_path / "api.sqlite")
     # No broker is needed for what these requests ask.
-    cluster = Cluster(tmp_path, f"sqlite:///{tmp_path}/api.sqlite", "rabbit://127.0.0.1:1/", WORKERS)
+    cluster = Cluster(tmp_path, f"sqlite:///{tmp_path}/api.sqlite", "rabbit://127.0.0.1:1/", WORKERS,
+                      import_themselves=True)
     try:
         yield cluster
     finally:

@@ -22,7 +22,7 @@ WORKERS = "[conductor]\nworkers = 3\n"
 @pytest.fixture
 def cluster(tmp_path):
     with migrated_database("mysql") as database, temporary_vhost() as transport:
-        cluster = Cluster(tmp_path, database, transport)
+        cluster = Cluster(tmp_path, database, transport, import_themselves=True)
         cluster.database_url = database
         try:
             yield cluster

@@ -49,7 +49,7 @@ def test_bodies_that_are_made_to_cost_much_do_not_fill_the_memory(tmp_path):
         body, expected = bodies[number % len(bodies)]
         return number % len(bodies), httpx.post(url, content=body, timeout=120).status_code, expected
 
-    with processes.standalone(tmp_path) as (service, endpoint), ThreadPoolExecutor(10) as clients:
+    with processes.standalone(tmp_path, imports_itself=True) as (service, endpoint), ThreadPoolExecutor(10) as clients:
         url = f"{endpoint}/v1/continue_inspection"
         replies = collections.Counter(clients.map(send, range(NUMBER)))
         most, after = mib(service.pid, "VmHWM"), mib(service.pid, "VmRSS")

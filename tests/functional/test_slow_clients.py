@@ -137,7 +137,7 @@ def get(url: str) -> bytes:
 def test_clients_that_send_many_requests_at_once_and_receive_nothing_keep_no_one_out(tmp_path, path):
     limits = f"[api]\nmax_connections = {2 * CONNECTIONS}\nmax_connections_per_source = {6 * CONNECTIONS // 5}\n"
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 200
-    with processes.standalone(tmp_path, config=limits) as (service, url):
+    with processes.standalone(tmp_path, config=limits, imports_itself=True) as (service, url):
         # Together, more than there may be.
         with greedy(url, request, CONNECTIONS + 5, "127.0.0.2"), greedy(url, request, CONNECTIONS + 5, "127.0.0.3"):
             for _ in range(30):
@@ -149,7 +149,7 @@ def test_clients_that_send_many_requests_at_once_and_receive_nothing_keep_no_one
 def test_large_replies_that_no_one_receives_do_not_fill_the_memory(tmp_path):
     # No client is too slow here: the sum of what is kept is the limit.
     limits = "[api]\nmax_replies_size = 16777216\nhead_timeout = 600\n"
-    with processes.standalone(tmp_path, config=limits) as (service, url):
+    with processes.standalone(tmp_path, config=limits, imports_itself=True) as (service, url):
         for number in range(30):
             httpx.post(f"{url}/v1/nodes", headers={"X-OpenStack-Ironic-API-Version": "1.80"}, json={
                 "driver": "fake-hardware", "name": f"n{number}", "extra": {"x": "y" * 100_000}}).raise_for_status()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.functional import brokers
+from tests.functional import brokers, forking
 from tests.functional.databases import SERVERS, write_sqlite
 from tests.functional.misconfigurations import MODULES, STARTS, Start
-from tests.functional.processes import PYTHON, Process, free_port, wait_for
+from tests.functional.processes import Process, free_port, wait_for
 
 #: As in a file of Ironic: only the first three are wrong here.
 CONFIG = """\
@@ -59,8 +59,8 @@ def test_an_upgrade_check_names_the_option_and_the_reason_of_each_failure(tmp_pa
     file = tmp_path / "ironic-rules.conf"
     file.write_text("[DEFAULT]\nenabled_hardware_types = redfish\n[api]\nthreads = 5\nthreads = 6\n"
                     f"[database]\nconnection = sqlite:///{tmp_path}/none/x\n[agent]\nrequire_tls = yes\n")
-    arguments = [argument.format(file=file) for argument in COMMANDS["ironic-rules-status"]]
-    done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, text=True, capture_output=True, timeout=120)
+    arguments = ["--config-file", str(file), "upgrade", "check"]
+    done = forking.run(MODULES["status"], arguments, tmp_path)
 
     # Long lines are wrapped, also within words.
     told = re.sub(r"[\s|]", "", done.stdout)
@@ -104,9 +104,7 @@ def test_each_mistake_is_one_line_with_its_place_and_what_to_do(
         text = start.config if isinstance(start.config, bytes) else filled_in(start.config, places).encode()
         file.write_bytes(text)
         arguments = ["--config-file", str(file), *arguments]
-    done = subprocess.run(
-        [*PYTHON, "-m", MODULES[start.process], *arguments], cwd=tmp_path, text=True, capture_output=True, timeout=120,
-        env={**os.environ, **start.environment})
+    done = forking.run(MODULES[start.process], arguments, tmp_path, start.environment)
 
     log = "".join(path.read_text() for path in (tmp_path / "log", tmp_path / "state" / "ironic-rules.log")
                   if path.exists())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from tests.functional import forking
 from tests.functional.databases import temporary_database
 from tests.functional.processes import Process, free_port
 from tests.functional.relay import Relay
@@ -22,8 +21,7 @@ def configuration(folder: Path, url: str) -> str:
 
 def test_a_server_that_is_never_reached_is_told_in_one_line_with_file_and_option(tmp_path: Path) -> None:
     file = configuration(tmp_path, f"mysql+pymysql://ironic@127.0.0.1:{free_port()}/none")
-    done = subprocess.run([sys.executable, "-m", "ironic_rules.cmd.dbsync", "--config-file", file, "--timeout", "1",
-                           "upgrade"], capture_output=True, text=True, timeout=60)
+    done = forking.run("ironic_rules.cmd.dbsync", ["--config-file", file, "--timeout", "1", "upgrade"], tmp_path)
 
     assert done.returncode == 2
     line, = done.stderr.splitlines()
@@ -60,8 +58,8 @@ def test_a_silent_server_is_not_waited_for_longer(tmp_path: Path, kind: str) -> 
         url = url.set(host="127.0.0.1", port=relay.port)
         file = configuration(tmp_path, url.render_as_string(hide_password=False))
         try:
-            done = subprocess.run([sys.executable, "-m", "ironic_rules.cmd.dbsync", "--config-file", file, "--timeout",
-                                   "2", "version"], capture_output=True, text=True, timeout=60)
+            done = forking.run("ironic_rules.cmd.dbsync", ["--config-file", file, "--timeout", "2", "version"],
+                               tmp_path)
         finally:
             relay.cut()
 

@@ -19,7 +19,8 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import ports
 from ironic_rules.models import states
-from tests.functional.processes import PYTHON, Process, free_port, wait_for
+from tests.functional import forking
+from tests.functional.processes import Process, free_port, wait_for
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import lines
 from tests.functional.pxe_filter.site import Site
@@ -38,11 +39,10 @@ def running(site: Site, name: str = "filter", sections: str = "", environment: d
         process.close()
 
 
-def command(site: Site, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def command(site: Site, *arguments: str, **options: object) -> forking.Done:
     """Run a filter's command until it exits."""
     file = site.config_file("command", **options)
-    return subprocess.run([*PYTHON, "-m", "ironic_rules.cmd.pxe_filter", "--config-file", str(file), *arguments],
-                          cwd=site.path, capture_output=True, text=True, timeout=60)
+    return forking.run("ironic_rules.cmd.pxe_filter", ["--config-file", str(file), *arguments], site.path)
 
 
 def shows(site: Site, expected: dict[str, bool]) -> None:
@@ -183,8 +183,7 @@ def test_metrics(site):
 def test_a_taken_port_for_metrics_is_told(site):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         file = site.config_file("filter", metrics_port=taken.getsockname()[1])
-        done = subprocess.run([*PYTHON, "-m", "ironic_rules.cmd.pxe_filter", "--config-file", str(file)],
-                              cwd=site.path, capture_output=True, text=True, timeout=60)
+        done = forking.run("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path)
 
     assert done.returncode == 2
     assert "The metrics cannot be served at" in done.stderr
