@@ -13,6 +13,7 @@ from ironic_rules.hardware.base import DeployInterface, HardwareType
 from ironic_rules.hardware.fake import FakeFirmware, FakeManagement
 from ironic_rules.models import states
 from tests.functional.whole import fault, running
+from tests.walking import walking
 
 CALLBACK = {"callback_url": "http://192.0.2.7:9999"}
 #: In the order of their priorities.
@@ -193,7 +194,7 @@ def test_wrong_steps_are_refused_with_their_places_and_nothing_is_begun(whole, v
     assert whole.row(node) == before
 
 
-@pytest.mark.parametrize(("body", "place"), [
+@walking("body, place", [
     ({"clean_steps": [{"interface": "boot", "step": "x"}]}, "/clean_steps/0/interface"),
     ({"clean_steps": [{"interface": "raid"}]}, "/clean_steps/0/step"),
     ({"clean_steps": [step("vendor.send_raw", raw_bytes="0x00")]}, "/clean_steps/0/step"),

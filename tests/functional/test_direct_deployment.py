@@ -16,6 +16,7 @@ from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from tests.functional.agents import agent
 from tests.functional.hardware.bmcs import web_server
 from tests.functional.whole import fault, running
+from tests.walking import walking
 
 CONTENT = b"an image"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -285,7 +286,7 @@ def test_a_file_of_the_conductor_is_served_to_the_agent(whole, images, ramdisk):
 HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
 
 
-@pytest.mark.parametrize(("changed", "arguments", "where"), [
+@walking("changed, arguments, where", [
     ({"image_source": None}, {}, "/instance_info/image_source: is missing"),
     ({"image_source": "cc2ab7b5-4a52-4d5c-9ae5-7e4b4a6f1b7d"}, {}, "/instance_info/image_source: is an image of"),
     ({"image_source": "ftp://192.0.2.1/x"}, {}, "/instance_info/image_source: must be a URL"),

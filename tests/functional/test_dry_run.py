@@ -19,6 +19,7 @@ from tests.functional import legacy
 from tests.functional import whole as wholes
 from tests.functional.whole import Whole, fault
 from tests.unit.rules import world
+from tests.walking import walking
 
 RULES = "/v1/inspection_rules"
 TRY = f"{RULES}/dry_run"
@@ -177,7 +178,7 @@ def test_every_problem_of_every_rule_is_told(whole: Whole) -> None:
         assert place in fault(reply), place
 
 
-@pytest.mark.parametrize(("body", "status"), [
+@walking("body, status", [
     ({}, 400), ({"node": "nope-1"}, 404), ({"report": {"inventory": {"interfaces": 5}}}, 400),
     ({"report": {}, "version": 1}, 400), ({"node": "x", "rules": [], "as_if": [{}]}, 400), ({"else": 1}, 400),
 ])

@@ -17,6 +17,7 @@ from ironic_rules.hardware.fake import FakeManagement
 from tests.functional.api.conftest import at
 from tests.functional.processes import wait_for
 from tests.functional.whole import fault, running
+from tests.walking import walking
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_images_are_inserted_into_virtual_drives_and_ejected(whole):
     assert "fake_virtual_media" not in whole.show(node)["driver_internal_info"]
 
 
-@pytest.mark.parametrize(("body", "where"), [
+@walking("body, where", [
     ({"device_type": "tape", "image_url": "http://a/b"}, "/device_type: must be one of cdrom, disk, floppy"),
     ({"device_type": "cdrom", "image_url": "file:///etc/passwd"}, "/image_url: must be a URL"),
     ({"device_type": "cdrom", "image_url": "http://a/b c"}, "/image_url: must be a URL"),

@@ -19,6 +19,7 @@ from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
 from tests.functional import whole as wholes
 from tests.functional.processes import wait_for
 from tests.functional.whole import Whole
+from tests.walking import walking
 
 URL = "/v1/inspection_journal"
 PLANTED = ("Planted-4711", "Planted-4712", "Planted-4713")
@@ -81,7 +82,7 @@ def test_reasons_are_told_apart(whole: Whole) -> None:
     whole.app.delete("/v1/inspection_rules")
 
 
-@pytest.mark.parametrize("path", ["?mac=x", "?address=x", "?reason=x", "?node=x", "?other=1", "/x"])
+@walking("path", ["?mac=x", "?address=x", "?reason=x", "?node=x", "?other=1", "/x"])
 def test_bad_requests_are_refused(whole: Whole, path: str) -> None:
     assert whole.app.get(URL + path).status_int == 400
 

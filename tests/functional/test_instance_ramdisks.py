@@ -10,6 +10,7 @@ from ironic_rules.hardware.fake import FakePower
 from tests.functional.hardware.bmcs import web_server
 from tests.functional.test_cleaning import beat, finished, token_of
 from tests.functional.whole import fault, running
+from tests.walking import walking
 
 MAC = "52:54:00:ab:00:01"
 
@@ -113,7 +114,7 @@ def test_what_was_prepared_is_undone_if_the_machine_does_not_boot(whole, monkeyp
     assert (seen[0], script(whole)) == (True, None)
 
 
-@pytest.mark.parametrize(("instance_info", "where"), [
+@walking("instance_info, where", [
     ({}, "/instance_info/kernel: is missing"),
     ({"kernel": "{url}/kernel"}, "/instance_info/ramdisk: is missing"),
     ({"boot_iso": "{url}/live.iso; echo"}, "/instance_info/boot_iso: must be a URL"),

@@ -9,6 +9,7 @@ from ironic_rules.hardware.fake import FakeManagement
 from ironic_rules.models import states
 from tests.functional.processes import in_time
 from tests.functional.whole import fault, running
+from tests.walking import walking
 
 STEPS = [{"interface": "power", "step": "reboot"}]
 #: Arguments that a target requires.
@@ -62,7 +63,7 @@ def test_every_transition_ends_where_it_should(whole, state, verb):
     assert shown["target_provision_state"] == resting.get(shown["provision_state"])
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@walking("verb", VERBS)
 def test_wrong_transitions_are_400_and_change_nothing(whole, verb):
     for state in RESTING:
         if (state, verb) in ENDS:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.walking import walking
 
 TESTS = Path(__file__).resolve().parents[1]
 #: Not ``time.time``, from which the times of files are calculated.
@@ -34,7 +34,7 @@ def measured(source: str) -> Iterator[int]:
                 yield node.lineno
 
 
-@pytest.mark.parametrize(("source", "lines"), [
+@walking("source, lines", [
     ("began = time.monotonic()\ntook = time.monotonic() - began", [2]), ("assert time.perf_counter() - began < 3", [1]),
     ("until = time.monotonic() + 60\nwhile time.monotonic() < until: pass", []), ("clock.now() - began", [])])
 def test_what_measures(source, lines):

@@ -25,6 +25,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.rules.actions import MAX_REQUESTS
 from ironic_rules.rules.regex import MAX_REGEX
 from tests.unit.rules import world
+from tests.walking import walking
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "doc" / "source" / "user" / "examples"
@@ -82,7 +83,7 @@ def test_every_example_rule_is_valid() -> None:
             for problem in world.validate(rule)] == []
 
 
-@pytest.mark.parametrize("vector", CASES, ids=world.name_of)
+@walking("vector", CASES)
 def test_an_example_does_what_it_says(vector: Any) -> None:
     stem, case = vector
     facts, rule_set = facts_of(case), rules.RuleSet(map(world.compiled, rules_of(stem)))

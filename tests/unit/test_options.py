@@ -12,6 +12,7 @@ from oslo_config import cfg, types
 
 from ironic_rules import conf as service_conf
 from ironic_rules.conf import opts
+from tests.walking import walking
 
 OPTIONS = [(group, option) for group, options in opts.list_opts() for option in options]
 
@@ -60,7 +61,7 @@ def test_every_default_is_valid():
     assert [problem for one in OPTIONS for problem in invalid(conf, *one)] == []
 
 
-@pytest.mark.parametrize("text", [None, "", "a sentence.", "No sentence"])
+@walking("text", [None, "", "a sentence.", "No sentence"])
 def test_a_help_that_is_no_sentence_is_found(text):
     assert list(unhelpful("g", cfg.StrOpt("a", help=text))) == [f"[g]a: {text or ''!r}"]
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]  # the forms of expressions, for this test only
 from typing import Any
 
-import pytest
-
 from tests.modules import MODULES, module_name, place
+from tests.walking import walking
 
 #: Every atomic group and possessive repeat has one of these: to parse all texts of the package takes long.
 SUSPECT = re.compile(r"[*+?}]\+|\(\?>")
@@ -78,7 +77,7 @@ def compiled_in(path: Path, tree: ast.AST) -> Iterator[tuple[int, str | bytes]]:
             yield 1, pattern.pattern
 
 
-@pytest.mark.parametrize(("pattern", "expected"), [
+@walking("pattern, expected", [
     ("a++[ab]*+.?+\\d++", True), ("(?:a++,)*", True), ("((a+)b)+", True), (b"[a-z]++:", True), ("(", True),
     ("(?:a++,)*+", False), ("(?:ab?c)++", False), ("(a)?+", False), ("x|(?=(y(?:a+b)*+))", False), ("(?>a+)", False),
     (b"(?:a:\r\n)*+", False)])

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
+
+from tests.walking import walking
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "doc" / "source" / "contributor" / "rows"
@@ -105,7 +106,7 @@ def test_x_01_is_there():
     assert unlisted([GOOD], "X", ROOT / "tests" / "unit") == []
 
 
-@pytest.mark.parametrize(("table", "last", "problem"), [
+@walking("table, last, problem", [
     ([GOOD], 2, "X-02"),
     ([], 1, "X-01"),
     ([GOOD, GOOD], 1, "repeated"),

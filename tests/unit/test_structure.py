@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests import structure
 from tests.modules import PACKAGE, first_imports_in
+from tests.walking import walking
 
 #: A made-up tree: one circle of three, of which one is a package, and imports that make none.
 TREE = {
@@ -91,7 +90,7 @@ def test_no_number_of_this_tree_has_risen():
     assert limits.keys() == found.keys()
 
 
-@pytest.mark.parametrize(("edges", "circles"), [
+@walking("edges, circles", [
     ("", []), ("ab bc", []), ("ab ba", ["ab"]), ("ab bc ca cd de", ["abc"]), ("ab ba cd dc bc", ["ab", "cd"]),
     ("ab ba bc cb", ["abc"]),
 ])

@@ -1,6 +1,7 @@
 import pytest
 
 from ironic_rules.text import enumeration, is_storable, misspelt, nearest, pointer_token, printable
+from tests.walking import walking
 
 
 def test_controls_become_escapes_and_letters_stay():
@@ -32,7 +33,7 @@ def test_the_nearest_name_is_told_whatever_the_hyphens(name, found):
     assert nearest(name, ["physical-network", "ports"]) == found
 
 
-@pytest.mark.parametrize(("name", "found"), [
+@walking("name, found", [
     ("prot", "port"), ("por", None), ("Ports", "port"), ("enable-iu", "enable_ui"), ("enable_ssl_api", None),
     ("verify_step", None), ("claen_step", "clean_step"), ("clean_step", None), ("p" * 65, None), ("", None)])
 def test_only_a_misspelling_is_told_what_is_meant(name, found):

@@ -206,6 +206,26 @@ def rpc() -> FakeConductorAPI:
 
 
 @pytest.fixture
+def start_empty(db: Database, prepared: Prepared, rpc: FakeConductorAPI) -> Callable[[], None]:
+    """Empty the database again, and forget calls: for places of a walk."""
+    def empty() -> None:
+        prepared.empty()
+        rpc.calls.clear()
+
+    return empty
+
+
+@pytest.fixture
+def restock(stocked: Database, prepared: Prepared, rpc: FakeConductorAPI) -> Callable[[], None]:
+    """Store again what ``stocked`` has, and nothing else, and forget calls: for places of a walk."""
+    def stock() -> None:
+        prepared.stock()
+        rpc.calls.clear()
+
+    return stock
+
+
+@pytest.fixture
 def patient_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let health checks say what the database is now, however slow the machine is."""
     monkeypatch.setattr(health, "FRESH_S", 0)

@@ -13,6 +13,7 @@ from ironic_rules.db import allocations, clock, node_sets, nodes
 from ironic_rules.db.tables import allocations as table
 from ironic_rules.models import states
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 UUID = "12121212-1212-4212-8212-121212121212"
 OTHER = "23232323-2323-4323-8323-232323232323"
@@ -120,7 +121,7 @@ def test_versions_below_the_first_have_no_allocations(app, free):
     app.post_json("/v1/allocations", {"resource_class": "gold", "owner": "me"}, headers=at(59), status=406)
 
 
-@pytest.mark.parametrize(("body", "pointer"), [
+@walking("body, pointer", [
     ({"resource_class": None}, "/resource_class"), ({"resource_class": "x" * 81}, "/resource_class"),
     ({"traits": ["bad"]}, "/traits/0"), ({"traits": ["CUSTOM_A"] * 51}, "/traits"),
     ({"candidate_nodes": ["nosuch"]}, "/candidate_nodes/0"), ({"candidate_nodes": [7]}, "/candidate_nodes/0"),

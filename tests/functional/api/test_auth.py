@@ -28,6 +28,7 @@ from ironic_rules.models.rules import LEGACY_RULE, SUMMARY
 from ironic_rules.policies import by_name, nodes, policies, templates
 from ironic_rules.policies import rules as legacy_rule_policies
 from tests.functional.api.conftest import Client, Configuration, at
+from tests.walking import walking
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
@@ -108,7 +109,7 @@ def test_exactly_the_documented_routes_are_public():
     assert {path for _, path, route in ROUTES if route.public} == PUBLIC
 
 
-@pytest.mark.parametrize(("method", "path", "route"), ROUTES, ids=lambda value: value if isinstance(value, str) else "")
+@walking("method, path, route", ROUTES)
 def test_a_stranger_gets_403_and_nobody_401(keystone, method, path, route):
     if route.public:
         assert keystone.request(path, method=method, expect_errors=True).status_int not in (401, 403)
@@ -358,7 +359,7 @@ def test_basic_authentication_lets_users_of_the_file_in(basic):
         assert basic.get("/v1/nodes", headers=credentials("admin", "pass")).status_int == 200
 
 
-@pytest.mark.parametrize("headers", [
+@walking("headers", [
     {}, credentials("admin", "wrong"), credentials("nobody", "pass"), credentials("weak", "plain"),
     credentials("admin", "pass" + "x" * 100), {"Authorization": "Basic !!"}, {"Authorization": "Basic \xe9"},
     {"Authorization": "Bearer x"},

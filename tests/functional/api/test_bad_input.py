@@ -28,6 +28,7 @@ from tests.functional.api.routes import (
     Known,
 )
 from tests.functional.api.tables import contents
+from tests.walking import walking
 
 MALFORMED = {
     "half": b"{", "word": b"nul", "bytes": b"\xff", "bytes in a string": b'["\xff"]', "NaN": b"[NaN]",
@@ -43,7 +44,7 @@ BROKEN_IDENTS = ("\xff", "\xed\xa0\x80", "a\nb", "\0", "a\x7f", "\xe2\x80\xa8")
 QUERIES = ("nosuch=1", "%=1", "%FF=%FF", "a%00b=1", "x" * 100_000, "limit[]=1", "_method=DELETE", "=", "a=" * 500)
 CONDITIONAL = re.compile(
     r"(PATCH|DELETE) /v1/deploy[-_]templates|(PUT|PATCH|DELETE) /v1/(inspection_)?rules|POST .*/rollback$")
-by_name = pytest.mark.parametrize("route", ROUTES, ids=str)
+by_name = walking("route", ROUTES)
 
 
 def refused(app: Client, db: Any, *request: Any, **kwargs: Any) -> Reply:
@@ -68,7 +69,7 @@ def test_what_is_written_is_noticed(stocked, make_node):
     assert contents(stocked)["nodes"] != between["nodes"]
 
 
-@pytest.mark.parametrize("route", WRITING, ids=str)
+@walking("route", WRITING)
 def test_a_malformed_body_is_400_everywhere(app, stocked, rpc, route):
     for raw in MALFORMED.values():
         assert refused(app, stocked, route.method, route.path, "", raw).status == 400
@@ -76,7 +77,7 @@ def test_a_malformed_body_is_400_everywhere(app, stocked, rpc, route):
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize("route", TAKING_A_BODY, ids=str)
+@walking("route", TAKING_A_BODY)
 def test_a_body_of_another_type_is_400(app, stocked, rpc, route):
     for value in NEVER_AN_OBJECT:
         assert refused(app, stocked, route.method, route.path, "", json.dumps(value).encode()).status == 400
@@ -84,7 +85,7 @@ def test_a_body_of_another_type_is_400(app, stocked, rpc, route):
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize("route", WRITING, ids=str)
+@walking("route", WRITING)
 def test_a_precondition_is_checked_or_refused_everywhere(app, stocked, rpc, route):
     body = b"" if route.body is None else json.dumps(route.body).encode()
     statuses = set()
@@ -106,14 +107,19 @@ def test_any_tag_matches_where_there_are_no_preconditions(app, stocked, header):
     assert send(app, "GET", f"/v1/nodes/{NODE}", HTTP_IF_MATCH=header).status == 200
 
 
-@pytest.mark.parametrize("route", WRITING, ids=str)
-def test_a_body_over_the_limit_is_413_everywhere(conf, db, stocked, rpc, route):
+@pytest.fixture
+def narrow(conf, db, rpc):
+    """An API that takes bodies of 1 KiB."""
     conf.set_override("max_json_body_size", 1024, group="api")
-    app = Client(make_app(conf, db, rpc))
+    return Client(make_app(conf, db, rpc))
+
+
+@walking("route", WRITING)
+def test_a_body_over_the_limit_is_413_everywhere(narrow, stocked, route):
     chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "", "wsgi.input_terminated": True}
 
     for framing in ({}, {"CONTENT_TYPE": "application/vnd.example+json"}, chunked):
-        assert refused(app, stocked, route.method, route.path, "", b" " * 1025, **framing).status == 413
+        assert refused(narrow, stocked, route.method, route.path, "", b" " * 1025, **framing).status == 413
 
 
 @pytest.mark.parametrize("path", ["/v1/nodes", "/v1/continue_inspection"])
@@ -127,7 +133,7 @@ def test_a_compressed_body_is_415(app, stocked, path):
     assert send(app, "POST", "/v1/nodes", "", body, HTTP_CONTENT_ENCODING="utf-8").status == 201
 
 
-@pytest.mark.parametrize("length", ["100", "-1", "1.5", "x", "0x10", "+5", "٣", "9" * 18, "9" * 5000, "1,1"])
+@walking("length", ["100", "-1", "1.5", "x", "0x10", "+5", "٣", "9" * 18, "9" * 5000, "1,1"])
 def test_a_wrong_content_length_is_refused(app, stocked, length):
     refused(app, stocked, "POST", "/v1/nodes", "", b'{"driver": "fake-hardware"}', CONTENT_LENGTH=length)
 
@@ -142,7 +148,7 @@ class _Broken:
         raise self._error
 
 
-@pytest.mark.parametrize("error", [ValueError("bad chunk"), ConnectionResetError(), TimeoutError()])
+@walking("error", [ValueError("bad chunk"), ConnectionResetError(), TimeoutError()])
 def test_a_body_that_can_not_be_read_is_400(app, stocked, error):
     stream = {"wsgi.input": _Broken(error), "CONTENT_LENGTH": "5"}
 
@@ -158,7 +164,7 @@ def test_an_unknown_or_broken_query_parameter_is_400_everywhere(app, stocked, rp
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize(("route", "place"), WITH_IDENTS, ids=str)
+@walking("route, place", WITH_IDENTS)
 def test_a_strange_ident_is_the_clients_fault(app, stocked, rpc, route, place):
     body = b"" if route.body is None else json.dumps(route.body).encode()
 
@@ -177,7 +183,7 @@ def test_other_methods_are_405(app, stocked, route):
         assert route.method in dict(reply.headers)["Allow"]
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=str)
+@walking("route", [route for route in ROUTES if route.method == "GET"])
 def test_slashes_do_not_matter(app, stocked, route):
     plain = send(app, "GET", route.path, HTTP_HOST="localhost").status
 
@@ -185,7 +191,7 @@ def test_slashes_do_not_matter(app, stocked, route):
         assert send(app, "GET", path).status == plain
 
 
-@pytest.mark.parametrize("path", [
+@walking("path", [
     f"/v1/nodes/{NODE}/nosuch", f"/v1/nodes/{NODE}/nosuch/x", f"/v1/nodes/{NODE}/states/nosuch",
     f"/v1/ports/{PORT}/nosuch", f"/v1/portgroups/{PORTGROUP}/nosuch", f"/v1/inspection_rules/{RULE}/nosuch",
     f"/v1/deploy_templates/{TEMPLATE}/nosuch", "/v1/deploy-templates/CUSTOM_A/steps",
@@ -204,7 +210,7 @@ STEPS = {"steps": [STEP]}
 LONG = "x" * 10_000_000
 
 
-@pytest.mark.parametrize(("path", "body", "where"), [
+@walking("path, body, where", [
     ("/v1/nodes", {**ENROLLED, "name": LONG}, "/name"), ("/v1/nodes", {**ENROLLED, "name": "a\0"}, ""),
     ("/v1/nodes", {**ENROLLED, "name": 5}, "/name"), ("/v1/nodes", {**ENROLLED, "name": "a\n"}, "/name"),
     ("/v1/nodes", {**ENROLLED, "uuid": NODE + "\n"}, "/uuid"), ("/v1/nodes", {**ENROLLED, "uuid": "x"}, "/uuid"),
@@ -255,7 +261,7 @@ def test_a_wrong_field_is_400_and_named_by_its_pointer(app, stocked, rpc, path, 
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize(("path", "body"), [
+@walking("path, body", [
     ("/v1/nodes", {**ENROLLED, "name": "node-1"}), ("/v1/nodes", {**ENROLLED, "uuid": NODE}),
     ("/v1/nodes", {**ENROLLED, "uuid": NODE.upper()}),
     ("/v1/ports", {"address": MAC, "node_uuid": NODE}), ("/v1/ports", {"address": MAC.upper(), "node_uuid": NODE}),
@@ -277,8 +283,8 @@ PATCHED = [f"/v1/nodes/{NODE}", f"/v1/ports/{PORT}", f"/v1/portgroups/{PORTGROUP
 WITH_EXTRA = PATCHED[:-1]
 
 
-@pytest.mark.parametrize("path", PATCHED)
-@pytest.mark.parametrize("operation", [
+@walking("path", PATCHED)
+@walking("operation", [
     {"op": "add", "path": "", "value": {}}, {"op": "add", "path": "/", "value": {}}, {"op": "remove", "path": ""},
     {"op": "add", "path": "//", "value": {}}, {"op": "add", "path": "x", "value": 1}, {"op": "add", "path": "/~"},
     {"op": "add", "path": "/~2", "value": 1}, {"op": "replace", "path": "/extra/nosuch", "value": 1},
@@ -295,7 +301,7 @@ def test_a_wrong_patch_is_400(app, stocked, path, operation):
     assert refused(app, stocked, "PATCH", path, "", json.dumps([good, operation]).encode()).status == 400
 
 
-@pytest.mark.parametrize("path", PATCHED)
+@walking("path", PATCHED)
 def test_a_patch_has_at_most_1000_operations(app, stocked, path):
     field = "/description" if "rules" in path else "/extra/a~1b~0c"
     patch = [{"op": "add", "path": field, "value": str(number)} for number in range(1001)]
@@ -308,7 +314,7 @@ def test_a_patch_has_at_most_1000_operations(app, stocked, path):
     assert (changed["description"] if "rules" in path else changed["extra"]["a/b~c"]) == "999"
 
 
-@pytest.mark.parametrize("path", WITH_EXTRA)
+@walking("path", WITH_EXTRA)
 def test_a_patch_that_doubles_its_own_value_stays_bounded(app, stocked, path):
     patch = [{"op": "add", "path": "/extra", "value": {"a": "x" * 1000}},
              *({"op": "copy", "from": "/extra", "path": f"/extra/{number}"} for number in range(60))]
@@ -323,7 +329,7 @@ def _nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("path", WITH_EXTRA)
+@walking("path", WITH_EXTRA)
 def test_a_patch_can_not_nest_deeper_than_a_body(app, stocked, path):
     piece = [{"op": "add", "path": "/extra" + "/a" * (90 * number), "value": _nested(90)} for number in range(4)]
     doubled = [{"op": "add", "path": "/extra", "value": _nested(60)},

@@ -17,6 +17,7 @@ from ironic_rules.db import conductors
 from ironic_rules.exceptions import Unavailable
 from tests.functional.api.conftest import Client, at
 from tests.functional.processes import in_time
+from tests.walking import walking
 
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -86,7 +87,7 @@ def test_version_headers_are_negotiated(app, own, standard, used):
     assert response.headers[versions.HEADER_MAX] == "1.96"
 
 
-@pytest.mark.parametrize("version", ["1.999", "1.0", "2.1", "1.97", "x", "1.9.6", "1.-1", "1.٣"])
+@walking("version", ["1.999", "1.0", "2.1", "1.97", "x", "1.9.6", "1.-1", "1.٣"])
 def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
     response = app.get("/v1/nodes", extra_environ={
         "HTTP_X_OPENSTACK_IRONIC_API_VERSION": version.encode().decode("latin-1"), "no-version": "1",
@@ -99,7 +100,7 @@ def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
     assert response.headers[versions.HEADER_MAX] == "1.96"
 
 
-@pytest.mark.parametrize("path", [
+@walking("path", [
     "/nosuch", "/v1/nosuch", "/v1/deploy-steps", "/v1/__class__", "/v1/nodes/x/__class__", "/v1/nodes/x/below",
     "/v1/inspection_rules/__init__/__globals__", "/v1/inspection_rules/a/b/c", "/v2", "/index.html", "/v1/_pecan",
 ])
@@ -110,7 +111,7 @@ def test_an_unknown_path_is_404_in_ironics_form(app, path):
     assert response.headers[versions.HEADER] == "1.96"
 
 
-@pytest.mark.parametrize(("method", "path", "allow"), [
+@walking("method, path, allow", [
     ("DELETE", "/v1", "GET"), ("PATCH", "/v1/inspection_rules", "DELETE, GET, POST, PUT"), ("OPTIONS", "/", "GET"),
     ("POST", "/v1/inspection_rules/11111111-1111-4111-8111-111111111111", "DELETE, GET, PATCH"),
     ("GET", "/v1/continue_inspection", "POST"), ("TRACE", "/v1", "GET"),
@@ -188,7 +189,7 @@ def test_the_request_log_names_who_asked_and_not_who_is_said_to_have_asked(app, 
     assert "198.51.100.7" not in caplog.text
 
 
-@pytest.mark.parametrize(("body", "text"), [
+@walking("body, text", [
     (b"{not json", "line 1 column 2"),
     (b"[" * 200 + b"]" * 200, "100 levels"),
     (b"[" * 5000 + b"]" * 5000, "100 levels"),

@@ -13,6 +13,7 @@ from ironic_rules.inspection import rule_sets
 from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.fakes import FakeConductorAPI
 from tests.functional.api.conftest import Client
+from tests.walking import walking
 
 FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 FILE = f"""
@@ -71,7 +72,7 @@ def test_a_list_is_walked_page_by_page_across_both_kinds(with_rules):
     assert found == [*stored, FIRST, SECOND]
 
 
-@pytest.mark.parametrize(("query", "expected"), [
+@walking("query, expected", [
     ("?phase=preprocess", [SECOND]), ("?priority=20000", [FIRST]), ("?scope=lab", []),
     ("?sort_key=priority", [SECOND, FIRST]), ("?sort_dir=desc", [SECOND, FIRST]), (f"?marker={FIRST}", [SECOND]),
     (f"?marker={FIRST}&built_in=false", []),

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from ironic_rules.db import collection, node_queries
 from ironic_rules.db.tables import nodes
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 UUID = "12121212-1212-4212-8212-121212121212"
 OTHER = "23232323-2323-4323-8323-232323232323"
@@ -54,7 +55,7 @@ def test_chassis_are_listed_in_pages_sorted_and_with_fields(app):
     app.get("/v1/chassis?detail=true", headers=at(42), status=400)
 
 
-@pytest.mark.parametrize(("body", "pointer"), [
+@walking("body, pointer", [
     ({"description": "x" * 256}, "/description"), ({"description": 5}, "/description"), ({"extra": []}, "/extra"),
     ({"uuid": "x"}, "/uuid"), ({"name": "x"}, "/name"), ([], "")])
 def test_a_bad_chassis_is_refused_with_its_place(app, body, pointer):

@@ -10,6 +10,7 @@ from ironic_rules.api.v1 import ramdisk
 from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 URL = "/v1/continue_inspection"
 MAC = "52:54:00:00:00:01"
@@ -123,7 +124,7 @@ def test_what_may_be_repeated_is_503_and_claims_no_token(app, rpc, waiting, erro
     assert app.post_json(URL, inventory(MAC)).json["config"]["agent_token"] != "******"
 
 
-@pytest.mark.parametrize("body", [
+@walking("body", [
     {}, {"foo": "bar"}, [], None, {"inventory": None}, {"inventory": []}, {"inventory": {"interfaces": {}}},
     {"inventory": {"interfaces": [{"name": "eth0", "mac_address": "zz"}]}}, {"inventory": {"interfaces": []}},
 ])

@@ -29,7 +29,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from ironic_rules.db import node_sets, nodes, ports
@@ -37,6 +36,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.models import documents
 from tests.functional.api.conftest import Client
 from tests.functional.api.tables import contents
+from tests.walking import walking
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "api"
 FORMS = {"fault": {"faultcode", "faultstring", "debuginfo"}, "title": {"code", "title", "description"}}
@@ -48,9 +48,10 @@ OF_INSPECTOR = {f"x-openstack-ironic-inspector-api-{bound}-version" for bound in
 ROOTS = {"/", "/v1", "/v1/"}
 
 
-def conversations() -> list[Any]:
+def conversations() -> list[tuple[str, Any]]:
+    """Return all conversations with the names of their files."""
     return [
-        pytest.param(conversation, id=f"{path.stem}: {conversation['name']}")
+        (f"{path.stem}: {conversation['name']}", conversation)
         for path in sorted(VECTORS.glob("*.yaml")) for conversation in yaml.safe_load(path.read_text(encoding="utf-8"))]
 
 
@@ -93,8 +94,8 @@ def seen(reply: Any, exchange: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in found if name in exchange}
 
 
-@pytest.mark.parametrize("conversation", conversations())
-def test_the_conversation_goes_as_written(app, db, rpc, conversation):
+@walking("name, conversation", conversations(), between="start_empty")
+def test_the_conversation_goes_as_written(app, db, rpc, name, conversation):
     store(db, conversation)
     rpc.validation = conversation.get("validation", {})
 

@@ -12,6 +12,7 @@ from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from tests.functional.api.conftest import FAKE_HARDWARE, at
+from tests.walking import walking
 
 NOBODY = "22222222-2222-4222-8222-222222222222"
 FAKE = {f"{kind}_interface": "fake" for kind in INTERFACES}
@@ -155,7 +156,7 @@ def test_steps_of_a_ramdisk_are_not_known_before_it_runs(app, db, node, template
         "deploy template CUSTOM_A, /steps/1 (bios.factory_reset): /args/a: the step has no such argument"]
 
 
-@pytest.mark.parametrize(("path", "status"), [
+@walking("path, status", [
     (f"/v1/nodes/{NOBODY}/deploy_steps", 404), ("/v1/nodes/n%0a/deploy_steps", 400),
     ("/v1/nodes/n/deploy_steps?trait=CUSTOM_A", 400), ("/v1/nodes/n/deploy_steps?traits=%00", 400),
     (f"/v1/deploy-templates/{NOBODY}/nodes", 404), ("/v1/deploy-templates/CUSTOM_NO/nodes", 404),
@@ -163,7 +164,7 @@ def test_steps_of_a_ramdisk_are_not_known_before_it_runs(app, db, node, template
     ("/v1/deploy-templates/CUSTOM_A/nodes?fields=driver_info", 400),
     ("/v1/deploy-templates/CUSTOM_A/nodes?sort_key=driver_info", 400),
     (f"/v1/deploy-templates/CUSTOM_A/nodes?marker={NOBODY}", 404),
-])
+], between="start_empty")
 def test_bad_requests(app, node, template, path, status):
     node(name="n")
     template("CUSTOM_A")

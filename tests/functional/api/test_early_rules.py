@@ -9,6 +9,7 @@ from ironic_rules.db import inspection_rules, ports
 from ironic_rules.inspection import rule_sets
 from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.functional.api.conftest import Client
+from tests.walking import walking
 
 RULES = "/v1/inspection_rules"
 FAIL = {"op": "fail", "args": ["no"]}
@@ -93,7 +94,7 @@ def stored(db, **fields):
     return db.write(lambda conn: inspection_rules.create(conn, {**SCOPED, **fields})).uuid
 
 
-@pytest.mark.parametrize(("method", "path", "body", "where"), [
+@walking("method, path, body, where", [
     ("POST", RULES, SCOPED, "/scope"),
     ("PUT", RULES, {"rules": [SCOPED]}, "/rules/0/scope"),
     ("PUT", RULES, {"rules": [SCOPED], "bundle": "b", "dry_run": True}, "/rules/0/scope"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.functional.api.tables import contents
+from tests.walking import walking
 
 URL = "/v1/flavors"
 BODY = {"id": "gold", "name": "bm.gold", "ram": 1024, "vcpus": 2, "disk": 10}
@@ -91,7 +92,7 @@ def test_amounts_that_no_flavor_can_have_select_none_anywhere(anywhere):
             assert anywhere.get(f"{path}?{name}={10 ** 18}").status_code == 400
 
 
-@pytest.mark.parametrize(("field", "value"), [
+@walking("field, value", [
     ("name", "a/b"), ("name", ""), ("name", " a"), ("name", "x" * 256), ("name", "a\nb"), ("name", None), ("name", 1),
     ("id", "a/b"), ("id", "detail"), ("id", ".."), ("id", " a"), ("id", "é"), ("id", True), ("ram", 0), ("ram", 1.5),
     ("ram", 2**31), ("ram", "1e3"), ("vcpus", 0), ("disk", -1), ("swap", None), ("rxtx_factor", 0),
@@ -122,7 +123,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
+@walking("case", HOSTILE)
 def test_hostile_extra_specs_are_refused_and_nothing_is_stored(app, db, specs_url, case):
     given, text = HOSTILE[case]
     before = contents(db)

@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules.exceptions import RuleChanged
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 RULES = "/v1/inspection_rules"
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -72,7 +73,7 @@ def test_create_understands_what_the_cli_sends(app):
     assert rule["sensitive"] is True
 
 
-@pytest.mark.parametrize(("body", "where"), [
+@walking("body, where", [
     ({}, "/actions"), ({"actions": []}, "/actions"), ({"actions": None}, "/actions"), ([], ""), ("text", ""),
     (None, ""),
     ({"actions": [{"op": "nosuch"}]}, "/actions/0/op"), ({"actions": [LOG], "nosuch": 1}, "/nosuch"),
@@ -174,7 +175,7 @@ def test_filters_narrow_the_list(app):
         assert [rule["uuid"] for rule in app.get(f"{RULES}?{query}").json["inspection_rules"]] == [UUID]
 
 
-@pytest.mark.parametrize("query", [
+@walking("query", [
     "nosuch=1", "phase=late", "limit=-1", "limit=0", "limit=x", "limit=1.5", "limit=", "sort_key=actions",
     "sort_key=nosuch", "sort_dir=up", "marker=x", f"marker={NOBODY}", "fields=nosuch", "fields=uuid&detail=true",
     "detail=perhaps", "priority=high", "scope=%00", "confirm=true", "limit=99999999999999999999",
@@ -254,7 +255,7 @@ def test_patch_takes_the_clis_singular_names(app):
     assert rule["conditions"] == FULL["conditions"][:1]
 
 
-@pytest.mark.parametrize("operation", [
+@walking("operation", [
     {"op": "remove", "path": "/actions"}, {"op": "replace", "path": "/actions", "value": []},
     {"op": "replace", "path": "/actions", "value": None}, {"op": "replace", "path": "/priority", "value": 10000},
     {"op": "replace", "path": "/priority", "value": -5}, {"op": "replace", "path": "/phase", "value": "late"},
@@ -265,7 +266,7 @@ def test_patch_takes_the_clis_singular_names(app):
     {"op": "add", "path": "/position", "value": 1}, {"op": "add", "path": "priority", "value": 1},
     {"op": "add", "path": "", "value": {}}, {"op": "add", "path": "/priority"}, {"op": "nosuch", "path": "/priority"},
     {"op": "test", "path": "/priority", "value": 3}, {"path": "/priority"}, {"op": "add", "value": 1}, "text", None,
-])
+], between="start_empty")
 def test_patch_refuses_what_does_not_end_in_a_valid_rule(app, operation):
     before = app.post_json(RULES, FULL).json
 
@@ -344,7 +345,7 @@ def test_a_sensitive_rule_shows_its_conditions_and_actions_nowhere(app):
         assert rule["actions"] is None
 
 
-@pytest.mark.parametrize("operations", [
+@walking("operations", [
     [{"op": "replace", "path": "/sensitive", "value": False}], [{"op": "remove", "path": "/sensitive"}],
     [{"op": "replace", "path": "/sensitive", "value": None}], [{"op": "add", "path": "/sensitive", "value": "false"}],
     [{"op": "add", "path": "/sensitive", "value": True}, {"op": "remove", "path": "/sensitive"}],
@@ -356,7 +357,7 @@ def test_a_sensitive_rule_shows_its_conditions_and_actions_nowhere(app):
     [{"op": "add", "path": "/actions/-", "value": LOG}], [{"op": "copy", "from": "/conditions", "path": "/actions"}],
     [{"op": "copy", "from": "/built_in", "path": "/sensitive"}],
     [{"op": "replace", "path": "/phase", "value": "early"}],
-])
+], between="start_empty")
 def test_no_patch_uncovers_a_sensitive_rule(app, operations):
     app.post_json(RULES, SECRET)
 

@@ -10,6 +10,7 @@ import pytest
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import NodeLocked, NotFound
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 MAC = "52:54:00:00:00:01"
 NOBODY = "00000000-0000-0000-0000-000000000007"
@@ -74,7 +75,7 @@ def test_the_token_is_handed_out_once(app, node):
     assert tokens[1:] == ["******", "******"]
 
 
-@pytest.mark.parametrize("query", ["", "addresses=", "addresses=zz", f"addresses={MAC}%0A", "node_uuid=n", "node_uuid=",
+@walking("query", ["", "addresses=", "addresses=zz", f"addresses={MAC}%0A", "node_uuid=n", "node_uuid=",
                                    f"addresses={MAC}&x=1", "addresses=" + ",".join([MAC] * 1100)])
 def test_without_any_identifier_it_is_400(app, node, query):
     lookup(app, query, status=400)
@@ -140,7 +141,7 @@ def test_a_locked_node_is_409_and_a_gone_one_404(app, rpc, node):
         app.post_json(f"/v1/heartbeat/{node.uuid}", {**BEAT, "agent_token": token}, status=status)
 
 
-@pytest.mark.parametrize("change", [
+@walking("change", [
     {"callback_url": "ftp://x"}, {"callback_url": "http://x y"}, {"callback_url": None}, {"agent_token": 5},
     {"agent_token": None}, {"nosuch": 1}, {"agent_version": "a\nb"}, {"agent_status": "maybe"},
 ])

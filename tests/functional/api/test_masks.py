@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules.db import nodes
 from tests.functional.whole import fault
+from tests.walking import walking
 
 NODE = "11111111-1111-4111-8111-111111111111"
 INFO = {"ipmi_address": "192.0.2.1", "ipmi_username": "root", "ipmi_password": "s3cret",
@@ -113,7 +114,7 @@ def test_requests_for_a_state_have_no_masks(app, make_node, target, given, where
     assert (reply.status_int, f"{where}: is a secret" in fault(reply)) == (400, True)
 
 
-@pytest.mark.parametrize(("op", "args", "place"), [
+@walking("op, args, place", [
     ("set-attribute", ["/driver_info/ipmi_password", "******"],
      "/actions/0/args/1: /driver_info/ipmi_password: ******"),
     ("set-attribute", {"path": "/driver_info", "value": {"ipmi_password": "******"}},

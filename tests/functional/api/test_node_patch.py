@@ -7,6 +7,7 @@ import pytest
 from ironic_rules.db import conductors
 from ironic_rules.models.nodes import INTERFACES
 from tests.functional.whole import fault
+from tests.walking import walking
 
 from .conftest import FAKE_HARDWARE, at
 
@@ -54,7 +55,7 @@ def test_a_patch_is_all_or_nothing(app, patch, node):
     assert app.get("/v1/nodes/n").json["extra"] == {}
 
 
-@pytest.mark.parametrize(("operation", "place"), [
+@walking("operation, place", [
     (replace("/provision_state", "active"), "/provision_state"), (replace("/uuid", OTHER), "/uuid"),
     (add("/driver_internal_info/x", 1), "/driver_internal_info"), (add("/traits", ["CUSTOM_A"]), "traits"),
     (replace("/reservation", None), "/reservation"), (replace("/nosuch", 1), "/nosuch"), (remove("/driver"), "/driver"),
@@ -82,7 +83,7 @@ def test_a_refused_field_names_what_can_be_patched(patch, node):
     assert "Cannot patch /provision_state. Only the following can be updated: automated_clean, " in text
 
 
-@pytest.mark.parametrize("body", [{}, [1], [[]], "x", None, [{"op": "add"}]])
+@walking("body", [{}, [1], [[]], "x", None, [{"op": "add"}]])
 def test_a_body_that_is_no_patch_is_refused(app, node, body):
     assert app.patch_json(f"/v1/nodes/{node.uuid}", body, expect_errors=True).status_int == 400
 

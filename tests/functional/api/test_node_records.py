@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.db import inventory, node_records
+from tests.walking import walking
 
 from .conftest import at
 
@@ -35,7 +36,7 @@ def test_a_reason_is_optional(app, node, body):
     assert app.get(URL).json["maintenance"] is True
 
 
-@pytest.mark.parametrize("body", [{"reason": 5}, {"nosuch": 1}, [], {"reason": "x" * 4097}])
+@walking("body", [{"reason": 5}, {"nosuch": 1}, [], {"reason": "x" * 4097}])
 def test_a_bad_reason_is_refused(app, node, body):
     assert app.put_json(f"{URL}/maintenance", body, expect_errors=True).status_int == 400
     assert app.get(URL).json["maintenance"] is False
@@ -83,7 +84,7 @@ def test_history_has_pages(app, entries):
     assert (len(first["history"]), len(rest["history"]), "next" in rest) == (2, 1, False)
 
 
-@pytest.mark.parametrize(("path", "minor", "status"), [
+@walking("path, minor, status", [
     ("", 77, 404), ("", 78, 200), ("/nosuch", 96, 404), (f"/{UUID}", 96, 404), ("/a%00", 96, 400),
     ("?nosuch=1", 96, 400),
     ("?fields=nosuch", 96, 400), ("?fields=uuid&detail=true", 96, 400), ("?detail=false", 96, 200),
@@ -140,7 +141,7 @@ def test_the_status_of_the_inventory_can_be_chosen(app, inventories):
     assert shown == [data_of(0, "processed"), data_of(2, "failed"), data_of(3, "pending")]
 
 
-@pytest.mark.parametrize(("query", "status", "reason"), [
+@walking("query, status, reason", [
     ("status=processed", 404, f"Node {UUID} has no inspection inventory that is processed."),
     ("status=pending", 404, f"Node {UUID} has no inspection inventory that is pending."),
     ("status=received", 400, "status: must be one of processed, failed, pending, waiting"),

@@ -6,6 +6,7 @@ import pytest
 
 from ironic_rules.exceptions import InvalidState, NodeLocked, NoFreeWorker, RPCTimeout
 from ironic_rules.models import states
+from tests.walking import walking
 
 from .conftest import at
 
@@ -46,7 +47,7 @@ def test_a_target_is_accepted_with_an_empty_body_and_handed_to_a_conductor(provi
     assert rpc.calls == [("change_provision_state", UUID, {"target": "manage", "group": "rack1"})]
 
 
-@pytest.mark.parametrize(("state", "target", "arguments"), [
+@walking("state, target, arguments", [
     ("available", "active", {"configdrive": "abc"}), ("available", "active", {"configdrive": {"meta_data": {}}}),
     ("available", "active", {"deploy_steps": [{**STEP, "args": {}, "priority": 50}]}),
     ("active", "rebuild", {"configdrive": "x"}),
@@ -54,7 +55,7 @@ def test_a_target_is_accepted_with_an_empty_body_and_handed_to_a_conductor(provi
     ("active", "service", {"service_steps": [STEP]}),
     ("active", "rescue", {"rescue_password": "x"}), ("manageable", "clean",
                                                      {"clean_steps": [STEP], "disable_ramdisk": True}),
-])
+], between="start_empty")
 def test_arguments_reach_the_conductor(provision, make_node, rpc, state, target, arguments):
     make_node(uuid=UUID, provision_state=state)
 
@@ -78,7 +79,7 @@ def test_aliases_of_targets(provision, make_node, rpc, verb, means):
     assert rpc.calls[0][2]["target"] == means
 
 
-@pytest.mark.parametrize(("verb", "since"), sorted((v, n) for v, n in states.VERB_VERSIONS.items() if n > 1))
+@walking("verb, since", sorted((v, n) for v, n in states.VERB_VERSIONS.items() if n > 1), between="start_empty")
 def test_a_target_that_is_too_new_is_406(provision, make_node, verb, since):
     make_node(uuid=UUID, provision_state="verifying")
 
@@ -86,7 +87,7 @@ def test_a_target_that_is_too_new_is_406(provision, make_node, verb, since):
     assert provision(verb, minor=since).status_int == 400
 
 
-@pytest.mark.parametrize("target", ["nosuch", "", None, 1, "done", "wait", "fail", "resume"])
+@walking("target", ["nosuch", "", None, 1, "done", "wait", "fail", "resume"], between="start_empty")
 def test_an_unknown_target_is_refused_with_the_known_ones(provision, make_node, rpc, target):
     make_node(uuid=UUID)
 
@@ -97,8 +98,8 @@ def test_an_unknown_target_is_refused_with_the_known_ones(provision, make_node, 
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize("state", sorted(states.ALL))
-@pytest.mark.parametrize("verb", ["manage", "inspect"])
+@walking("state", sorted(states.ALL))
+@walking("verb", ["manage", "inspect"], between="start_empty")
 def test_a_transition_that_does_not_exist_is_400(provision, make_node, rpc, state, verb):
     make_node(uuid=UUID, provision_state=state)
 
@@ -128,7 +129,7 @@ def test_aborting_an_inspection_needs_1_41(provision, make_node, minor, status):
     assert provision("abort", minor=minor).status_int == status
 
 
-@pytest.mark.parametrize(("state", "target", "arguments", "place"), [
+@walking("state, target, arguments, place", [
     ("manageable", "clean", {}, "/clean_steps"), ("manageable", "clean", {"clean_steps": []}, "/clean_steps"),
     ("active", "rescue", {}, "/rescue_password"), ("active", "service", {}, "/service_steps"),
     ("enroll", "manage", {"configdrive": "x"}, "/configdrive"),
@@ -141,7 +142,7 @@ def test_aborting_an_inspection_needs_1_41(provision, make_node, minor, status):
     ("manageable", "clean", {"clean_steps": [{"interface": "nosuch", "step": "x"}]}, "/clean_steps/0/interface"),
     ("manageable", "clean", {"clean_steps": [{**STEP, "extra": 1}]}, "/clean_steps/0/extra"),
     ("manageable", "clean", {"clean_steps": {}}, "/clean_steps"),
-])
+], between="start_empty")
 def test_bad_arguments_are_refused_with_their_place(provision, make_node, rpc, state, target, arguments, place):
     make_node(uuid=UUID, provision_state=state)
 
@@ -152,11 +153,11 @@ def test_bad_arguments_are_refused_with_their_place(provision, make_node, rpc, s
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize(("state", "target", "arguments", "since"), [
+@walking("state, target, arguments, since", [
     ("available", "active", {"deploy_steps": []}, 69), ("active", "rebuild", {"configdrive": "x"}, 35),
     ("available", "active", {"configdrive": {}}, 56), ("manageable", "clean",
                                                        {"clean_steps": [STEP], "disable_ramdisk": True}, 70),
-])
+], between="start_empty")
 def test_an_argument_that_is_too_new_is_406(provision, make_node, state, target, arguments, since):
     make_node(uuid=UUID, provision_state=state)
 
@@ -164,12 +165,12 @@ def test_an_argument_that_is_too_new_is_406(provision, make_node, state, target,
     assert provision(target, minor=since, **arguments).status_int == 202
 
 
-@pytest.mark.parametrize(("values", "target", "status"), [
+@walking("values, target, status", [
     ({"provision_state": "available", "maintenance": True}, "active", 400),
     ({"provision_state": "active", "protected": True}, "deleted", 403),
     ({"provision_state": "active", "protected": True}, "undeploy", 403),
     ({"provision_state": "active", "protected": True}, "rebuild", 403),
-])
+], between="start_empty")
 def test_maintenance_and_protection_are_respected(provision, make_node, rpc, values, target, status):
     make_node(uuid=UUID, **values)
 
@@ -177,10 +178,10 @@ def test_maintenance_and_protection_are_respected(provision, make_node, rpc, val
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize(("error", "status"), [
+@walking("error, status", [
     (NodeLocked(node=UUID, host="c"), 409), (InvalidState(action="manage", node=UUID, state="x"), 400),
     (NoFreeWorker(node=UUID), 503), (RPCTimeout(), 503),
-])
+], between="start_empty")
 def test_what_the_conductor_says_is_passed_on(provision, make_node, rpc, error, status):
     make_node(uuid=UUID)
     rpc.fail_with("change_provision_state", error)
@@ -205,13 +206,13 @@ def test_power_is_changed_by_a_conductor(app, make_node, rpc):
     assert rpc.calls == [("change_power_state", UUID, {"target": "soft rebooting", "timeout": 5, "group": "rack1"})]
 
 
-@pytest.mark.parametrize(("body", "minor", "status"), [
+@walking("body, minor, status", [
     ({"target": "nosuch"}, 96, 400), ({}, 96, 400), ({"target": "power on", "timeout": 0}, 96, 400),
     ({"target": "power on", "timeout": "x"}, 96, 400), ({"target": "power on", "nosuch": 1}, 96, 400), ([], 96, 400),
     ({"target": "soft power off"}, 26, 406), ({"target": "power on", "timeout": 1}, 26, 406),
     ({"target": "power on"}, 1, 202),
     ({"target": "power on", "timeout": None}, 1, 202),
-])
+], between="start_empty")
 def test_power_requests_are_checked(app, make_node, body, minor, status):
     make_node(uuid=UUID)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.walking import walking
+
 from .conftest import at
 
 UUID = "44444444-4444-4444-8444-444444444444"
@@ -41,7 +43,7 @@ def test_a_trait_that_the_node_has_not_is_404(app):
     assert (reply.status_int, reply.fault["faultstring"]) == (404, f"Node {UUID} doesn't have a trait 'CUSTOM_B'")
 
 
-@pytest.mark.parametrize(("body", "place"), [
+@walking("body, place", [
     ({"traits": ["CUSTOM_A", "nope"]}, "/traits/1"), ({"traits": ["CUSTOM_A\n"]}, "/traits/0"),
     ({"traits": [1]}, "/traits/0"),
     ({"traits": ["CUSTOM_" + "A" * 249]}, "/traits/0"), ({"traits": "CUSTOM_A"}, "/traits"), ({}, "/traits"),
@@ -58,7 +60,7 @@ def test_bad_bodies_are_refused_and_change_nothing(app, body, place):
     assert app.get(URL).json == {"traits": ["CUSTOM_OLD"]}
 
 
-@pytest.mark.parametrize("trait", ["nope", "custom_a", "CUSTOM_", "CUSTOM_A%0A", "CUSTOM_%C3%84"])
+@walking("trait", ["nope", "custom_a", "CUSTOM_", "CUSTOM_A%0A", "CUSTOM_%C3%84"])
 def test_a_bad_trait_in_the_url_is_refused(app, trait):
     assert app.put(f"{URL}/{trait}", expect_errors=True).status_int == 400
 

@@ -14,6 +14,7 @@ from ironic_rules.db.tables import nodes as table
 from ironic_rules.models import states
 from ironic_rules.models.nodes import INTERFACE_FIELDS
 from tests.functional import databases
+from tests.walking import walking
 
 from .conftest import Client, at
 
@@ -73,7 +74,7 @@ def test_the_first_state_depends_on_the_version(app, minor, state):
     assert create(app, minor=minor).json["provision_state"] == state
 
 
-@pytest.mark.parametrize(("fields", "place"), [
+@walking("fields, place", [
     ({"name": "bad name!"}, "/name"), ({"name": UUID}, "/name"), ({"name": UUID.replace("-", "")}, "/name"),
     ({"name": "detail"}, "/name"), ({"name": "maintenance"}, "/name"), ({"name": "vendor_passthru"}, "/name"),
     ({"name": "a\n"}, "/name"), ({"name": ""}, "/name"), ({"name": 5}, "/name"),
@@ -135,12 +136,12 @@ def test_no_living_conductor_is_503(app, db):
     assert create(app).status_int == 503
 
 
-@pytest.mark.parametrize(("fields", "message"), [
+@walking("fields, message", [
     ({"uuid": UUID}, f"A node with UUID {UUID} already exists."),
     ({"uuid": UUID.upper().replace("A", "a")}, "already exists"),
     ({"name": "node-a"}, "A node with name node-a already exists."),
     ({"instance_uuid": UUID}, "is already associated"),
-])
+], between="start_empty")
 def test_duplicates_are_conflicts(app, fields, message):
     create(app, uuid=UUID, name="node-a", instance_uuid=UUID)
 
@@ -150,13 +151,13 @@ def test_duplicates_are_conflicts(app, fields, message):
     assert message in reply.fault["faultstring"]
 
 
-@pytest.mark.parametrize(("field", "value", "since"), [
+@walking("field, value, since", [
     ("name", "a", 5), ("network_interface", "noop", 20), ("resource_class", "x", 21), ("power_interface", "fake", 31),
     ("automated_clean", True, 47), ("owner", "me", 50), ("description", "x", 51), ("retired", True, 61),
     ("lessee", "x", 65),
     ("network_data", {"links": []}, 66), ("shard", "x", 82), ("firmware_interface", "fake", 86),
     ("disable_power_off", True, 95),
-])
+], between="start_empty")
 def test_a_field_that_is_too_new_is_406(app, field, value, since):
     assert create(app, minor=since - 1, **{field: value}).status_int == 406
     assert create(app, minor=since, **{field: value}).status_int == 201
@@ -186,7 +187,7 @@ def test_a_node_goes_by_uuid_and_name(app, ident):
     assert app.get(f"/v1/nodes/{ident}/").json["uuid"] == UUID
 
 
-@pytest.mark.parametrize(("ident", "status"), [("nosuch", 404), (UUID, 404), ("bad%20name!", 400), ("a%00b", 400)])
+@walking("ident, status", [("nosuch", 404), (UUID, 404), ("bad%20name!", 400), ("a%00b", 400)])
 def test_an_unknown_node_is_404_and_a_malformed_name_400(app, ident, status):
     assert app.get(f"/v1/nodes/{ident}", expect_errors=True).status_int == status
     assert app.delete(f"/v1/nodes/{ident}", expect_errors=True).status_int == status
@@ -206,10 +207,10 @@ def test_fields_select(app):
     assert node.keys() == {"name", "driver_info", "traits", "links"}
 
 
-@pytest.mark.parametrize(("query", "minor", "status"), [
+@walking("query, minor, status", [
     ("fields=nosuch", 96, 400), ("fields=traits", 36, 406), ("fields=uuid", 7, 406), ("fields=uuid", 8, 200),
     ("fields=id", 96, 400), ("fields=agent_token_hash", 96, 400), ("detail=true", 96, 400), ("nosuch=1", 96, 400),
-])
+], between="start_empty")
 def test_fields_and_parameters_of_one_node_are_checked(app, query, minor, status):
     create(app, uuid=UUID)
 
@@ -316,7 +317,7 @@ def test_pages_follow_each_other_and_keep_the_filters(app, make_node):
     assert found == made[::-1]
 
 
-@pytest.mark.parametrize(("query", "expected"), [
+@walking("query, expected", [
     ("provision_state=manageable", ["a"]), ("maintenance=true", ["b"]), ("maintenance=False", ["a"]),
     ("associated=1", ["b"]), ("associated=no", ["a"]), (f"instance_uuid={UUID}", ["b"]),
     ("driver=fake-hardware", ["a", "b"]),
@@ -327,7 +328,7 @@ def test_pages_follow_each_other_and_keep_the_filters(app, make_node):
     ("description_contains=RACK", ["b"]), ("auto_discovered=true", ["a"]), ("inspection_scope=lab", ["b"]),
     ("parent_node=a", ["child"]), ("include_children=true", ["a", "b", "child"]), ("owner=me&lessee=you", []),
     ("conductor=conductor-9", ["b"]),
-])
+], between="start_empty")
 def test_filters(app, make_node, query, expected):
     parent = make_node(name="a", provision_state="manageable", resource_class="big", owner="me", shard="s1",
                        auto_discovered=True)
@@ -338,7 +339,7 @@ def test_filters(app, make_node, query, expected):
     assert [node["name"] for node in app.get(f"/v1/nodes?{query}").json["nodes"]] == expected
 
 
-@pytest.mark.parametrize(("query", "named"), [
+@walking("query, named", [
     ("nosuch=1&other=2", "nosuch, other"), ("limit=x", "limit"), ("limit=-1", "limit"), ("marker=nosuch", "marker"),
     ("limit=0", "limit"), ("sort_key=nosuch", "sort_key"), ("sort_key=extra", "sort_key"),
     ("sort_key=agent_token_hash", "sort_key"), ("sort_dir=up", "sort_dir"), ("maintenance=perhaps", "maintenance"),
@@ -352,7 +353,7 @@ def test_bad_parameters_are_refused_by_name(app, query, named):
     assert named in reply.fault["faultstring"]
 
 
-@pytest.mark.parametrize(("query", "since"), [
+@walking("query, since", [
     ("provision_state=enroll", 9), ("driver=x", 16), ("resource_class=x", 21), ("fault=power failure", 42),
     ("conductor_group=x", 46),
     ("conductor=x", 49), ("owner=x", 50), ("lessee=x", 65), ("shard=x", 82), ("include_children=1", 83),
@@ -376,7 +377,7 @@ def test_fields_make_no_sense_in_a_detailed_list(app):
     assert app.get("/v1/nodes/detail?fields=uuid", expect_errors=True).status_int == 400
 
 
-@pytest.mark.parametrize("state", sorted(states.ALL))
+@walking("state", sorted(states.ALL), between="start_empty")
 def test_what_is_at_work_can_not_be_deleted(app, make_node, state):
     make_node(uuid=UUID, provision_state=state)
 

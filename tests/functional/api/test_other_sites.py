@@ -16,6 +16,7 @@ from tests.functional.api.conftest import Client
 from tests.functional.api.raw import Reply, send
 from tests.functional.api.routes import NODE, ROUTES, Known
 from tests.functional.api.tables import contents
+from tests.walking import walking
 
 READING = ("GET", "HEAD", "OPTIONS")
 #: Routes of GET that may have an effect: a token is issued once, and a method of a driver may do anything.
@@ -36,7 +37,6 @@ OWN_PAGES: list[dict[str, str]] = [
 ]
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json",
          "text/json", "application/json-seq", "text/plain; application/json")
-by_route = pytest.mark.parametrize("route", ROUTES, ids=str)
 
 
 def body_of(route: Known) -> bytes:
@@ -49,7 +49,7 @@ def text_of(reply: Reply) -> str:
     return str(reply.fault["faultstring"])
 
 
-@by_route
+@walking("route", ROUTES, between="restock")
 def test_a_page_of_another_site_changes_nothing(
         app: Client, stocked: Database, rpc: FakeConductorAPI, route: Known) -> None:
     before = contents(stocked)
@@ -64,13 +64,13 @@ def test_a_page_of_another_site_changes_nothing(
     assert is_read or rpc.calls == []
 
 
-@by_route
+@walking("route", ROUTES, between="restock")
 def test_the_page_of_the_service_may_do_everything(app: Client, stocked: Database, route: Known) -> None:
     for page in OWN_PAGES:
         assert send(app, route.method, route.path, "", body_of(route), **page).status not in (403, 415, 421), page
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.method not in READING], ids=str)
+@walking("route", [route for route in ROUTES if route.method not in READING])
 def test_a_body_that_is_not_called_json_is_415(
         app: Client, stocked: Database, rpc: FakeConductorAPI, route: Known) -> None:
     before = contents(stocked)
@@ -163,13 +163,17 @@ def listening(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI) -> Call
     return make
 
 
-@by_route
+@pytest.fixture
+def on_loopback(listening: Callable[..., Client]) -> Client:
+    return listening("127.0.0.1")
+
+
+@walking("route", ROUTES)
 def test_another_name_gets_nothing_from_a_loopback_address(
-        listening: Callable[..., Client], stocked: Database, rpc: FakeConductorAPI, route: Known) -> None:
-    app = listening("127.0.0.1")
+        on_loopback: Client, stocked: Database, rpc: FakeConductorAPI, route: Known) -> None:
     before = contents(stocked)
 
-    reply = send(app, route.method, route.path, "", body_of(route), HTTP_HOST="evil.example:6385",
+    reply = send(on_loopback, route.method, route.path, "", body_of(route), HTTP_HOST="evil.example:6385",
                  HTTP_ORIGIN="http://evil.example:6385", HTTP_SEC_FETCH_SITE="same-origin")
 
     assert reply.status == 421

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.db import portgroups, ports
+from tests.walking import walking
 
 from .conftest import at
 
@@ -52,7 +53,7 @@ def test_a_new_port_group_has_every_field_and_its_url(app, node):
     assert app.get("/v1/portgroups").json["portgroups"][0].keys() == {"uuid", "address", "name", "links"}
 
 
-@pytest.mark.parametrize(("fields", "place"), [
+@walking("fields, place", [
     ({"node_uuid": ...}, "/node_uuid"), ({"node_uuid": UUID}, "/node_uuid"), ({"name": "a b"}, "/name"),
     ({"name": UUID}, "/name"),
     ({"address": MAC + "\n"}, "/address"), ({"mode": 5}, "/mode"), ({"properties": []}, "/properties"),
@@ -186,7 +187,7 @@ def test_mode_and_properties_need_1_26(app, node):
     assert patch(app, {"op": "add", "path": "/properties/x", "value": 1}, minor=25).status_int == 406
 
 
-@pytest.mark.parametrize(("query", "status"), [
+@walking("query, status", [
     ("nosuch=1", 400), ("node=nosuch", 404), ("address=x", 400), ("fields=nosuch", 400), ("sort_key=extra", 400),
     ("limit=x", 400),
 ])

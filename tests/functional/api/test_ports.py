@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.db import portgroups, ports
+from tests.walking import walking
 
 from .conftest import at
 
@@ -56,7 +57,7 @@ def test_a_port_goes_by_its_name_too(app, node):
     assert app.delete("/v1/ports/downlink", status=204)
 
 
-@pytest.mark.parametrize(("fields", "place"), [
+@walking("fields, place", [
     ({"address": MAC + "\n"}, "/address"), ({"address": "52:54:00:aa:00"}, "/address"),
     ({"address": None}, "/address"),
     ({"address": 5}, "/address"), ({"address": ...}, "/address"), ({"address": "525400aa0001"}, "/address"),
@@ -159,7 +160,7 @@ def test_a_port_moves_to_another_node(app, node, make_node):
     assert patch(app, {"op": "replace", "path": "/node_uuid", "value": other.uuid}).json["node_uuid"] == other.uuid
 
 
-@pytest.mark.parametrize(("values", "path", "value", "status"), [
+@walking("values, path, value, status", [
     ({"provision_state": "active"}, "/address", "52:54:00:aa:00:02", 409),
     ({"instance_uuid": NODE}, "/address", "52:54:00:aa:00:02", 409),
     ({"provision_state": "active", "maintenance": True}, "/address", "52:54:00:aa:00:02", 200),
@@ -170,7 +171,7 @@ def test_a_port_moves_to_another_node(app, node, make_node):
     ({"provision_state": "available"}, "/node_uuid", OTHER, 409),
     ({"provision_state": "active", "maintenance": True}, "/node_uuid", OTHER, 200),
     ({"provision_state": "inspecting"}, "/extra/x", 1, 409), ({"reservation": "c"}, "/extra/x", 1, 409),
-])
+], between="start_empty")
 def test_what_the_nodes_state_forbids_is_a_conflict(app, db, make_node, values, path, value, status):
     node = make_node(uuid=NODE, **values)
     make_node(uuid=OTHER)
@@ -218,7 +219,7 @@ def three(app, node, make_node):
     create(app, address="52:54:00:aa:00:03", node_uuid=other.uuid)
 
 
-@pytest.mark.parametrize(("query", "expected"), [
+@walking("query, expected", [
     ("", [1, 2, 3]), ("?node=n", [1, 2]), (f"?node={NODE}", [1, 2]), (f"?node_uuid={NODE}", [1, 2]),
     ("?node=other", [3]),
     (f"?address={MAC.upper()}", [1]), ("?address=52:54:00:aa:00:99", []), (f"?node=n&node_uuid={NODE}", [1, 2]),
@@ -249,7 +250,7 @@ def test_the_ports_of_a_node(app, three):
     assert [port["address"][-1] for port in rest["ports"]] == ["2"]
 
 
-@pytest.mark.parametrize(("query", "status"), [
+@walking("query, status", [
     ("nosuch=1", 400), ("address=x", 400), (f"address={MAC}%0A", 400), ("node=nosuch", 404), (f"node_uuid={UUID}", 404),
     ("node_uuid=x", 400), ("portgroup=nosuch", 404), ("fields=nosuch", 400), ("fields=node_id", 400), ("limit=x", 400),
     ("sort_key=extra", 400), ("marker=x", 400), (f"marker={NODE}", 404),

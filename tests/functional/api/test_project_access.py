@@ -16,6 +16,7 @@ from tests.functional.api.conftest import Client
 from tests.functional.api.routes import ROUTES
 from tests.functional.api.tables import contents
 from tests.functional.api.test_auth import keystone  # noqa: F401  (a fixture)
+from tests.walking import walking
 
 #: Project of tokens without a scope in ``test_auth``.
 PROJECT = test_auth.SCOPES[""]["HTTP_X_PROJECT_ID"]
@@ -74,8 +75,7 @@ def send(client: Client, token: str, method: str, path: str, body: Any = None) -
     return call(path, headers={"X-Auth-Token": token}, expect_errors=True, **given)
 
 
-@pytest.mark.parametrize(("method", "path", "body", "owners", "lessees"), ASKED,
-                         ids=lambda value: value if isinstance(value, str) else "")
+@walking("method, path, body, owners, lessees", ASKED, between="start_empty")
 def test_a_role_in_the_project_of_a_node_may_what_ironic_lets_it(
         keystone, db, make_node, method, path, body, owners, lessees):  # noqa: F811
     for relation, allowed in (("owner", owners), ("lessee", lessees), ("", "")):
@@ -259,7 +259,7 @@ def test_policy_and_version_are_checked_in_ironics_order(keystone, make_node):  
     assert [status("", "POST", "/v1/heartbeat", beat, minor) for minor in (21, 22)] == [404, 400]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
+@walking("route", ROUTES, between="restock")
 def test_no_route_gives_anything_of_others_to_the_administrator_of_a_project(
         keystone, stocked, route):  # noqa: F811
     """Every route, with objects that exist and a body that it takes."""

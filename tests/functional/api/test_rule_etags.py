@@ -17,6 +17,7 @@ from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.models.rules import Rule
 from tests.functional.api.conftest import Client, served
 from tests.functional.api.tables import contents
+from tests.walking import walking
 
 RULES = "/v1/inspection_rules"
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -61,13 +62,13 @@ def test_create_show_and_change_answer_with_a_strong_tag(web):
     assert web.get(RULES).headers["ETag"] not in (first, second)
 
 
-@pytest.mark.parametrize("patch", [
+@walking("patch", [
     {"op": "add", "path": "/description", "value": "x"}, {"op": "add", "path": "/scope", "value": "x"},
     {"op": "add", "path": "/phase", "value": "early"}, {"op": "add", "path": "/priority", "value": 1},
     {"op": "add", "path": "/conditions", "value": [{"op": "is-true", "args": [True]}]},
     {"op": "add", "path": "/actions", "value": [LOG, LOG]},
 ])
-@pytest.mark.parametrize("sensitive", [False, True])
+@walking("sensitive", [False, True], between="start_empty")
 def test_every_field_changes_the_tag_hidden_ones_too(web, patch, sensitive):
     before = web.post(RULES, json={**RULE, "sensitive": sensitive}).headers["ETag"]
 
@@ -120,8 +121,8 @@ def test_the_tag_of_a_sensitive_rule_says_nothing_of_it(web, db):
     assert tags[0] == tags[1]
 
 
-@pytest.mark.parametrize("header", ["{}", "*", '"other" , {}', 'W/"x",,{},', '"a"\t,\t{}'])
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@walking("header", ["{}", "*", '"other" , {}', 'W/"x",,{},', '"a"\t,\t{}'])
+@walking("method", ["PATCH", "DELETE"], between="start_empty")
 def test_if_match_of_the_current_tag_changes_the_rule(web, method, header):
     tag = web.post(RULES, json=RULE).headers["ETag"]
 
@@ -137,12 +138,12 @@ def test_several_lines_of_the_header_are_one_list(web):
     assert web.patch(ONE, json=HIGHER, headers=[("If-Match", '"a"'), ("If-Match", tag)]).status_code == 200
 
 
-@pytest.mark.parametrize(("headers", "text"), [
+@walking("headers, text", [
     ({"If-Match": '"other"'}, "If-Match"), ({"If-Match": "W/{}"}, "If-Match"), ({"If-Match": '"a", "b"'}, "If-Match"),
     ({"If-None-Match": "*"}, "If-None-Match"), ({"If-None-Match": "W/{}"}, "If-None-Match"),
     ({"If-Match": "{}", "If-None-Match": "{}"}, "If-None-Match"),
 ])
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@walking("method", ["PATCH", "DELETE"], between="start_empty")
 def test_what_does_not_hold_is_412_and_changes_nothing(web, db, method, headers, text):
     tag = web.post(RULES, json=RULE).headers["ETag"]
     before = contents(db)
@@ -175,9 +176,9 @@ def test_the_precondition_comes_before_the_content(web):
     assert web.patch(ONE, json=fails, headers={"If-Match": "*"}).status_code == 400
 
 
-@pytest.mark.parametrize("header", ["other", '"a', "W/", '"a" "b"', "", '*, "a"', '"a b"', '"' + "a" * 9000 + '"'])
-@pytest.mark.parametrize(("method", "name"), [
-    ("PATCH", "If-Match"), ("DELETE", "If-Match"), ("GET", "If-None-Match"), ("GET", "If-Match")])
+@walking("header", ["other", '"a', "W/", '"a" "b"', "", '*, "a"', '"a b"', '"' + "a" * 9000 + '"'])
+@walking("method, name", [("PATCH", "If-Match"), ("DELETE", "If-Match"), ("GET", "If-None-Match"), ("GET", "If-Match")],
+         between="start_empty")
 def test_a_malformed_header_is_400_and_changes_nothing(web, db, method, name, header):
     web.post(RULES, json=RULE)
     before = contents(db)
@@ -195,8 +196,8 @@ def test_bytes_beyond_ascii_are_part_of_a_tag(web):
     assert web.delete(ONE, headers=[(b"If-Match", b'"\xc3\xa4\xff"')]).status_code == 412
 
 
-@pytest.mark.parametrize("header", ["*", '"other"'])
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+@walking("header", ["*", '"other"'])
+@walking("method", ["GET", "PATCH", "DELETE"])
 def test_a_rule_that_does_not_exist_is_404(web, method, header):
     reply = web.request(method, f"{RULES}/{NOBODY}", json=HIGHER if method == "PATCH" else None,
                         headers={"If-Match": header, "If-None-Match": header})
@@ -204,8 +205,8 @@ def test_a_rule_that_does_not_exist_is_404(web, method, header):
     assert reply.status_code == 404
 
 
-@pytest.mark.parametrize("header", ["{}", "W/{}", "*", '"other", {}'])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@walking("header", ["{}", "W/{}", "*", '"other", {}'])
+@walking("method", ["GET", "HEAD"], between="start_empty")
 def test_if_none_match_of_the_current_tag_is_304_without_a_body(web, method, header):
     tag = web.post(RULES, json=RULE).headers["ETag"]
 

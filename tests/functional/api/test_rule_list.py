@@ -15,6 +15,7 @@ from ironic_rules.rules import Limits
 from tests.functional import databases
 from tests.functional.api.conftest import Client
 from tests.functional.api.test_rule_sets import LOG, RULES, put, rule
+from tests.walking import walking
 
 BUILT_IN = """
 - {name: b-early, phase: early, priority: -3, actions: [{op: set-plugin-data, args: [site.rack, 1]}]}
@@ -81,7 +82,7 @@ def test_the_order_of_execution_is_that_of_the_engine(stocked, db):
     assert found(stocked, "sort_key=execution&built_in=false") == by_phase
 
 
-@pytest.mark.parametrize(("query", "names"), [
+@walking("query, names", [
     ("built_in=true", ["b-early", "b-first", "b-mid", "b-hidden", "b-last"]),
     ("built_in=true&sensitive=false&phase=main", ["b-first", "b-mid", "b-last"]),
     ("sensitive=true", ["hidden", "b-hidden"]), ("enabled=false", ["loop", "b-last"]),
@@ -105,7 +106,7 @@ def test_filters_find(stocked, query, names):
     assert found(stocked, query) == names
 
 
-@pytest.mark.parametrize("query", [
+@walking("query", [
     "writes=driver", "writes=/a~2", "built_in=perhaps", "valid=x", "enabled=maybe", "op=%00", "sort_key=position",
     "sort_key=execution&marker=00000000-0000-0000-0000-000000000007",
 ])

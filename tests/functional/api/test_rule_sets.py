@@ -16,6 +16,7 @@ from ironic_rules.api import patch as json_patch
 from ironic_rules.inspection import rule_sets
 from ironic_rules.inspection.rule_sets import RuleCaches
 from tests.functional.api.conftest import Client
+from tests.walking import walking
 
 RULES = "/v1/inspection_rules"
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -121,7 +122,7 @@ def test_every_problem_of_every_rule_is_named_and_nothing_is_written(app):
     assert shown(app) == before
 
 
-@pytest.mark.parametrize("body", [
+@walking("body", [
     None, [], {}, {"rules": {}}, {"rules": [], "nosuch": 1}, {"rules": [], "prune": "perhaps"},
     {"rules": [], "bundle": ""}, {"rules": [], "bundle": 7}, {"rules": [], "bundle": "b" * 256}, {"rules": None},
 ])

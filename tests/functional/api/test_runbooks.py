@@ -7,6 +7,7 @@ import pytest
 from ironic_rules.db import node_sets
 from ironic_rules.models import states
 from tests.functional.api.conftest import at
+from tests.walking import walking
 
 UUID = "12121212-1212-4212-8212-121212121212"
 NAME = "CUSTOM_WIPE"
@@ -72,7 +73,7 @@ def test_versions_below_the_first_have_no_runbooks(app, make_node):
     app.get("/v1/shards", headers=at(81), status=404)
 
 
-@pytest.mark.parametrize(("body", "pointer"), [
+@walking("body, pointer", [
     ({"name": "wipe"}, "/name"), ({"steps": []}, "/steps"), ({"steps": [{**ERASE, "order": -1}]}, "/steps/0/order"),
     ({"steps": [{**ERASE, "order": "x"}]}, "/steps/0/order"), ({"steps": [{**ERASE, "interface": "x"}]}, "/steps/0/in"),
     ({"steps": [{"interface": "deploy", "step": "x"}]}, "/steps/0/order"), ({"steps": [ERASE] * 257}, "/steps"),

@@ -16,6 +16,7 @@ from ironic_rules import service
 from ironic_rules.api.page import Session
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional.rows import identity
+from tests.walking import walking
 
 ADMIN = {"user": "admin", "password": identity.password_of("admin"), "project": "p"}
 PATH = "/ui/session"
@@ -72,7 +73,7 @@ def test_wrong_passwords_are_refused_and_wait_after_some_of_them(tmp_path: Path)
         assert app.post_json(PATH, ADMIN).json == {"token": "admin"}
 
 
-@pytest.mark.parametrize(("change", "pointer"), [
+@walking("change, pointer", [
     ({"password": None}, "/password"), ({"user": ""}, "/user"), ({"user": 5}, "/user"), ({"more": 1}, "/more"),
     ({"system": True}, "/project"), ({"system": "yes"}, "/system"), (OF_SYSTEM, "/project_domain"),
     ({"user_domain": "x" * 5000}, "/user_domain")])

@@ -40,6 +40,15 @@ def whole(service: Whole) -> Iterator[Whole]:
 
 
 @pytest.fixture
+def no_rules(whole: Whole) -> Callable[[], None]:
+    """Delete all rules: for places of a walk."""
+    def delete() -> None:
+        assert whole.app.delete(RULES).status_int == 204
+
+    return delete
+
+
+@pytest.fixture
 def logged(whole: Whole, caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
     """The log of the service since the test began, from level INFO."""
     caplog.set_level(logging.INFO)

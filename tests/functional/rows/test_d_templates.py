@@ -12,6 +12,7 @@ from ironic_rules import policies
 from ironic_rules.db import deploy_templates
 from ironic_rules.db.tables import deploy_template_steps
 from tests.functional.whole import Whole, fault
+from tests.walking import walking
 
 TEMPLATES = "/v1/deploy-templates"
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -75,19 +76,19 @@ def test_d_01_a_template_is_a_trait_with_steps_and_all_their_arguments(whole, na
     assert listed(whole) == [created]
 
 
-@pytest.mark.parametrize("name", [
+@walking("name", [
     "", "CUSTOM_", "CUSTOM_a", "CUSTOM_A-B", "custom_A", "XCUSTOM_A", "CUSTOM_A\n", "CUSTOM_" + "A" * 249, "HW_NO_SUCH",
     "hw_cpu_x86_vmx", None, 1, ["CUSTOM_A"], UUID])
 def test_d_01_the_name_is_a_trait(whole, name):
     assert refusal(whole, name=name).startswith("/name: ")
 
 
-@pytest.mark.parametrize("steps", [None, [], {}, "raid", [STEP] * 257, [STEP] * 10_000])
+@walking("steps", [None, [], {}, "raid", [STEP] * 257, [STEP] * 10_000])
 def test_d_01_there_are_steps(whole, steps):
     assert refusal(whole, steps=steps).startswith("/steps: ")
 
 
-@pytest.mark.parametrize("field", ["interface", "step", "args", "priority"])
+@walking("field", ["interface", "step", "args", "priority"])
 def test_d_01_a_step_has_four_fields_that_are_all_needed_and_no_other(whole, field):
     lacks = {name: value for name, value in STEP.items() if name != field}
 
@@ -95,7 +96,7 @@ def test_d_01_a_step_has_four_fields_that_are_all_needed_and_no_other(whole, fie
     assert refusal(whole, steps=[{**STEP, f"{field}s": 1}]) == f"/steps/0/{field}s: is not a known field"
 
 
-@pytest.mark.parametrize(("field", "values"), [
+@walking("field, values", [
     ("interface", ["network", "inspect", "boot", "Raid", "", None, 1]), ("step", ["", None, 1, "a\n", "x" * 256]),
     ("args", [[], None, "{}", 1]), ("priority", [-1, "-1", "x", "", 1.5, None, True, 2**31, "1e3"]),
 ])
@@ -198,7 +199,7 @@ def test_d_20_the_list_of_the_document_has_full_items_under_its_key(whole):
     assert {"name", "steps", "uuid"} <= reply.json["deploy-templates"][0].keys()
 
 
-@pytest.mark.parametrize("query", [
+@walking("query", [
     "?nosuch=1", "?limit=x", "?sort_key=steps", "?fields=nosuch", "?detail=1&fields=name"])
 def test_d_20_a_list_that_can_not_be_is_400(whole, query):
     assert whole.app.get(TEMPLATES + query).status_int == 400

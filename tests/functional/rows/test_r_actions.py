@@ -28,6 +28,7 @@ from tests.functional.rows.conftest import (
     waiting,
 )
 from tests.functional.whole import Whole, fault, running
+from tests.walking import walking
 
 MAC = "52:54:00:aa:00:01"
 NODE_ACTIONS = {"set-attribute": ["/extra/a", 1], "extend-attribute": ["/extra/a", 1], "del-attribute": ["/extra/a"]}
@@ -181,7 +182,7 @@ def test_r_51_set_attribute_follows_the_paths_of_a_json_patch(whole):
     assert (node["resource_class"], node["traits"], node["description"]) == ("baremetal.x86_64", ["CUSTOM_A"], None)
 
 
-@pytest.mark.parametrize("path", [
+@walking("path", [
     "/id", "/uuid", "/provision_state", "/target_provision_state", "/power_state", "/reservation", "/last_error",
     "/instance_uuid", "/created_at", "/auto_discovered", "/driver_internal_info/agent_secret_token", "/no_such_field"])
 def test_r_51_a_field_that_belongs_to_the_service_is_refused_when_the_rule_is_created(whole, path):
@@ -305,7 +306,7 @@ def test_r_56_del_port_attribute_removes_by_mac_address_or_uuid(whole):
     assert (changed["extra"], changed["physical_network"]) == ({"c": 3}, None)
 
 
-@pytest.mark.parametrize("op", sorted(NODE_ACTIONS | PORT_ACTIONS | MORE_ACTIONS))
+@walking("op", sorted(NODE_ACTIONS | PORT_ACTIONS | MORE_ACTIONS))
 def test_r_57_what_needs_a_node_is_refused_in_the_early_phase(whole, op):
     action = do(op, *(NODE_ACTIONS | PORT_ACTIONS | MORE_ACTIONS)[op])
     rule = create(whole, LOG, action)

@@ -10,6 +10,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from tests.functional.rows.conftest import RULES, create, effects, holds, inspected
 from tests.unit.rules import world
+from tests.walking import walking
 
 #: One value of each JSON type, and the template that reads it.
 TYPED = {"text": "40", "integer": 40, "float": 2.5, "true": True, "false": False, "null": None, "list": [1, "a"],
@@ -157,7 +158,7 @@ def test_r_30_all_five_names_can_be_used_in_templates(whole):
         "plugin_data": "<sent>"}
 
 
-@pytest.mark.parametrize(("op", "args", "where", "expected"), [
+@walking("op, args, where, expected", [
     ("set-attribute", ["/extra/{plugin_data[word]}", "x"], "node", {"extra": {**world.NODE["extra"], "WORD": "x"}}),
     ("set-plugin-data", ["made.{plugin_data[word]}", "x"], "plugin_data", {"word": "WORD", "made": {"WORD": "x"}}),
     ("set-capability", ["{plugin_data[word]}", "x"], "node",
@@ -182,7 +183,7 @@ def test_r_30_every_text_argument_of_a_condition_may_be_a_template():
     assert holds("one-of", "x86_64", ["a", "{plugin_data[word]}"], plugin_data=data) is True
 
 
-@pytest.mark.parametrize(("mode", "sensitive", "password"), [
+@walking("mode, sensitive, password", [
     ("always", False, "******"), ("always", True, "******"), ("sensitive", False, "******"),
     ("sensitive", True, "s3cret"), ("never", False, "s3cret"), ("never", True, "s3cret"),
 ])
@@ -222,7 +223,7 @@ def test_r_31_nothing_behind_the_node_can_be_named(path):
         "/conditions/0/args/value", "column 7: there is no such field")
 
 
-@pytest.mark.parametrize("name", TYPED)
+@walking("name", TYPED)
 def test_r_32_a_single_template_keeps_the_type_of_its_value(name):
     found = seen(f"{{plugin_data[{name}]}}", plugin_data=TYPED)
 
@@ -277,7 +278,7 @@ def test_r_33_data_that_are_no_list_make_no_loop():
         appended("{inventory[hostname]}")
 
 
-@pytest.mark.parametrize("path", ["inventory[nosuch]", "inventory[cpu][nosuch].deeper", "inventory[interfaces][99]",
+@walking("path", ["inventory[nosuch]", "inventory[cpu][nosuch].deeper", "inventory[interfaces][99]",
                                   "inventory[hostname][x]", "node.extra.nosuch", "plugin_data[nosuch]"])
 def test_r_34_a_missing_path_is_none_for_a_condition(path):
     missing = f"{{{path}}}"
@@ -291,8 +292,8 @@ def test_r_34_a_missing_path_is_none_for_a_condition(path):
     assert holds("gt", missing, 0) is False
 
 
-@pytest.mark.parametrize("op", ["eq", "!eq", "! eq"])
-@pytest.mark.parametrize("path", ["inventory[nosuch]", "inventory[bmc_v6address]"])
+@walking("op", ["eq", "!eq", "! eq"])
+@walking("path", ["inventory[nosuch]", "inventory[bmc_v6address]"])
 def test_r_34_text_with_a_missing_path_or_null_in_it_is_neither_equal_nor_unequal(op, path):
     for other in ("a", "aNone", f"a{{{{{path}}}}}"):
         assert holds(op, f"a{{{path}}}", other) is None

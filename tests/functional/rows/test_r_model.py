@@ -17,6 +17,7 @@ from ironic_rules.db.tables import inspection_rules
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional.rows.conftest import LOG, RULES, create, finish, inspected, patch, refusal, stored, waiting
 from tests.functional.whole import Whole, fault, running
+from tests.walking import walking
 
 FIRST, LAST = "11111111-1111-4111-8111-111111111111", "99999999-9999-4999-8999-999999999999"
 BUILT_IN = f"""
@@ -263,7 +264,7 @@ def test_r_13_fail_log_and_the_plugin_data_actions_work_in_early(whole, caplog):
 EARLY = {"fail", "log", "set-plugin-data", "extend-plugin-data", "unset-plugin-data"}
 
 
-@pytest.mark.parametrize("op", sorted({action.name for action in rules.ACTIONS} - EARLY - {"api-call"}))
+@walking("op", sorted({action.name for action in rules.ACTIONS} - EARLY - {"api-call"}))
 def test_r_13_actions_on_nodes_and_ports_are_refused_in_early(whole, op):
     text = refusal(whole, {"op": op, "args": {}}, phase="early")
 

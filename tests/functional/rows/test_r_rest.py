@@ -11,6 +11,7 @@ import pytest
 from ironic_rules.models import states
 from tests.functional.rows.conftest import LOG, RULES, create, inspected, patch, refusal
 from tests.functional.whole import Whole, fault, running
+from tests.walking import walking
 
 UUID = "11111111-1111-4111-8111-111111111111"
 NOBODY = "22222222-2222-4222-8222-222222222222"
@@ -93,7 +94,7 @@ def test_r_62_every_field_but_built_in_can_be_set(whole):
         assert "/built_in: " in refusal(whole, built_in=value)
 
 
-@pytest.mark.parametrize(("wrong", "place"), [
+@walking("wrong, place", [
     ({"actions": None}, "/actions: "), ({"actions": []}, "/actions: "),
     ({"actions": [{"op": "set-attribute", "args": {"path": "/extra/a"}}]}, "/actions/0/args: missing: value"),
     ({"actions": [{"op": "set-attribute", "args": {"path": "/extra/a", "value": 1, "x": 1}}]}, "/actions/0/args/x: "),
@@ -123,7 +124,7 @@ def test_r_62_every_problem_is_named_at_once(whole):
     assert all(place in text for place in ("/actions/0/args/1: ", "/priority: ", "/conditions/0/op: "))
 
 
-@pytest.mark.parametrize("body", ["[]", '"text"', "null", "{", ""])
+@walking("body", ["[]", '"text"', "null", "{", ""])
 def test_r_62_what_is_no_rule_at_all_is_refused(whole, body):
     reply = whole.app.post(RULES, body, content_type="application/json")
 
@@ -197,7 +198,7 @@ def test_r_64_links_to_further_pages_exist_and_keep_every_filter(whole):
     assert (found, pages) == (wanted[::-1], 3)
 
 
-@pytest.mark.parametrize("query", [
+@walking("query", [
     "phase=late", "phase=", "detail=perhaps", "limit=-1", "limit=x", "marker=x",
     "sort_key=actions", "sort_key=no_such", "sort_dir=up", "fields=no_such", "no_such=1",
     "detail=true&fields=uuid", "scope=a%00b"])
@@ -228,13 +229,14 @@ def test_r_66_a_patch_of_a_rule_that_does_not_exist_is_404(whole):
     assert patch(whole, {"uuid": NOBODY}, {"op": "replace", "path": "/priority", "value": 1}).status_int == 404
 
 
-@pytest.mark.parametrize("operation", [
+@walking("operation", [
     {"op": "replace", "path": "/built_in", "value": True}, {"op": "add", "path": "/built_in", "value": False},
     {"op": "remove", "path": "/built_in"}, {"op": "replace", "path": "/priority", "value": 10000},
     {"op": "replace", "path": "/priority", "value": -1}, {"op": "replace", "path": "/uuid", "value": NOBODY},
     {"op": "replace", "path": "/phase", "value": "late"}, {"op": "replace", "path": "/phase", "value": None},
     {"op": "remove", "path": "/actions"}, {"op": "replace", "path": "/created_at", "value": None},
-    {"op": "add", "path": "/conditions/0/op", "value": "le"}, {"op": "add", "path": "/surprise", "value": 1}])
+    {"op": "add", "path": "/conditions/0/op", "value": "le"}, {"op": "add", "path": "/surprise", "value": 1},
+], between="no_rules")
 def test_r_66_a_patch_that_does_not_lead_to_a_valid_rule_is_400_and_changes_nothing(whole, operation):
     before = whole.app.post_json(RULES, FULL).json
 

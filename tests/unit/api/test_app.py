@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.api import app, routes
 from ironic_rules.api.expose import expose
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import RootController
+from tests.walking import walking
 
 
 class Items(Resource):
@@ -35,7 +34,7 @@ class Root(Resource):
     below = {"parents": Parents()}
 
 
-@pytest.mark.parametrize(("method", "path", "name", "arguments"), [
+@walking("method, path, name, arguments", [
     ("GET", "/parents", "get_all", ()), ("GET", "/parents/", "get_all", ()), ("HEAD", "//parents//", "get_all", ()),
     ("GET", "/parents/1/items", "get_all", ("1",)), ("GET", "/parents/1/items/2/", "get_one", ("1", "2")),
     ("PUT", "/parents/items/items/items", "put", ("items", "items")), ("PUT", "/parents/1/items", "put", ("1",)),
@@ -48,7 +47,7 @@ def test_a_path_leads_to_its_method(method, path, name, arguments):
     assert found.arguments == arguments
 
 
-@pytest.mark.parametrize(("method", "path", "allow"), [
+@walking("method, path, allow", [
     ("GET", "/", ()), ("GET", "/nosuch", ()), ("GET", "/parents/1", ()), ("GET", "/parents/1/nosuch", ()),
     ("GET", "/parents/1/items/2/3", ()), ("DELETE", "/parents", ("GET",)),
     ("POST", "/parents/1/items/2", ("GET", "PUT")),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.api.views import resources
 from ironic_rules.models import secrets
+from tests.walking import walking
 
 #: Words that keys and values consist of, so that strings look like keys, and keys like strings.
 PIECES = st.sampled_from([
@@ -32,7 +33,7 @@ def test_arguments_are_shown_with_exactly_their_secrets_hidden(args):
     assert shown(args) == secrets.mask(args)
 
 
-@pytest.mark.parametrize("args", [
+@walking("args", [
     {"a": "b", ":password": "x"}, {"a": ":", "password": "x"}, {"a": "\\", "password": "x"}, {'"': "", "token": "x"},
     {"": {"": [{"secret": "x"}]}}, {"a": "password:"}, {'a":1,"password': "x"}, {"password": None}, {"pass\nword": "x"},
 ])

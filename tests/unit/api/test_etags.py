@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from ironic_rules.api import etags
 from ironic_rules.api.etags import ANY, Preconditions, Tag
 from ironic_rules.exceptions import Invalid, NodeChanged, PreconditionFailed, RuleChanged
+from tests.walking import walking
 
 
-@pytest.mark.parametrize(("text", "tags"), [
+@walking("text, tags", [
     ('"a"', (Tag('"a"'),)), ('W/"a"', (Tag('"a"', True),)), ('""', (Tag('""'),)),
     ('"a","b"', (Tag('"a"'), Tag('"b"'))), ('"a" , W/"b"\t,"c"', (Tag('"a"'), Tag('"b"', True), Tag('"c"'))),
     ('  "a"  ', (Tag('"a"'),)), (',, "a" ,, "b",', (Tag('"a"'), Tag('"b"'))),
@@ -28,7 +29,7 @@ def test_a_star_is_any_tag(text):
     assert etags.parse(text) is ANY
 
 
-@pytest.mark.parametrize(("text", "column"), [
+@walking("text, column", [
     ("a", 1), ('"a', 1), ('a"', 1), ("'a'", 1), ('w/"a"', 1), ('W /"a"', 1), ('W/ "a"', 1), ("W/a", 1), ('"a""b"', 4),
     ('"a" "b"', 5), ('"a";"b"', 4), ('"a b"', 1), ('"a\tb"', 1), ('"a", *', 6), ("*, *", 1), ('*, "a"', 1), ("**", 1),
     ('"a\x7f"', 1), ('"a\0"', 1), ('"a"\n', 4), ('"\u0100"', 1), ('"a", b', 6), ('\xa0"a"', 1),
@@ -38,7 +39,7 @@ def test_what_is_no_list_of_tags_is_refused_with_its_column(text, column):
         etags.parse(text, "If-None-Match")
 
 
-@pytest.mark.parametrize("text", ["", " ", ",", " , ,\t", "," * etags.MAX_LENGTH])
+@walking("text", ["", " ", ",", " , ,\t", "," * etags.MAX_LENGTH])
 def test_a_header_without_a_tag_is_refused(text):
     with pytest.raises(Invalid, match=r"^If-Match: must have 1 to 100 entity tags"):
         etags.parse(text)
@@ -88,7 +89,7 @@ def test_a_tag_is_strong_and_differs_when_any_part_does():
 CURRENT = etags.tag("x", 1)
 
 
-@pytest.mark.parametrize("header", ["*", CURRENT, f'"other", {CURRENT}', f"W/{CURRENT}, {CURRENT}"])
+@walking("header", ["*", CURRENT, f'"other", {CURRENT}', f"W/{CURRENT}, {CURRENT}"])
 def test_if_match_holds_for_a_star_and_for_a_strong_tag(header):
     conditions = etags.read({"HTTP_IF_MATCH": header})
 
@@ -98,7 +99,7 @@ def test_if_match_holds_for_a_star_and_for_a_strong_tag(header):
     assert not conditions.has(CURRENT)
 
 
-@pytest.mark.parametrize("header", ['"other"', f"W/{CURRENT}", '""', CURRENT.upper(), f'"{CURRENT[1:-2]}"'])
+@walking("header", ['"other"', f"W/{CURRENT}", '""', CURRENT.upper(), f'"{CURRENT[1:-2]}"'])
 def test_if_match_fails_for_other_and_for_weak_tags(header):
     conditions = etags.read({"HTTP_IF_MATCH": header})
 
@@ -107,7 +108,7 @@ def test_if_match_fails_for_other_and_for_weak_tags(header):
             check(CURRENT)
 
 
-@pytest.mark.parametrize("header", ["*", CURRENT, f"W/{CURRENT}", f'"other", W/{CURRENT}'])
+@walking("header", ["*", CURRENT, f"W/{CURRENT}", f'"other", W/{CURRENT}'])
 def test_if_none_match_compares_weakly_and_forbids_only_changes(header):
     conditions = etags.read({"HTTP_IF_NONE_MATCH": header})
 

@@ -6,12 +6,13 @@ import pytest
 
 from ironic_rules.api import filters
 from ironic_rules.exceptions import InvalidParameterValue
+from tests.walking import walking
 
 LIST = filters.Listing(sort_keys=("uuid",), fields=("uuid", "name"), maintenance=filters.boolean, node=filters.text,
                        address=filters.mac)
 
 
-@pytest.mark.parametrize(("query", "loaded"), [
+@walking("query, loaded", [
     ("", {}), ("limit=1", {"limit": 1}), ("detail=True", {"detail": True}), ("details=True", {"detail": True}),
     ("fields=uuid,name", {"fields": ("uuid", "name")}), ("fields=uuid&fields=name", {"fields": ("uuid", "name")}),
     ("fields=uuid%2Cname", {"fields": ("uuid", "name")}), ("node=a+b%26c", {"node": "a b&c"}), ("node=", {"node": ""}),
@@ -23,7 +24,7 @@ def test_parameters_are_converted(query, loaded):
     assert LIST.load(query) == loaded
 
 
-@pytest.mark.parametrize(("query", "named"), [
+@walking("query, named", [
     ("nosuch=1", "nosuch"), ("nosuch", "nosuch"), ("_method=delete", "_method"), ("limit=-1", "limit"),
     ("limit=0", "limit"), ("marker=name", "marker"),
     ("limit=nan", "limit"),

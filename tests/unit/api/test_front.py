@@ -18,6 +18,7 @@ from ironic_rules.httpd.connections import Front, Limits, Phase
 from ironic_rules.httpd.probes import is_probe
 from ironic_rules.httpd.server import _Server
 from tests.functional.processes import wait_for
+from tests.walking import walking
 
 MIB = 2**20
 POST = b"POST /x HTTP/1.1\r\nHost: a\r\n"
@@ -146,7 +147,7 @@ def test_probes_are_answered_while_all_workers_wait(servers, line):
     assert all(received(connection).startswith(b"HTTP/1.1 200 OK") for connection in waiting)
 
 
-@pytest.mark.parametrize("head", [b"GET /v1/nodes HTTP/1.1", b"POST / HTTP/1.1", b"GET /healthcheckx HTTP/1.1",
+@walking("head", [b"GET /v1/nodes HTTP/1.1", b"POST / HTTP/1.1", b"GET /healthcheckx HTTP/1.1",
                                   b"GET //evil/ HTTP/1.1", b"GET /v1/healthcheck HTTP/1.1"])
 def test_what_is_no_probe_has_no_thread_of_its_own(head):
     assert is_probe(request.read(b"HEAD /healthcheck HTTP/1.0\r\n\r\n"))

@@ -10,9 +10,10 @@ import pytest
 from ironic_rules.api import body as body_api
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import json_text
+from tests.walking import walking
 
 
-@pytest.mark.parametrize("value", [
+@walking("value", [
     {}, [], None, 0, "x", {"a": {"a": {"a": 1}}}, {"a": 9223372036854775807, "b": -9223372036854775808},
     {"text": 'looks like "a": 1, "a": 2', "more": "\\\":"}, {"serial": "12345678901234567890123"}, {"x": 1.5e300},
     {"emptykey": {"": 1}}, [{"a": 1}, {"a": 1}], {"a": "\ud83d\ude00"}, {"f": 1234567890123456789.5},
@@ -28,7 +29,7 @@ def test_an_empty_body_is_none():
     assert body_api.parse(b"", 100) is None
 
 
-@pytest.mark.parametrize(("raw", "reason"), [
+@walking("raw, reason", [
     (b'{"a":1,"a":2}', "duplicate"), (b'[{"x":{"b" \n:1,"b":1}}]', "duplicate"), (b'{"a":1,"\\u0061":2}', "duplicate"),
     (b'{"a":"\\":","b":1,"b":1}', "duplicate"), (b"18446744073709551616", "64 bit"),
     (b'{"a":[-9223372036854775809]}', "64 bit"),

@@ -9,6 +9,7 @@ import pytest
 
 from ironic_rules.api import patch
 from ironic_rules.exceptions import Invalid, InvalidPatch
+from tests.walking import walking
 
 DOCUMENT = {"name": None, "extra": {}, "tags": ["a", "b"], "info": {"x": {"y": 1}, "a/b": 1, "m~n": 2}, "nothing": None,
             "uuid": "u"}
@@ -19,7 +20,7 @@ def apply(*operations: dict[str, Any], aliases: dict[str, str] | None = None, **
     return patch.apply(DOCUMENT, parsed, **{"defaults": {"extra": {}}, "read_only": ("uuid",), **kwargs})
 
 
-@pytest.mark.parametrize(("operation", "field", "expected"), [
+@walking("operation, field, expected", [
     ({"op": "replace", "path": "/name", "value": "n"}, "name", "n"),
     ({"op": "add", "path": "/name", "value": "n"}, "name", "n"),
     ({"op": "add", "path": "/extra/foo", "value": {"b": 1}}, "extra", {"foo": {"b": 1}}),
@@ -42,7 +43,7 @@ def test_an_operation_changes_its_field(operation, field, expected):
     assert apply(operation)[field] == expected
 
 
-@pytest.mark.parametrize("operation", [
+@walking("operation", [
     {"op": "replace", "path": "/extra/foo", "value": 1}, {"op": "remove", "path": "/extra/foo"},
     {"op": "add", "path": "/nosuch", "value": 1}, {"op": "add", "path": "/name/x/y", "value": 1},
     {"op": "add", "path": "/info/nosuch/y", "value": 1}, {"op": "add", "path": "/tags/9", "value": 1},
@@ -62,7 +63,7 @@ def test_what_can_not_be_done_is_refused_with_its_place(operation):
     assert caught.value.problems[0].where.startswith("/1")
 
 
-@pytest.mark.parametrize("body", [{}, [1], [{"op": "add"}], [{"path": "/a"}], [{"op": "x", "path": "/a"}], None, "text",
+@walking("body", [{}, [1], [{"op": "add"}], [{"path": "/a"}], [{"op": "x", "path": "/a"}], None, "text",
                                   [{"op": "remove", "path": "/a", "nosuch": 1}], [{"op": "remove", "path": 5}]])
 def test_a_body_that_is_no_patch_is_refused(body):
     with pytest.raises(Invalid):

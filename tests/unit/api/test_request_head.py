@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ironic_rules.exceptions import Invalid
 from ironic_rules.httpd import request
 from tests import strategies
+from tests.walking import walking
 
 TOKEN = set(string.ascii_letters.encode() + string.digits.encode() + b"!#$%&'*+-.^_`|~")
 TEXT = set(range(256)) - set(range(32)) - {127} | {9}
@@ -42,7 +43,7 @@ def test_headers_are_those_that_a_plain_reading_takes(lines):
     assert is_read(START + head + b"\r\n") == all(map(is_header, head.split(b"\r\n")[:-1]))
 
 
-@pytest.mark.parametrize(("last", "reason"), [
+@walking("last, reason", [
     (b"a", "Header 20001 is not a name, a colon"),
     (b"a" * 100_000, "Header 20001 is not a name, a colon"),
     (b"a:" + b" " * 100_000 + b"\x00", "Header 20001 is not a name, a colon"),

@@ -6,11 +6,12 @@ import pytest
 
 from ironic_rules.api import schema
 from ironic_rules.exceptions import Invalid
+from tests.walking import walking
 
 UUID = "AAAAAAAA-1111-4111-8111-111111111111"
 
 
-@pytest.mark.parametrize(("shape", "value", "loaded"), [
+@walking("shape, value, loaded", [
     (schema.Text(5), "abc", "abc"), (schema.Text(nullable=True), None, None),
     (schema.Text(multiline=True), "a\nb", "a\nb"),
     (schema.Uuid(), UUID, UUID.lower()), (schema.Mac(), "52-54-00-AA-00-01", "52:54:00:aa:00:01"),
@@ -25,7 +26,7 @@ def test_a_value_of_the_shape_is_converted(shape, value, loaded):
     assert shape.load(value) == loaded
 
 
-@pytest.mark.parametrize(("shape", "value"), [
+@walking("shape, value", [
     (schema.Text(5), "abcdef"), (schema.Text(min_length=1), ""), (schema.Text(), None), (schema.Text(), 5),
     (schema.Text(), "a\nb"), (schema.Text(multiline=True), "a\x00b"), (schema.Text(pattern="[a-z]+"), "abc\n"),
     (schema.Text(pattern="a"), "ab"), (schema.Uuid(), UUID + "\n"), (schema.Uuid(), UUID.replace("-", "")),

@@ -6,6 +6,7 @@ from ironic_rules.api import versions
 from ironic_rules.exceptions import NotAcceptable
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT
+from tests.walking import walking
 
 
 def test_names_without_a_version_are_always_known():
@@ -28,7 +29,7 @@ def test_fields_that_only_requests_have_came_with_a_version_too():
         versions.refuse_fields(PORT, ["node_ident"], 93)
 
 
-@pytest.mark.parametrize(("field", "since"), [
+@walking("field, since", [
     ("power_interface", 31), ("network_interface", 20), ("storage_interface", 33), ("rescue_interface", 38),
     ("bios_interface", 40), ("firmware_interface", 86), ("conductor", 49), ("disable_power_off", 95),
 ])

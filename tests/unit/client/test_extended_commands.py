@@ -11,6 +11,7 @@ from osc_lib.exceptions import CommandError
 
 from ironic_rules.client import extended_commands as ours
 from tests.unit.client.openstack_app import Connection, app, refusal, run
+from tests.walking import walking
 
 PAIRS = [
     (ours.CreateRule, upstream.CreateBaremetalInspectionRule),
@@ -33,7 +34,7 @@ def answer(method: str, url: str, body: Any) -> Any:
     return RULE
 
 
-@pytest.mark.parametrize(("our", "their"), PAIRS)
+@walking("our, their", PAIRS)
 def test_every_option_of_python_ironicclient_is_still_there(our, their):
     assert {text: action.dest for text, action in options(their).items()}.items() <= {
         text: action.dest for text, action in options(our).items()}.items()
@@ -169,7 +170,7 @@ def test_r71_a_filtered_list_follows_links_as_far_as_it_must(limit, sizes, count
     assert (status, asked) == (0, sizes)
 
 
-@pytest.mark.parametrize(("arguments", "query", "columns"), [
+@walking("arguments, query, columns", [
     ([], "", "uuid description phase priority scope enabled"),
     (["--scope", "s", "--long", "--marker", "m"], "scope=s&marker=m&detail=True",
      "uuid description phase priority scope enabled name bundle max_nodes nodes_counted built_in valid problems "

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
 from ironicclient.osc.v1 import baremetal_node as upstream
 from ironicclient.v1.node import NodeManager
 
 from ironic_rules.client import node_commands as ours
 from tests.unit.client.test_extended_commands import options
+from tests.walking import walking
 
 
 class Api:
@@ -37,7 +37,7 @@ def test_every_option_of_python_ironicclient_is_still_there():
         text: action.dest for text, action in options(ours.ListNodes).items()}.items()
 
 
-@pytest.mark.parametrize(("arguments", "urls"), [
+@walking("arguments, urls", [
     ([], ["/v1/nodes"]),
     (["--auto-discovered"], ["/v1/nodes?auto_discovered=true"]),
     (["--auto-discovered", "--provision-state", "enroll"],

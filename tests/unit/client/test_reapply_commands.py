@@ -7,6 +7,7 @@ from osc_lib import exceptions
 
 from ironic_rules.client import dry_run_commands, output
 from tests.unit.client.openstack_app import Connection, run
+from tests.walking import walking
 
 
 def service(node_status, operation_status="finished"):
@@ -79,7 +80,7 @@ def test_a_failure_on_any_node_makes_the_status_1(connection, status):
     assert [request[0] for request in connection.requests] == ["POST"]
 
 
-@pytest.mark.parametrize("arguments", [(), ("n", "--all"), ("n", "--filter", "driver=x"), ("--filter", "x"),
+@walking("arguments", [(), ("n", "--all"), ("n", "--filter", "driver=x"), ("--filter", "x"),
                                        ("--filter", "=x")])
 def test_which_nodes_must_be_said_once(arguments):
     with pytest.raises(exceptions.CommandError):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.client import rule_text
 from tests import strategies
+from tests.walking import walking
 
 RULES = [
     {"name": "flash", "scope": None,
@@ -70,13 +71,13 @@ def test_what_is_written_is_read_as_it_was(batch):
     strategies.check(batch, one, rules=st.lists(strategies.changed(strategies.RULES, 3), max_size=2))
 
 
-@pytest.mark.parametrize(("text", "prefer_json", "complaint"), [
+@walking("text, prefer_json, complaint", [
     ('[{"a": 1,\n "a": 2}]', False, r"line 2, column 2: .*duplicate key"),
     ('{"a": 1,\n "b": [}\n', True, "^line 2, column 8: Expecting value"),
     ("a: [1\nb: 2\n", False, r"line 2, column "),
     ("[" * 100_000, False, "nested too deeply"),
     ('{"a": NaN}', True, "NaN is not a value of JSON"),
-], ids=["duplicate key in JSON", "JSON", "YAML", "depth", "NaN"])
+])
 def test_a_problem_has_its_line(text, prefer_json, complaint):
     with pytest.raises(ValueError, match=complaint):
         rule_text.documents(text, prefer_json=prefer_json)

@@ -5,6 +5,7 @@ from oslo_config import cfg
 
 from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import arguments
+from tests.walking import walking
 
 
 def parsed(*argv: str) -> cfg.ConfigOpts:
@@ -14,7 +15,7 @@ def parsed(*argv: str) -> cfg.ConfigOpts:
     return conf
 
 
-@pytest.mark.parametrize(("argv", "named"), [
+@walking("argv, named", [
     (["--port", "99999"], "--port"), (["--port=-1"], "--port"), (["--port"], "--port"), (["--host", "a b"], "--host")])
 def test_a_wrong_argument_is_named_as_it_is_typed(argv, named):
     with pytest.raises(arguments.WrongArguments) as caught:

@@ -12,6 +12,7 @@ from oslo_db import exception as db_exc
 
 from ironic_rules.db.errors import DatabaseFull, duplicates, references, refusals
 from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeAlreadyExists, NodeNotFound
+from tests.walking import walking
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(["uuid"], NodeAlreadyExists), (["name"], DuplicateNodeName)])
@@ -51,7 +52,7 @@ class DiskFull(Exception):
     sqlstate = "53100"
 
 
-@pytest.mark.parametrize("original", [
+@walking("original", [
     sqlite3.OperationalError("database or disk is full"), sqlite3.OperationalError("disk I/O error"),
     pymysql.err.OperationalError(1114, "The table 'nodes' is full"),
     pymysql.err.OperationalError(1021, "Disk full", sqlstate="HY000"), DiskFull()])
@@ -63,7 +64,7 @@ def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exceptio
     assert issubclass(DatabaseFull, db_exc.DBConnectionError)
 
 
-@pytest.mark.parametrize(("said", "raised"), [
+@walking("said, raised", [
     ("connection failed: Connection refused", db_exc.DBConnectionError),
     ('FATAL:  the database system is starting up', db_exc.DBConnectionError),
     ('FATAL:  sorry, too many clients already', db_exc.DBConnectionError),

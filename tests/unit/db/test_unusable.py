@@ -7,16 +7,16 @@ from pathlib import Path
 
 import psycopg
 import pymysql
-import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules.db import unusable
+from tests.walking import walking
 
 URL = "mysql+pymysql://ironic:s3cret@db.example.org/ironic"
 
 
-@pytest.mark.parametrize(("url", "reason"), [
+@walking("url, reason", [
     ("text", "no URL of a database"), ("mysql+pymysql://u:p@ss@host:x/d", "%40 for @"), ("", "no URL of a database"),
     ("mysql+pymsql://host/d", "no driver mysql+pymsql"), ("mysqll://host/d", "no driver mysqll"),
     ("mysql://host/d", "the driver mysql is not installed"), ("oracle://host/d", "the driver oracle is not supported"),
@@ -26,7 +26,7 @@ def test_what_can_be_no_connection_is_told_before_anything_is_connected(url: str
     assert reason in str(unusable.problem_of(url))
 
 
-@pytest.mark.parametrize("url", ["sqlite:///x", "sqlite://", URL, "mariadb+pymysql://host/d",
+@walking("url", ["sqlite:///x", "sqlite://", URL, "mariadb+pymysql://host/d",
                                  "postgresql+psycopg://host/d"])
 def test_what_can_be_a_connection_is_not_refused(url: str) -> None:
     assert unusable.problem_of(url) is None
@@ -37,7 +37,7 @@ def wrapped(original: Exception) -> Exception:
     return db_exc.DBError(sa.exc.OperationalError("SELECT 1", {}, original))
 
 
-@pytest.mark.parametrize(("original", "reason"), [
+@walking("original, reason", [
     (pymysql.OperationalError(1045, "Access denied"), "refuses the login"),
     (pymysql.OperationalError(1049, "Unknown database"), "create the database"),
     (pymysql.OperationalError(1044, "Access denied"), "grant the user all privileges"),

@@ -18,12 +18,13 @@ from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition, rule_of
 from ironic_rules.text import is_storable
 from tests import strategies
+from tests.walking import walking
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs"
 SETTINGS = settings(max_examples=strategies.wanted(200), deadline=None)
 
 
-@pytest.mark.parametrize(("key", "value"), [
+@walking("key, value", [
     ("hw:cpu_policy", "dedicated"), ("hw:numa_nodes", "+2"), ("hw:numa_nodes", "01"), ("hw:boot_menu", "YES"),
     ("hw:boot_menu", " on "), ("hw:mem_page_size", "large"), ("hw:mem_page_size", "2MB"), ("hw:numa_cpus.12", "0-3,^2"),
     ("trait:CUSTOM_RAID", "required"), ("trait1:HW_CPU_X86_VMX", "forbidden"), ("trait_GPU:CUSTOM_A", "required"),
@@ -39,7 +40,7 @@ def test_what_is_valid(key, value):
         assert check.check({key: value}, mode) == []
 
 
-@pytest.mark.parametrize(("key", "value", "kind", "text"), [
+@walking("key, value, kind, text", [
     ("hw:cpu_policy", "Dedicated", "enum", "Did you mean 'dedicated'?"),
     ("hw:cpu_policy", "dedicated\n", "pattern", "U+000A, in place 10"),
     ("hw:cpu_policy", 1, "type", "is a number; values are texts"),
@@ -82,7 +83,7 @@ def test_a_bad_value_is_a_problem_in_strict_and_permissive_mode(key, value, kind
     assert check.check({key: value}, check.OFF) == []
 
 
-@pytest.mark.parametrize(("key", "nearest"), [
+@walking("key, nearest", [
     ("hw:cpu_pollllicy", "hw:cpu_policy"), ("HW:CPU_Policy", "hw:cpu_policy"), ("hw_cpu_policy", "hw:cpu_policy"),
     (" hw:cpu_policy", "hw:cpu_policy"), ("resource:VCPU", "resources:VCPU"), ("resources:VCPUS", "resources:VCPU"),
     ("trait:HW_CPU_X86_AVX9", "trait:HW_CPU_X86_AVX"), ("trait:custom_raid", "trait:CUSTOM_RAID"),
@@ -101,7 +102,7 @@ def test_a_letter_that_only_looks_right_is_named():
     assert "Character 4 of it is U+0441 (CYRILLIC SMALL LETTER ES)" in check.validate("hw:сpu_policy", "dedicated").text
 
 
-@pytest.mark.parametrize("key", [
+@walking("key", [
     "hw:numa_cpusX1", "hw:numa_cpus.", "hw:numa_cpus.-1", "hw:numa_cpus.0.1", "hw:numa_cpus.٣", "hw:numa_cpus.1\n",
     "hw:cpu_policy:x", "trait:", "trait:CUSTOM_", "trait:CUSTOM_a", "trait:A B", "trait" + "a" * 65 + ":CUSTOM_X",
     "capabilities:", "capabilities:a b", ":", "", "x" * 256, "aggregate_instance_extra_specs:a\x00b",
@@ -141,7 +142,7 @@ def test_all_problems_are_found_at_once_in_order():
     assert [problem.key for problem in check.check(specs)] == ["hw:cpu_policy", "foo", "hw:boot_menu"]
 
 
-@pytest.mark.parametrize("specs", [None, [], "hw:cpu_policy", 7, [("hw:cpu_policy", "shared")]])
+@walking("specs", [None, [], "hw:cpu_policy", 7, [("hw:cpu_policy", "shared")]])
 def test_what_is_no_object_is_one_problem(specs):
     problem, = check.check(specs, pointer="/extra_specs")
     assert (problem.kind, problem.pointer) == ("type", "/extra_specs")
@@ -232,13 +233,13 @@ print(sorted({"oslo_config", "oslo_utils", "pecan", "sqlalchemy", "os_traits"} &
 IMAGES = yaml.safe_load((VECTORS / "image_values.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("name", "values"), IMAGES["accepted"].items())
+@walking("name, values", IMAGES["accepted"].items())
 def test_values_of_images_are_those_that_nova_reads_in_any_case_and_by_other_words(name, values):
     properties = installed.image_properties()
     assert [value for value in values if check.validate(name, value, registry=properties)] == []
 
 
-@pytest.mark.parametrize(("name", "values"), IMAGES["refused"].items())
+@walking("name, values", IMAGES["refused"].items())
 def test_values_of_images_that_nova_refuses_are_refused(name, values):
     properties = installed.image_properties()
     assert [value for value in values if not check.validate(name, value, registry=properties)] == []
@@ -248,7 +249,7 @@ def test_the_hint_for_another_word_is_the_value():
     assert check.validate("hw_architecture", "AMD46", registry=installed.image_properties()).nearest == "x86_64"
 
 
-@pytest.mark.parametrize("value", [
+@walking("value", [
     {"aliases": {"a": "b"}}, {"enum": ["b"], "aliases": ["b"]}, {"enum": ["b"], "aliases": {"A": "b"}},
     {"enum": ["b"], "aliases": {"a": "c"}}, {"enum": ["b"], "aliases": {1: "b"}}])
 def test_other_words_belong_to_values(value):

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from ironic_rules.extra_specs import values
 from tests import strategies
+from tests.walking import walking
 
 #: Nova's expression, which must only be applied to short texts.
 NOVAS = re.compile(r"\^?\d+((-\d+)?(,\^?\d+(-\d+)?)?)*", re.ASCII)
 
 
-@pytest.mark.parametrize("text", ["0", "00", "0-3", "^0", "0-3,^2,8", "3-3", "99999999999999999999", "0,0,0"])
+@walking("text", ["0", "00", "0-3", "^0", "0-3,^2,8", "3-3", "99999999999999999999", "0,0,0"])
 def test_good_maps(text):
     assert values.cpu_map_problem(text, strict=True) is None
 
 
-@pytest.mark.parametrize(("text", "part", "reason"), [
+@walking("text, part, reason", [
     ("", "", "at least one CPU"),
     ("0-", "Part 1", "a range has two ends"),
     ("0,1-", "Part 2 of the CPU map, '1-'", "a range has two ends"),

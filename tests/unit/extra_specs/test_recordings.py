@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.extra_specs import check, installed
+from tests.walking import walking
 
 RECORDING = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs" / "nova-34.0.0.json"
 #: Values in place of the parameters of Nova's names.
@@ -66,7 +67,7 @@ def test_verdicts_are_novas_but_for_deviations_that_have_reasons():
     assert len(differing) == 66
 
 
-@pytest.mark.parametrize(("verdict", "reason", "pattern"), DEVIATIONS, ids=[reason for _, reason, _ in DEVIATIONS])
+@walking("verdict, reason, pattern", DEVIATIONS)
 def test_every_deviation_occurs(verdict, reason, pattern):
     assert any(verdict == theirs and pattern.fullmatch(f"{name}={value}")
                and (verdict == "reject") == (check.validate(name, value) is None)

@@ -15,6 +15,7 @@ from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
 from tests.unit.doc_extensions import extension
+from tests.walking import walking
 
 REGISTRY = installed.built_in()
 ROOT = Path(__file__).resolve().parents[3]
@@ -79,7 +80,7 @@ def test_e_04_what_is_to_be_used_instead_exists():
             assert not name or found, item.validator.name
 
 
-@pytest.mark.parametrize(("value", "good", "bad"), [
+@walking("value, good, bad", [
     ({"type": int, "min": 1, "max": 3}, ["1", "3"], ["0", "4", "x", ""]),
     ({"type": bool}, ["true", "No", "1"], ["2", "", "maybe"]),
     ({"type": str, "pattern": "a+"}, ["a", "aa"], ["", "ab", "ba", "a\n"]),

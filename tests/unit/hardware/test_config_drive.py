@@ -12,6 +12,7 @@ import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue, TooManyConfigDrives
 from ironic_rules.hardware.agent import config_drive
+from tests.walking import walking
 
 
 def packed(content: bytes) -> str:
@@ -33,7 +34,7 @@ def test_an_image_of_the_largest_size_takes_little_memory():
     assert peak < 2 * 2**20
 
 
-@pytest.mark.parametrize("size", [1, 65535, 65536, 65537, 300_001])
+@walking("size", [1, 65535, 65536, 65537, 300_001])
 def test_an_image_that_does_not_compress(size):
     config_drive.check(packed(random.Random(1).randbytes(size)))
 
@@ -42,7 +43,7 @@ def test_base64_may_have_lines():
     config_drive.check(base64.encodebytes(gzip.compress(b"iso" * 1000)).decode())
 
 
-@pytest.mark.parametrize(("value", "why"), [
+@walking("value, why", [
     (packed(bytes(config_drive.MAX_BYTES + 1)), "is larger than 64 MiB"),
     (packed(random.Random(1).randbytes(200_000))[:-8000], "is empty or incomplete"),
     (packed(b""), "is empty or incomplete"), (base64.b64encode(b"iso").decode(), "is neither"),

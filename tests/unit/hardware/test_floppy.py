@@ -6,11 +6,12 @@ import pytest
 
 from ironic_rules.hardware.boot import media
 from tests.functional.hardware.bmcs import floppy_file
+from tests.walking import walking
 
 NAME, LABEL = "parameters.txt", "ir-vfd-dev"
 
 
-@pytest.mark.parametrize("size", [1, 511, 512, 513, 1024, 5000, 300_000])
+@walking("size", [1, 511, 512, 513, 1024, 5000, 300_000])
 def test_the_file_is_there(size):
     content = bytes(number * 7 % 251 for number in range(size))
 
@@ -30,7 +31,7 @@ def test_the_label_is_what_the_ramdisk_looks_for(tmp_path):
     assert {"LABEL=ir-vfd-dev", "TYPE=vfat", "VERSION=FAT12"} <= set(told)
 
 
-@pytest.mark.parametrize(("label", "name", "content"), [
+@walking("label, name, content", [
     ("twelve-chars", NAME, b"x"), (LABEL, "n" * 27, b"x"), (LABEL, NAME, b""), (LABEL, NAME, b"x" * 1_457_665),
 ])
 def test_what_does_not_fit_is_refused(label, name, content):

@@ -4,6 +4,7 @@ import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.ipmi.tool import parse_driver_info
+from tests.walking import walking
 
 GOOD = {"ipmi_address": "192.0.2.1", "ipmi_username": "u", "ipmi_password": "p4ss"}
 KEY = "ab" * 20
@@ -26,7 +27,7 @@ def test_everything_can_be_set():
     assert (found.cipher_suite, found.kg_key, found.disable_boot_timeout) == (0, KEY, False)
 
 
-@pytest.mark.parametrize(("change", "key"), [
+@walking("change, key", [
     ({"ipmi_address": ""}, "ipmi_address"), ({"ipmi_address": "-H evil"}, "ipmi_address"),
     ({"ipmi_address": "bmc\n"}, "ipmi_address"), ({"ipmi_address": ["bmc"]}, "ipmi_address"),
     ({"ipmi_username": "-y"}, "ipmi_username"), ({"ipmi_username": 5}, "ipmi_username"),

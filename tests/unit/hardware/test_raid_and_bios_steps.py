@@ -13,6 +13,7 @@ from ironic_rules.steps import execution
 from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.test_fake import ALL_FAKE
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 ROOT = {"size_gb": "MAX", "raid_level": "1", "is_root_volume": True}
 DATA = {"size_gb": 100, "raid_level": "5"}
@@ -184,7 +185,7 @@ def disk(level, size="MAX", **more):
     return {"raid_level": level, "size_gb": size, **more}
 
 
-@pytest.mark.parametrize(("level", "sizes", "count", "room"), [
+@walking("level, sizes, count, room", [
     ("0", [10, 10, 10], 3, 30), ("1", [10, 12, 10], 2, 10), ("5", [10] * 4, 4, 30), ("6", [10] * 5, 5, 30),
     ("1+0", [10] * 5, 4, 20), ("5+0", [10] * 7, 6, 40), ("6+0", [10] * 8, 8, 40),
 ])
@@ -220,7 +221,7 @@ def test_a_volume_never_spans_controllers():
         raid.lay_out([disk("1")], drives(10) + drives(10, controller="d"))
 
 
-@pytest.mark.parametrize(("asked", "text"), [
+@walking("asked, text", [
     (disk("1", 50), "not enough drives for 50 GB"), (disk("5", physical_disks=["0", "1"]), "not enough drives"),
     (disk("0", physical_disks=["0", "9"]), "not enough drives"),
     (disk("0", number_of_physical_disks=9), "not enough drives"),

@@ -6,11 +6,12 @@ import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.redfish.driver_info import parse
+from tests.walking import walking
 
 GOOD = {"redfish_address": "https://192.0.2.1", "redfish_username": "u", "redfish_password": "p4ss"}
 
 
-@pytest.mark.parametrize(("text", "address"), [
+@walking("text, address", [
     ("https://192.0.2.1", "https://192.0.2.1"), ("192.0.2.1", "https://192.0.2.1"),
     ("bmc.example:8443/", "https://bmc.example:8443"),
     ("http://[2001:db8::1]:8000", "http://[2001:db8::1]:8000"),
@@ -27,7 +28,7 @@ def test_what_is_not_set_has_defaults():
         None, None, True, "session", None)
 
 
-@pytest.mark.parametrize(("value", "verify"), [(True, True), (False, False), ("False", False), ("yes", True)])
+@walking("value, verify", [(True, True), (False, False), ("False", False), ("yes", True)])
 def test_verification_can_be_switched(value, verify):
     assert parse({**GOOD, "redfish_verify_ca": value}, "auto").verify is verify
 
@@ -69,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_like_one_that_is_not_there(tmp_path):
         parse({**GOOD, "redfish_verify_ca": str(tmp_path / "ca.pem")}, "auto", [str(tmp_path)])
 
 
-@pytest.mark.parametrize(("change", "key"), [
+@walking("change, key", [
     ({"redfish_address": None}, "redfish_address"), ({"redfish_address": 5}, "redfish_address"),
     ({"redfish_address": "ftp://bmc"}, "redfish_address"), ({"redfish_address": "https://"}, "redfish_address"),
     ({"redfish_address": "https://u:p4ss@bmc"}, "redfish_address"),

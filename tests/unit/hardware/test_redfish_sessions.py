@@ -24,6 +24,7 @@ from tests.functional.processes import in_time
 from tests.unit.hardware import dripping
 from tests.unit.hardware.redfish_bmc import ROOT, SESSIONS, SYSTEM, close_all, documents, serving
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 EVENTS, SUBSCRIPTIONS = "/redfish/v1/EventService", "/redfish/v1/EventService/Subscriptions"
 RESET = f"{SYSTEM}/Reset"
@@ -133,12 +134,12 @@ def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, d
         management.get_boot_device(task_of(bmc.url))
 
 
-@pytest.mark.parametrize("encoding", [None, "utf-8", "UTF-16", "ISO-8859-1", "gb2312"])
+@walking("encoding", [None, "utf-8", "UTF-16", "ISO-8859-1", "gb2312"])
 def test_a_document_in_a_usual_encoding_is_read(encoding):
     assert connections.document('{"Name": "R640"}'.encode(encoding or "utf-8"), encoding) == {"Name": "R640"}
 
 
-@pytest.mark.parametrize("encoding", ["punycode", "idna", "unicode_escape", "zip", "undefined", "no-such-encoding", ""])
+@walking("encoding", ["punycode", "idna", "unicode_escape", "zip", "undefined", "no-such-encoding", ""])
 def test_a_document_in_any_other_encoding_is_utf_8(encoding):
     assert connections.document(b'{"Name-": "R640-\xc3\xbc"}', encoding) == {"Name-": "R640-\u00fc"}
 

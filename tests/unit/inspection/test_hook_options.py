@@ -15,6 +15,7 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader, pci
 from ironic_rules.inspection.pipeline import Pipeline
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 #: one that is in the list of this package, and one that is not
 T4, CARD = {"vendor_id": "10de", "product_id": "1eb8"}, {"vendor_id": "5555", "product_id": "4444"}
@@ -40,7 +41,7 @@ def known(folder: Path, document: object) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize(("text", "reason"), [
+@walking("text, reason", [
     ("10de:1eb8", "is not JSON: unexpected"),
     ("{}", "is not an object with exactly vendor_id, product_id and name"),
     ('["10de", "1eb8", "t4"]', "is not an object"),
@@ -61,8 +62,7 @@ def test_a_malformed_alias_is_refused(text, reason):
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("flag", "name"), [("", "cpu_vt"), ("vmx", ""), ("vmx", "cpu:vt"), ("vmx", "a,b"), ("vmx", "a b")])
+@walking("flag, name", [("", "cpu_vt"), ("vmx", ""), ("vmx", "cpu:vt"), ("vmx", "a,b"), ("vmx", "a b")])
 def test_a_malformed_cpu_capability_is_refused(flag, name):
     with pytest.raises(ConfigurationError, match=rf"^\[inspector\]cpu_capabilities: '{flag}:{name}' is not"):
         load("cpu-capabilities", cpu_capabilities={"aes": "cpu_aes", flag: name})

@@ -21,6 +21,7 @@ from tests import corpus_reports, strategies
 from tests.unit.inspection import reports
 from tests.unit.inspection.tasks import make_task
 from tests.unit.rules import world
+from tests.walking import walking
 
 HOOKS = ["ramdisk-error", "validate-interfaces", "ports", "architecture", "parse-lldp", "local-link-connection",
          "physical-network"]
@@ -108,7 +109,7 @@ def test_the_node_does_not_depend_on_the_order_of_interfaces(batch):
     strategies.check(batch, holds, body=reports.bodies(), settings=SETTINGS, data=st.data())
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine["name"])
+@walking("machine", MACHINES)
 def test_the_machines_of_the_corpus_do_not_depend_on_it_either(machine):
     body = corpus_reports.body(machine)
     listed = body["inventory"]["interfaces"]

@@ -7,6 +7,7 @@ import pytest
 import ironic_rules
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.payload import split
+from tests.walking import walking
 
 SAMPLES = sorted((Path(ironic_rules.__file__).parent / "samples" / "inventories").glob("*.json"))
 
@@ -53,7 +54,7 @@ def test_addresses_are_normalised():
     assert payload.bmc_addresses == ("192.0.2.131", "2001:db8::1")
 
 
-@pytest.mark.parametrize("address", [None, "", "0.0.0.0", "::", "::/0", "127.0.0.1", "fe80::1%eth0", "169.254.1.1"])
+@walking("address", [None, "", "0.0.0.0", "::", "::/0", "127.0.0.1", "fe80::1%eth0", "169.254.1.1"])
 def test_an_address_that_identifies_no_bmc_is_none(address):
     assert split(body(bmc_address=address, bmc_v6address=address)).bmc_addresses == ()
 
@@ -87,12 +88,12 @@ def test_an_inventory_may_be_empty():
     assert split({"inventory": {}}).plugin_data == {}
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@walking("path", SAMPLES)
 def test_the_sample_inventories_pass(path):
     assert split(json.loads(path.read_text(encoding="utf-8"))).macs
 
 
-@pytest.mark.parametrize("data", [None, [], "inventory", 1])
+@walking("data", [None, [], "inventory", 1])
 def test_a_body_that_is_no_object_is_refused(data):
     assert problems(data) == {"": "must be an object"}
 
@@ -106,7 +107,7 @@ def test_an_inventory_that_is_no_object_is_refused(inventory):
     assert problems({"inventory": inventory}) == {"/inventory": "must be an object"}
 
 
-@pytest.mark.parametrize("address", [
+@walking("address", [
     "zz", "52:54:00:00:00:01\n", " 52:54:00:00:00:01", "ff:ff:ff:ff:ff:fg", "00:00:00:00:00", 5, [], False,
     "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n",
 ])
@@ -115,7 +116,7 @@ def test_a_malformed_mac_address_is_refused_with_its_place(address):
         "/inventory/interfaces/1/mac_address"]
 
 
-@pytest.mark.parametrize(("inventory", "where"), [
+@walking("inventory, where", [
     ({"interfaces": {}}, "/inventory/interfaces"),
     ({"interfaces": ["eth0"]}, "/inventory/interfaces/0"),
     ({"interfaces": [None]}, "/inventory/interfaces/0"),

@@ -11,6 +11,7 @@ from ironic_rules.inspection.hooks.physical_network import PhysicalNetworkHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.pipeline import Pipeline
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 INVENTORY = {"interfaces": [
     {"name": "eno1", "mac_address": "7c:c2:55:0a:66:00", "ipv4_address": "192.0.2.31", "has_carrier": True},
@@ -24,7 +25,7 @@ def configured(*entries):
     return hook
 
 
-@pytest.mark.parametrize(("entry", "reason"), [
+@walking("entry, reason", [
     ("192.0.2.0/24", "is not CIDR:PHYSICAL_NETWORK"),
     ("", "is not CIDR:PHYSICAL_NETWORK"),
     (":provider", "is not CIDR:PHYSICAL_NETWORK"),

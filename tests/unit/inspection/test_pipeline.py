@@ -13,6 +13,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.models.inspections import Inspection
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 
 class Recorder(InspectionHook):
@@ -62,8 +63,7 @@ def test_hooks_and_rules_alternate():
     assert [trace.matched for trace in outcome.traces] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("interface", "ran"), [("agent", 1), ("inspector", 1), ("agent2", 0), ("redfish", 0), (None, 0)])
+@walking("interface, ran", [("agent", 1), ("inspector", 1), ("agent2", 0), ("redfish", 0), (None, 0)])
 def test_rules_run_where_the_whole_name_of_the_interface_matches(interface, ran):
     rule_set = rules.RuleSet([rule("main", "set-plugin-data", path="/x", value=1)])
 
@@ -85,12 +85,12 @@ def test_the_plugin_data_of_the_caller_stay_as_they_are():
     assert sent == {"list": [1]}
 
 
-@pytest.mark.parametrize("change", [
+@walking("change", [
     lambda inventory: inventory["cpu"]["flags"].append("b"),
     lambda inventory: inventory.pop("cpu"),
     lambda inventory: inventory["cpu"].update(flags=object()),
     lambda inventory: inventory["cpu"].update(flags=["A"]),
-], ids=["deep", "removed", "no JSON", "replaced"])
+])
 def test_a_hook_that_changes_the_inventory_fails(change):
     with pytest.raises(HookFailed, match="hook custom failed: it changed the inventory"):
         run_custom(lambda task, inventory, data: change(inventory))
@@ -164,7 +164,7 @@ def history_of(task, outcome):
     return f"{entry.rules.decode()} {entry.messages}"
 
 
-@pytest.mark.parametrize(("path", "is_told"), [
+@walking("path, is_told", [
     ("plugin_data[site]", False), ("plugin_data", False), ("node[extra][moved]", False), ("node[extra]", False),
     ("node[name]", True)])
 def test_what_a_sensitive_rule_wrote_is_in_no_history_wherever_hooks_and_rules_copy_it(path, is_told):
@@ -196,8 +196,8 @@ def test_what_a_sensitive_early_rule_wrote_is_in_no_history():
     assert "swordfish" not in history_of(task, outcome)
 
 
-@pytest.mark.parametrize("value", [{1}, b"x", 2**80, "\ud800", {1: 2}, object()])
-@pytest.mark.parametrize("where", ["plugin data", "node", "new port", "port"])
+@walking("value", [{1}, b"x", 2**80, "\ud800", {1: 2}, object()])
+@walking("where", ["plugin data", "node", "new port", "port"])
 def test_a_value_that_can_not_be_stored_is_told_with_the_hooks_name(where, value):
     def work(task, inventory, data):
         if where == "plugin data":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ironic_rules import rules
 from ironic_rules.inspection import trial_machines, trials
 from ironic_rules.inspection.hooks.base import InspectionHook
@@ -14,6 +12,7 @@ from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from tests.unit.rules import world
+from tests.walking import walking
 
 SETS = {"op": "set-attribute", "args": ["/extra/a", "{inventory[hostname]}"]}
 CALLS = {"op": "api-call", "args": {"url": "http://cmdb.example.org/x"}}
@@ -27,7 +26,7 @@ def tried(*many: dict[str, Any], traces: bool, **options: Any) -> Result:
                             InspectionData({"hostname": "x"}, {}), RulesToTry(rule_set), traces=traces, **options)
 
 
-@pytest.mark.parametrize("actions", [[SETS], [SETS, CALLS], [CALLS, {"op": "fail", "args": ["no"]}],
+@walking("actions", [[SETS], [SETS, CALLS], [CALLS, {"op": "fail", "args": ["no"]}],
                                      [{"op": "log", "args": ["x"]}]])
 def test_a_trial_shows_the_same_with_traces_and_without(actions: list[Any]) -> None:
     with_traces, without = (tried({"actions": actions}, traces=traces) for traces in (True, False))

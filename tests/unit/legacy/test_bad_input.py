@@ -13,6 +13,7 @@ from ironic_rules.exceptions import InvalidRule
 from ironic_rules.legacy import compiler, paths
 from ironic_rules.rules.limits import DEFAULT
 from tests.unit.legacy.world import Machine, rule, rule_set
+from tests.walking import walking
 
 HIT = {"action": "set-attribute", "path": "/extra/hit", "value": True}
 #: A part of a path that finds the value before it twice.
@@ -27,7 +28,7 @@ def refused(body: Any) -> list[str]:
     return [problem.where for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("field", [
+@walking("field", [
     "", " ", "http://x", "[", "a b", "node://", "data://", "a" * 10_000, ".".join("*" * 200), "a" + "[*]" * 10_000,
     "(" * 400 + "a", "a[::0]", "a..b.`parent`", "a & b", "`nope`", "a[?(@.x)]", "$." + "`parent`." * 150 + "a",
     "|".join("a" * 500)])
@@ -35,7 +36,7 @@ def test_paths_that_cannot_be_used(field: str) -> None:
     assert refused({"conditions": [{"field": field, "op": "is-empty"}], "actions": [HIT]}) == ["/conditions/0/field"]
 
 
-@pytest.mark.parametrize(("condition", "where"), [
+@walking("condition, where", [
     ({"field": "a", "op": "matches"}, "value"), ({"field": "a", "op": "matches", "value": None}, "value"),
     ({"field": "a", "op": "matches", "value": 7}, "value"), ({"field": "a", "op": "contains", "value": "(a"}, "value"),
     ({"field": "a", "op": "net", "value": 7}, "value"),
@@ -50,7 +51,7 @@ def test_conditions_that_are_refused(condition: dict[str, Any], where: str) -> N
     assert refused({"conditions": [condition], "actions": [HIT]}) == [f"/conditions/0/{where}"]
 
 
-@pytest.mark.parametrize(("action", "where"), [
+@walking("action, where", [
     ({"action": "set-attribute", "path": "/extra/a"}, "/value"), ({"action": "set-attribute", "value": 1}, "/path"),
     ({"action": "set-attribute", "key": "/uuid", "value": 1}, "/key"),
     ({"action": "set-attribute", "path": "/provision_state", "value": "x"}, "/path"),
@@ -79,7 +80,7 @@ def test_actions_that_are_refused(action: Any, where: str) -> None:
     assert refused({"actions": [action]}) == [f"/actions/0{where}"]
 
 
-@pytest.mark.parametrize("value", [
+@walking("value", [
     "{", "}", "{0}", "{}", "{data[cpus]:>8}", "{data[cpus]!r}", "{data.keys}", "{data[a].b}", "{node[name]}",
     "{data[a]|int}", "{data[]}", "{data[a", "{data['a']}", {"{data.x}": 1}, ["{0}"], "a\x00"])
 def test_templates_that_are_refused(value: Any) -> None:
@@ -88,8 +89,8 @@ def test_templates_that_are_refused(value: Any) -> None:
     assert found[0].startswith("/actions/0/value")
 
 
-@pytest.mark.parametrize("value", ["x {data[cpus]!r}", "x {data[cpus]|lower}", "x {data[cpus]|nope}"])
-@pytest.mark.parametrize("name", ["value", "message"])
+@walking("value", ["x {data[cpus]!r}", "x {data[cpus]|lower}", "x {data[cpus]|nope}"])
+@walking("name", ["value", "message"])
 def test_the_hint_of_a_refused_conversion_can_be_followed(name: str, value: str) -> None:
     action = {"action": "set-attribute", "path": "/extra/a"} if name == "value" else {"action": "fail"}
     with pytest.raises(InvalidRule, match=r"column 1[45]: conversions are not supported: write .* {data\[memory_mb\]}"):
@@ -97,7 +98,7 @@ def test_the_hint_of_a_refused_conversion_can_be_followed(name: str, value: str)
     rule([], [{**action, name: "x {data[memory_mb]}"}])
 
 
-@pytest.mark.parametrize(("body", "where"), [
+@walking("body, where", [
     ([], [""]), (None, [""]), ({}, ["/actions"]), ({"actions": []}, ["/actions"]), ({"actions": "x"}, ["/actions"]),
     ({"actions": [HIT], "conditions": {}}, ["/conditions"]), ({"actions": [HIT], "uuid": "x"}, ["/uuid"]),
     ({"actions": [HIT], "scope": 1}, ["/scope"]), ({"actions": [HIT], "scope": "x" * 256}, ["/scope"]),
@@ -162,8 +163,8 @@ class TestBounds:
             legacy.LegacyRuleSet([legacy.compile_rule(made)], mask_secrets="never"), {"a": deep})
         assert (outcome.failure, machine.node["extra"]) == (None, {})
 
-    @pytest.mark.parametrize("field", ["l[*]", "$..*", "l[*].`parent`[*]", "*.*", "l[*]|l[*]", "l..*"])
-    @pytest.mark.parametrize("invert", [True, False])
+    @walking("field", ["l[*]", "$..*", "l[*].`parent`[*]", "*.*", "l[*]|l[*]", "l..*"])
+    @walking("invert", [True, False])
     def test_too_many_values_are_false_with_a_note(self, field: str, invert: bool) -> None:
         machine = Machine()
         rules = rule_set([{"conditions": [{"field": field, "op": "eq", "value": 1, "invert": invert}],
@@ -172,7 +173,7 @@ class TestBounds:
         assert outcome.traces[0].conditions[0].outcome is None
         assert outcome.traces[0].conditions[0].note == f"the path finds more than {DEFAULT.loop_items} values"
 
-    @pytest.mark.parametrize("field", [
+    @walking("field", [
         "$..nope..nope",
         # The same value again, twice as often for each part: none of these ends by the values that are found.
         *(f"{start}.{'.'.join([TWICE] * 58)}{end}" for start, end in (
@@ -217,8 +218,8 @@ class TestBounds:
         assert paths.parse("a" * paths.MAX_LENGTH, 10).plain is not None
 
 
-@pytest.mark.parametrize("invert", [True, False])
-@pytest.mark.parametrize(("value", "condition"), [
+@walking("invert", [True, False])
+@walking("value, condition", [
     ("x", {"op": "lt", "value": 3}), ([1], {"op": "eq", "value": 3}), (None, {"op": "ne", "value": 3}),
     (1e400, {"op": "eq", "value": 3}), ("9" * 5000, {"op": "eq", "value": 3}), (3, {"op": "lt", "value": "x"}),
     ({}, {"op": "ge", "value": []}), ("x", {"op": "net", "value": "10.0.0.0/8"}), (7, {"op": "net", "value": "::/0"}),

@@ -7,6 +7,7 @@ import pytest
 from ironic_rules.exceptions import InvalidRule
 from ironic_rules.legacy import conversion, counterparts
 from ironic_rules.legacy.conversion import Verdict
+from tests.walking import walking
 
 HIT = [{"action": "set-capability", "name": "hit", "value": "yes"}]
 MEMORY, VENDOR = "{inventory[memory][physical_mb]|int}", "{inventory[system_vendor][manufacturer]}"
@@ -22,7 +23,7 @@ def texts(found):
     return [problem.text for problem in found.notes]
 
 
-@pytest.mark.parametrize(("op", "invert", "expected"), [
+@walking("op, invert, expected", [
     ("lt", False, ["lt", 4096]), ("lt", True, ["gt", 4095]), ("le", False, ["lt", 4097]), ("le", True, ["gt", 4096]),
     ("gt", False, ["gt", 4096]), ("gt", True, ["lt", 4097]), ("ge", False, ["gt", 4095]), ("ge", True, ["lt", 4096]),
     ("eq", False, ["eq", 4096]), ("ne", True, ["eq", 4096]),
@@ -34,7 +35,7 @@ def test_a_whole_number_is_compared_without_an_inverse_so_that_a_missing_one_is_
     assert found.verdict is Verdict.EXACT
 
 
-@pytest.mark.parametrize(("condition", "expected", "notes"), [
+@walking("condition, expected, notes", [
     ({"field": "memory_mb", "op": "ne", "value": 1},
      [{"op": "!is-none", "args": ["{inventory[memory][physical_mb]}"]}, {"op": "!eq", "args": [MEMORY, 1]}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "eq", "value": "{Dell}"},
@@ -85,7 +86,7 @@ def test_conditions(condition, expected, notes):
     assert texts(found) == notes
 
 
-@pytest.mark.parametrize(("field", "template", "hook"), [
+@walking("field, template, hook", [
     ("local_gb", "{plugin_data[local_gb]}", "root-device"),
     ("root_disk.wwn", "{plugin_data[root_disk][wwn]}", "root-device"),
     ("ipmi_address", "{plugin_data[bmc_address]}", "validate-interfaces"),
@@ -108,7 +109,7 @@ def test_interfaces_are_an_object_by_name():
         {"op": "eq", "args": ["{item[value][pxe_enabled]}", True], "loop": "{plugin_data[all_interfaces]}"}]
 
 
-@pytest.mark.parametrize(("action", "expected", "notes"), [
+@walking("action, expected, notes", [
     ({"action": "set-attribute", "path": "driver_info/{x}", "value": ["{{", 1, {"a": "{data[inventory][disks]}"}]},
      {"op": "set-attribute", "args": {"path": "/driver_info/{{x}}", "value": ["{{", 1, {"a": DISKS}]}},
      [conversion.NULLABLE]),
@@ -143,7 +144,7 @@ def test_actions(action, expected, notes):
     assert found.not_undone == (() if action["action"] == "fail" else ("/actions/0",))
 
 
-@pytest.mark.parametrize(("said", "where", "text"), [
+@walking("said, where, text", [
     ({"conditions": [{"field": "a..b", "op": "eq", "value": 1}]}, "/conditions/0", "keys, indexes and one wildcard"),
     ({"conditions": [{"field": "a[*].b[*]", "op": "eq", "value": 1}]}, "/conditions/0", "more than one wildcard"),
     ({"conditions": [{"field": "a[*]", "op": "is-empty"}]}, "/conditions/0", "is true if nothing is found"),

@@ -9,6 +9,7 @@ import pytest
 from ironic_rules import legacy
 from ironic_rules.models.rules import CAPABILITY, ITEM, PATH, TRAIT, LegacyRule
 from tests.unit.legacy.world import NODE_UUID, Machine, rule, rule_set
+from tests.walking import walking
 
 EXAMPLE: dict[str, Any] = {
     "conditions": [
@@ -109,9 +110,9 @@ class TestOwnership:
         machine.inspect(rules, OFF)
         assert machine.state() == before
 
-    @pytest.mark.parametrize("written", [
+    @walking("written", [
         None, "", " ", "x", "x:", "a:b", "a:1, b:2", "a:1,a:2", "a:1,,b:2", "b:2,x,a:1"])
-    @pytest.mark.parametrize("given", [{"b": "new"}, {"a": "1", "c": "3"}, {"a": None, "b": None, "d": 4}])
+    @walking("given", [{"b": "new"}, {"a": "1", "c": "3"}, {"a": None, "b": None, "d": 4}])
     def test_capabilities_return_as_they_were_written(self, written: str | None, given: dict[str, Any]) -> None:
         capabilities = [{"action": "set-capability", "name": name, "value": value} for name, value in given.items()]
         for node, first in (("profile:old,boot_mode:bios", [_attribute("/properties/capabilities", written)]),
@@ -271,7 +272,7 @@ class TestFailures:
             "Legacy rule 00000000-0000-4000-8000-000000000002 failed at /actions/0: only 4")
         assert machine.node["extra"] == {"a": 1}
 
-    @pytest.mark.parametrize(("message", "expected"), [
+    @walking("message, expected", [
         ("expected {1,2} disks", "expected {1,2} disks"), ("{}{0} }{ {{x}}", "{}{0} }{ {{x}}"),
         ("{data.n}, {node[name]}, {data}", "{data.n}, {node[name]}, {data}"), ("{1,2}{data[n]}}", "{1,2}4}"),
         ("{{data[n]}} {{data[a].b}}", "{{data[n]}} {{data[a].b}}")])
@@ -328,7 +329,7 @@ class TestTraces:
         assert unfit.conditions[0].note == "the value is not an integer"
         assert missing.conditions[0].note == "{data[gone]} is missing"
 
-    @pytest.mark.parametrize(("field", "op", "value", "outcome", "why", "detail"), [
+    @walking("field, op, value, outcome, why, detail", [
         ("n", "eq", 40, True, "equal", None), ("n", "ne", 40, False, "equal", None),
         ("n", "eq", "40", False, "type", "integer and string"), ("text", "eq", 40, True, "equal", None),
         ("n", "le", 39, False, "greater", None), ("n", "ge", 41, False, "less", None),

@@ -18,6 +18,7 @@ from ironic_rules.legacy import plugins as legacy_plugins
 from ironic_rules.legacy.plugins import ACTIONS, CONDITIONS, Plugins
 from ironic_rules.models.task import Abandoned
 from tests.unit.legacy.world import Machine, rule, rule_set
+from tests.walking import walking
 
 _SAMPLE = Path(__file__).parents[2] / "plugins" / "sample_legacy" / "sample_legacy_rules.py"
 
@@ -134,8 +135,8 @@ class TestDefaults:
 
 
 class TestBadOnes:
-    @pytest.mark.parametrize("invert", [True, False])
-    @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), KeyError("y")])
+    @walking("invert", [True, False])
+    @walking("error", [ValueError("x"), SystemExit(1), KeyError("y")])
     def test_a_condition_that_raises_is_false_and_so_is_its_inverse(self, error: BaseException, invert: bool) -> None:
         def check(node_info: Any, field: Any, params: Any) -> bool:
             raise error

@@ -11,6 +11,7 @@ import yaml
 from ironic_rules import legacy
 from ironic_rules.exceptions import InvalidRule
 from tests.unit.legacy.world import VECTORS, Machine, rule
+from tests.walking import walking
 
 RECORDED: dict[str, Any] = json.loads((VECTORS / "recorded.json").read_text(encoding="utf-8"))
 DEVIATIONS: dict[str, dict[str, Any]] = {
@@ -67,7 +68,7 @@ def test_recorded(case: dict[str, Any]) -> None:
     assert {name: machine.state()[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("op", "regex", "value", "expected"), [
+@walking("op, regex, value, expected", [
     # Of alternatives, only the last one has to match the end of the text: "$" was appended to it.
     ("matches", "x86|aarch64", "x86_64", True), ("matches", "aarch64|x86", "x86_64", False),
     ("matches", "x86|aarch64", "aarch64_be", False), ("matches", "(x86|aarch64)", "x86_64", False),

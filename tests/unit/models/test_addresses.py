@@ -1,9 +1,9 @@
-import pytest
 
 from ironic_rules.models.addresses import host, hosts, normalize
+from tests.walking import walking
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@walking("text, expected", [
     ("192.0.2.1", "192.0.2.1"),
     ("2001:DB8:0::1", "2001:db8::1"),
     ("2001:db8::1/64", "2001:db8::1"),
@@ -16,7 +16,7 @@ def test_an_address_has_one_form_and_unusable_ones_none(text, expected):
     assert normalize(text) == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [
+@walking("value, expected", [
     ("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "2001:db8::1"), ("[2001:db8::1]:443", "2001:db8::1"),
     ("192.0.2.1:8000", "192.0.2.1"), ("bmc.example.com", "bmc.example.com"), ("bmc:443", "bmc"),
     ("https://BMC.example.com:8443/redfish/v1", "bmc.example.com"), ("https://[2001:db8::1]/", "2001:db8::1"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.models import secrets
 from ironic_rules.models.secrets import Concealment
+from tests.walking import walking
 
 _TEXTS = st.sampled_from(["hunter22", "of hunter22 too", "pin", "a", "x", "", "http://u:hunter22@h/", "http://h/",
                           "4711", 'quo"te', "line\nbreak", "\ud800", "é"])
@@ -45,7 +46,7 @@ def test_most_patches_are_harmless() -> None:
         assert not conceal.is_harmless([patch, [{"op": "add", "path": "/extra/c", "value": secret}]])
 
 
-@pytest.mark.parametrize(("sealed", "path", "hidden"), [
+@walking("sealed, path, hidden", [
     (("node", "extra", "a"), ("node", "extra", "a"), True), (("node", "extra", "a"), ("node", "extra"), True),
     (("node", "extra", "a"), ("node",), True), (("node", "extra", "a"), ("node", "extra", "a", "b"), True),
     (("node", "extra", "a"), (), True), (("node", "extra", "a"), ("node", "extra", "b"), False),
@@ -98,7 +99,7 @@ def test_an_inventory_is_not_looked_at() -> None:
     assert secrets.has_none({"interfaces": [{"name": "eth0", "lldp": [[1, "04112233aabbcc"]]}], "url": "http://h/"})
 
 
-@pytest.mark.parametrize("words", [["kennwort"], ["ein wort"], ['quo"te'], []])
+@walking("words", [["kennwort"], ["ein wort"], ['quo"te'], []])
 def test_other_words_are_searched_for(words: list[str]) -> None:
     secrets.configure(words)
     try:

@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules import samples
 from ironic_rules.models import disk_hints
+from tests.walking import walking
 
 with warnings.catch_warnings():
     # oslo.utils' specs matcher calls pyparsing by an old name, when the agent is imported and in every comparison.
@@ -70,7 +71,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("hints", HINTS, ids=str)
+@walking("hints", HINTS)
 def test_the_disks_are_those_that_the_agent_takes(hints):
     fits = disk_hints.parse(hints, "/properties/root_device")
 
@@ -84,7 +85,7 @@ def test_every_hint_above_tells_disks_apart():
     assert [0 < sum(map(fit, DISKS)) < len(DISKS) for fit in fits] == [True] * len(fits)
 
 
-@pytest.mark.parametrize("hints", BAD, ids=str)
+@walking("hints", BAD)
 def test_what_the_agent_refuses_is_refused(hints):
     with pytest.raises(ValueError):
         device_hints.parse_root_device_hints(hints)
@@ -103,13 +104,13 @@ def test_one_of_several_sizes():
     assert [disk["name"] for disk in DISKS if fits(disk)] == ["/dev/sdx", "/dev/sdy"]
 
 
-@pytest.mark.parametrize("expression", ["<all-in> a b", "<range-in> [ 1 2 ]", "= a", "> a"])
+@walking("expression", ["<all-in> a b", "<range-in> [ 1 2 ]", "= a", "> a"])
 def test_operators_without_a_meaning_for_texts_are_refused(expression):
     with pytest.raises(disk_hints.BadHint, match="is not for texts"):
         disk_hints.parse({"model": expression}, "")
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@walking("text, expected", [
     ("600508b1001c4e0a", True), ("WD 10 <or> x", True), ("<or> x", False), ("S== x", False), (">x", False),
     (" ", False)])
 def test_plain_texts(text, expected):

@@ -10,6 +10,7 @@ from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterV
 from ironic_rules.models import documents, inspections
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
+from tests.walking import walking
 
 VALUES: dict[str, Any] = {
     "id": 1, "uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123", "name": None, "extra": {"a": {"b": [1]}}, "properties": {},
@@ -237,7 +238,7 @@ def test_task_rollback_returns_ports_and_node(task: Task) -> None:
     assert task.node.changes() == {}
 
 
-@pytest.mark.parametrize(("step", "arguments", "message"), [
+@walking("step, arguments, message", [
     ("write", ("/extra/list/3", 1), "/extra/list/3: the index is beyond the end of the list"),
     ("write", ("extra/list/x", 1), "/extra/list/x: a list needs an index here"),
     ("write", ("/extra/list/0/a/b", 1), "/extra/list/0: neither an object nor a list"),
@@ -245,7 +246,7 @@ def test_task_rollback_returns_ports_and_node(task: Task) -> None:
     ("extend", ("/extra/number", 1), "/extra/number: not a list"),
     ("extend", ("/extra/list/9/a", 1), "/extra/list/9: the index is beyond the end of the list"),
 ])
-@pytest.mark.parametrize("draft", [NodeDraft, PortDraft])
+@walking("draft", [NodeDraft, PortDraft])
 def test_an_error_names_the_path_with_its_field(draft: Any, step: str, arguments: Any, message: str) -> None:
     made = draft({"extra": {"list": [1], "number": 2}})
     with pytest.raises(documents.PointerError) as caught:

@@ -6,11 +6,12 @@ import pytest
 
 from ironic_rules.models import nodes
 from ironic_rules.models.documents import difference_of_sets
+from tests.walking import walking
 
 UUID = "0d4a7b12-64c5-4f0d-9a35-5d8a6a1cbb01"
 
 
-@pytest.mark.parametrize(("error", "reason"), [
+@walking("error, reason", [
     ("", ""),
     (f"Node {UUID} of 10.0.0.7 is silent", "Node … of … is silent"),
     ("eth0 of 52:54:00:AB:cd:01 has no link", "eth0 of … has no link"),

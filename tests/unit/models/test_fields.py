@@ -16,6 +16,7 @@ from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.resources import ALLOCATION, CHASSIS, RUNBOOK, VOLUME_CONNECTOR, VOLUME_TARGET
 from ironic_rules.models.rules import RULE
 from ironic_rules.models.steps import DEPLOY_TEMPLATE
+from tests.walking import walking
 
 
 @form
@@ -104,7 +105,7 @@ def differs(entry: Field, column: sa.Column[object]) -> bool:
     return not (isinstance(column.type, COLUMN_TYPES[entry.type]) and fits and column.nullable <= is_nullable)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@walking("name", COLUMNS)
 def test_fields_and_columns_are_the_same(name):
     fields, table = COLUMNS[name]
 
@@ -126,7 +127,7 @@ def test_every_field_that_can_be_patched_is_shown():
     assert NODE.patchable <= NODE.shown
 
 
-@pytest.mark.parametrize("hidden", ["id", "revision", "agent_token_hash", "reservation_purpose", "reserved_at"])
+@walking("hidden", ["id", "revision", "agent_token_hash", "reservation_purpose", "reserved_at"])
 def test_what_only_the_service_reads_is_in_no_reply(hidden):
     assert hidden in NODE
     assert hidden not in NODE.shown

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.models import inventories
 from ironic_rules.models.inventories import InspectionData
+from tests.walking import walking
 
 NOTHING: dict[str, Any] = {"added": [], "removed": [], "changed": []}
 SAME = {"disks": NOTHING, "interfaces": NOTHING, "memory": {}, "firmware": {}, "firmware_components": NOTHING,
@@ -34,7 +35,7 @@ def nic(name: str, mac: str | None, **more: Any) -> dict[str, Any]:
     return {"name": name, "mac_address": mac, **more}
 
 
-@pytest.mark.parametrize(("before", "after", "expected"), [
+@walking("before, after, expected", [
     # Renamed by a boot, in another order; one is replaced.
     ([disk("/dev/sda", "A"), disk("/dev/sdb", "B")], [disk("/dev/sda", "C"), disk("/dev/sdb", "A")],
      {"added": [disk("/dev/sda", "C")], "removed": [disk("/dev/sdb", "B")], "changed": [

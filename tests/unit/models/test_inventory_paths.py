@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from ironic_rules import samples
 from ironic_rules.inspection import payload
 from ironic_rules.models import inventories
 from ironic_rules.models.inventories import Catalogue, shipped_catalogue
 from tests.calls import counted
+from tests.walking import walking
 
 #: Prints the fields of what the agent sends. In a process of its own: the agent's modules register options.
 AGENT_FIELDS = """
@@ -60,7 +59,7 @@ def test_what_ramdisks_send_is_known() -> None:
     assert known - names == {("interfaces", "*", "lldp", "*", "*")}
 
 
-@pytest.mark.parametrize(("inventory", "new"), [
+@walking("inventory, new", [
     ({}, []), ({"interfaces": [], "disks": None, "cpu": {}}, []), ({"hostname": {}}, []),
     ({"rack": 1, "slots": [], "vendor": {"a": [{"b": 1}, {"c": [[2]]}]}},
      ["/rack", "/slots", "/vendor/a/*/b", "/vendor/a/*/c/*/*"]),
@@ -72,7 +71,7 @@ def test_only_what_is_not_known_is_new(inventory: dict[str, Any], new: list[str]
     assert shipped_catalogue().has_all(inventory) is (not new)
 
 
-@pytest.mark.parametrize("key", [
+@walking("key", [
     "52:54:00:aa:bb:cc", "aa-bb-cc-dd-ee-ff", "1be26c0b-03f2-4d2e-ae87-c02d7f33c123", "eth0", "enp3s0f1", "0", "17",
     "0000:3a:00.0", "Slot 4", "a" * 65, "naïve", "", "*", "**", "a/b", "~", "\x1b[2J", "x\x00", "😀"])
 def test_keys_that_are_data_are_one_step(key: str) -> None:
@@ -82,7 +81,7 @@ def test_keys_that_are_data_are_one_step(key: str) -> None:
     assert catalogue.unknown_step(("by_key", "name", "speed")) == 1
 
 
-@pytest.mark.parametrize("key", ["manufacturer", "ipv4_address", "x", "_x", "current-boot-mode", "pciVendor", "a_1"])
+@walking("key", ["manufacturer", "ipv4_address", "x", "_x", "current-boot-mode", "pciVendor", "a_1"])
 def test_names_are_steps_of_their_own(key: str) -> None:
     assert shipped_catalogue().new({"some": {key: 1}}) == [f"/some/{key}"]
 
@@ -112,7 +111,7 @@ HOSTILE: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@walking("kind", HOSTILE)
 def test_no_inventory_fills_the_catalogue_or_takes_long(kind: str) -> None:
     inventory = HOSTILE[kind]()
     (new, catalogue), made = counted(lambda: after(inventory))

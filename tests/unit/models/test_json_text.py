@@ -17,6 +17,7 @@ from ironic_rules.policy_files import _parsed
 from ironic_rules.pxe_filter.targets import kea
 from ironic_rules.rules import ActionError
 from ironic_rules.simulator import inventories
+from tests.walking import walking
 
 LEVELS = 100_000
 DEEP = ["[" * LEVELS + "]" * LEVELS, '{"a":' * LEVELS + "1" + "}" * LEVELS, "[" * LEVELS, '[{"a":' * LEVELS,
@@ -28,7 +29,7 @@ def nested(levels: int) -> str:
     return '[["]", "}", "\\\\", "\\"]"],' * (levels - 1) + json.dumps([[{"[": "{"}]] * 9)[1:-1] + "]" * (levels - 1)
 
 
-@pytest.mark.parametrize("text", DEEP)
+@walking("text", DEEP)
 def test_a_deep_text_is_refused(text):
     with pytest.raises(ValueError, match="nested deeper than 100 levels"):
         json_text.parse(text)
@@ -51,7 +52,7 @@ def test_a_wide_text_is_not_deep():
     assert json_text.parse(json.dumps(wide), 3) == wide
 
 
-@pytest.mark.parametrize("text", ["", "{", "]" * 500, '"' + "[" * 500, "[}" * 90, "nonsense"])
+@walking("text", ["", "{", "]" * 500, '"' + "[" * 500, "[}" * 90, "nonsense"])
 def test_what_is_no_json_is_refused(text):
     with pytest.raises(ValueError):
         json_text.parse(text)
@@ -104,7 +105,7 @@ class TestPlaces:
             thread.join()
 
 
-@pytest.mark.parametrize(("content", "encoding", "value"), [
+@walking("content, encoding, value", [
     (b'{"a": "\xe9"}', None, {"a": "\ufffd"}), (b'{"a": "\xe9"}', "iso-8859-1", {"a": "\u00e9"}),
     (b'\xef\xbb\xbf{"a": 1}', "utf-8", {"a": 1}), (b'{"a": "\xc3\xa9"}', "no-such", {"a": "\u00e9"}),
 ])

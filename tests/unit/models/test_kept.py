@@ -4,14 +4,13 @@ import datetime
 import math
 import uuid
 
-import pytest
-
 from ironic_rules.inspection.hooks.machine import MemoryHook
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.nodes import NODE
 from ironic_rules.rules import ACTIONS
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 MAC = "52:54:00:00:00:01"
 NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
@@ -38,8 +37,8 @@ def problem_after(work, author="hooks"):
     return kept.problem()
 
 
-@pytest.mark.parametrize("author", ["rules", "hooks", "steps"])
-@pytest.mark.parametrize(("name", "value"), [
+@walking("author", ["rules", "hooks", "steps"])
+@walking("name, value", [
     ("uuid", "zzz"), ("id", 7), ("provision_state", "available"), ("target_provision_state", "active"),
     ("reservation", None), ("reservation", "conductor-9"), ("reservation_purpose", "x"), ("reserved_at", NOW),
     ("instance_uuid", "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"), ("created_at", None), ("revision", 9),
@@ -58,21 +57,21 @@ def test_a_change_in_place_is_noticed_too():
         "it wrote /clean_step of the node, which hooks may not write")
 
 
-@pytest.mark.parametrize(("name", "value", "authors"), [
+@walking("name, value, authors", [
     ("name", "rack-7", "rules hooks steps"), ("properties", {"a": 1}, "rules hooks steps"),
     ("driver_info", {"ipmi_address": "192.0.2.1"}, "rules hooks steps"), ("traits", {"CUSTOM_X"}, "rules hooks steps"),
     ("boot_mode", "uefi", "hooks steps"), ("secure_boot", True, "hooks steps"), ("maintenance", True, "hooks steps"),
     ("driver_internal_info", {"seen": 1}, "hooks steps"), ("maintenance_reason", "a DIMM is missing", "hooks steps"),
     ("power_state", "power on", "steps"), ("raid_config", {"logical_disks": []}, "steps"),
 ])
-@pytest.mark.parametrize("author", ["rules", "hooks", "steps"])
+@walking("author", ["rules", "hooks", "steps"])
 def test_rules_hooks_and_steps_may_each_write_more(author, name, value, authors):
     problem = problem_after(lambda task: setattr(task.node, name, value), author)
 
     assert (problem is None) is (author in authors.split())
 
 
-@pytest.mark.parametrize("work", [
+@walking("work", [
     lambda task: None, lambda task: task.node.clean_step, lambda task: [port.extra for port in task.ports],
     lambda task: setattr(task.ports[0], "address", "52:54:00:00:00:09"),
     lambda task: task.ports[0].internal_info.update(seen=1), lambda task: task.remove_port(task.ports[0]),
@@ -83,7 +82,7 @@ def test_what_hooks_do_is_no_problem(work):
     assert problem_after(work) is None
 
 
-@pytest.mark.parametrize(("work", "part"), [
+@walking("work, part", [
     (lambda task: setattr(task.ports[0], "node_id", 2), "/node_id of a port"),
     (lambda task: setattr(task.ports[0], "uuid", "zzz"), "/uuid of a port"),
     (lambda task: setattr(task.ports[0], "portgroup_id", 3), "/portgroup_id of a port"),
@@ -111,7 +110,7 @@ def test_rules_do_not_change_the_address_of_a_port():
         "it wrote /address of a port, which rules may not write")
 
 
-@pytest.mark.parametrize(("value", "reason"), [
+@walking("value, reason", [
     (object(), "is of type object"), ({1}, "is of type set"), (b"x", "is of type bytes"),
     ("\ud800", "has lone surrogate characters"), (math.nan, "is not a finite number"),
     (math.inf, "is not a finite number"), (-math.inf, "is not a finite number"),
@@ -136,7 +135,7 @@ def test_keys_that_are_not_texts_and_endless_values_are_told():
         "characters")
 
 
-@pytest.mark.parametrize("value", [
+@walking("value", [
     None, True, 2**64 - 1, -2**63, 0.1, "ü\U0001f600", [], {}, (1, 2), {"": [{}]}, NOW, uuid.UUID(int=1)])
 def test_json_is_storable(value):
     assert problem_of_data({"value": value}) is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.models import addresses
+from tests.walking import walking
 
 
 @pytest.mark.parametrize("text", ["52:54:00:12:34:ab", "52:54:00:12:34:AB", "52-54-00-12-34-ab"])
@@ -10,7 +11,7 @@ def test_normalize_gives_one_form(text):
     assert addresses.normalize_mac(text) == "52:54:00:12:34:ab"
 
 
-@pytest.mark.parametrize("text", [
+@walking("text", [
     "52:54:00:12:34:ab\n", " 52:54:00:12:34:ab", "52:54:00:12:34", "52:54:00:12:34:ab:cd", "5254.0012.34ab", "", "../x",
     "52:54:00:12:34:gg", "٥2:54:00:12:34:ab", "52:54:00:12:34:*", None, 5,
     "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00",
@@ -21,7 +22,7 @@ def test_normalize_refuses_everything_else(text):
     assert not addresses.is_mac(text)
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@walking("text, expected", [
     ("01-52-54-00-12-34-ab", "52:54:00:12:34:ab"), ("52:54:00:12:34:ab", "52:54:00:12:34:ab"),
     ("20-7c-fe-90-29-26-52", "7c:fe:90:29:26:52"), ("7f-52-54-00-12-34-ab", None), ("20:7c-fe-90-29-26-52", None),
     ("nonsense", None), (None, None),
@@ -30,7 +31,7 @@ def test_from_pxelinux_reads_both_forms(text, expected):
     assert addresses.mac_from_pxelinux(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@walking("text, expected", [
     ("A0:00:02:20:fe:80:00:00:00:00:00:00:7C:fe:90:03:00:29:26:52", "7c:fe:90:29:26:52"),
     ("a0-00-02-20-fe-80-00-00-00-00-00-00-7c-fe-90-03-00-29-26-52", "7c:fe:90:29:26:52"),
     ("7c:fe:90:03:00:29:26:52", "7c:fe:90:29:26:52"), ("7c:fe:90:29:26:52", None),
@@ -40,8 +41,8 @@ def test_an_infiniband_port_has_a_mac_address(text, expected):
     assert addresses.mac_of_infiniband(text) == expected
 
 
-@pytest.mark.parametrize("infiniband", [False, True])
-@pytest.mark.parametrize(("text", "expected", "with_infiniband"), [
+@walking("infiniband", [False, True])
+@walking("text, expected, with_infiniband", [
     ("52-54-00-12-34-AB", "52:54:00:12:34:ab", "52:54:00:12:34:ab"),
     ("a0:00:02:20:fe:80:00:00:00:00:00:00:7c:fe:90:03:00:29:26:52", None, "7c:fe:90:29:26:52"),
     ("a0:00:02:20:fe:80:00:00:00:00:00:00:7d:fe:90:03:00:29:26:52", None, None),

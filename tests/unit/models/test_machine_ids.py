@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.models import machine_ids
+from tests.walking import walking
 
 UUID = "4c4c4544-0048-5410-8038-b4c04f585833"
 #: As the other byte order writes the first three fields.
 SWAPPED = "44454c4c-4800-1054-8038-b4c04f585833"
 
 
-@pytest.mark.parametrize("serial", ["4HT81X3", " 4ht81x3 "])
-@pytest.mark.parametrize("uuid", [UUID, UUID.upper(), SWAPPED])
+@walking("serial", ["4HT81X3", " 4ht81x3 "])
+@walking("uuid", [UUID, UUID.upper(), SWAPPED])
 def test_notations_are_one(serial, uuid):
     assert machine_ids.of(serial, uuid) == {"serial:4ht81x3", f"uuid:{UUID}", f"uuid:{SWAPPED}"}
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ironic_rules.models import documents
 from ironic_rules.models.documents import PointerError
+from tests.walking import walking
 
 
-@pytest.mark.parametrize(("text", "tokens"), [
+@walking("text, tokens", [
     ("", ()), ("/", ("",)), ("/a", ("a",)), ("/a/0/-", ("a", "0", "-")), ("/a~1b/c~0d/~01", ("a/b", "c~d", "~1")),
 ])
 def test_parse_and_format_are_inverse(text: str, tokens: tuple[str, ...]) -> None:
@@ -25,7 +26,7 @@ def test_any_tokens_survive(tokens: list[str]) -> None:
     assert documents.parse_pointer(documents.format_pointer(tokens)) == tuple(tokens)
 
 
-@pytest.mark.parametrize("text", ["a", "a/b", "/a~", "/a~2", "/~~0"])
+@walking("text", ["a", "a/b", "/a~", "/a~2", "/~~0"])
 def test_malformed_pointers_are_refused(text: str) -> None:
     with pytest.raises(PointerError):
         documents.parse_pointer(text)
@@ -40,7 +41,7 @@ def test_get(path: str, value: Any) -> None:
     assert documents.get({"a": [1, {"b": 2}]}, documents.parse_pointer(path)) == value
 
 
-@pytest.mark.parametrize("path", ["/b", "/a/2", "/a/-", "/a/01", "/a/x", "/a/0/x", "/a/-1", "/a/99999999999"])
+@walking("path", ["/b", "/a/2", "/a/-", "/a/01", "/a/x", "/a/0/x", "/a/-1", "/a/99999999999"])
 def test_get_names_where_the_way_ends(path: str) -> None:
     with pytest.raises(PointerError) as caught:
         documents.get({"a": [1, {"b": 2}]}, documents.parse_pointer(path))
@@ -48,7 +49,7 @@ def test_get_names_where_the_way_ends(path: str) -> None:
     assert caught.value.code == 400
 
 
-@pytest.mark.parametrize(("path", "options", "result"), [
+@walking("path, options, result", [
     ("/a/0", {}, {"a": [9, 2]}), ("/a/-", {}, {"a": [1, 2, 9]}), ("/a/2", {}, {"a": [1, 2, 9]}),
     ("/a/0", {"insert": True}, {"a": [9, 1, 2]}), ("/b", {}, {"a": [1, 2], "b": 9}),
     ("/b/c/d", {"create": True}, {"a": [1, 2], "b": {"c": {"d": 9}}}), ("/b/-", {"create": True}, {"a": [1, 2],
@@ -60,7 +61,7 @@ def test_put(path: str, options: dict[str, bool], result: Any) -> None:
     assert doc == result
 
 
-@pytest.mark.parametrize("path", ["", "/b/c", "/a/3", "/a/0/x", "/a/x"])
+@walking("path", ["", "/b/c", "/a/3", "/a/0/x", "/a/x"])
 def test_put_refuses_what_leads_nowhere(path: str) -> None:
     doc: dict[str, Any] = {"a": [1, 2]}
     with pytest.raises(PointerError):
@@ -75,7 +76,7 @@ def test_remove() -> None:
     assert doc == {"a": [{"c": 3}]}
 
 
-@pytest.mark.parametrize("path", ["", "/b", "/a/5", "/a/-"])
+@walking("path", ["", "/b", "/a/5", "/a/-"])
 def test_remove_refuses_what_is_not_there(path: str) -> None:
     with pytest.raises(PointerError):
         documents.remove({"a": [1]}, documents.parse_pointer(path))

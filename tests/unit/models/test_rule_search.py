@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ironic_rules.models import rules
 from ironic_rules.models.rules import TARGETS
 from ironic_rules.rules import ACTIONS
+from tests.walking import walking
 
 #: Actions that write nothing on the node, its ports or plug-in data.
 WITHOUT = {"fail", "log", "api-call"}
@@ -19,7 +18,7 @@ def test_it_is_known_of_every_action_where_it_writes() -> None:
             and list(own[name].argument_names()).index(target.name) != target.place] == []
 
 
-@pytest.mark.parametrize(("action", "path"), [
+@walking("action, path", [
     ({"op": "set-attribute", "args": {"path": "extra/a", "value": 1}}, "/extra/a"),
     ({"op": "del-attribute", "args": ["/extra/a~1b"]}, "/extra/a~1b"),
     ({"op": "set-attribute", "args": ["/extra/{item}", 1], "loop": [1]}, "/extra/{item}"),

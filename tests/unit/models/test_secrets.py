@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models import secrets
+from tests.walking import walking
 
 
-@pytest.mark.parametrize("name", [
+@walking("name", [
     "password", "ipmi_password", "redfish_password", "BMC_Password", "auth_token", "agent_secret_token",
     "ipmi_hex_kg_key",
     "snmp_auth_key", "snmp_priv_key", "SNMP_x_key", "private_key", "ssh_private_key", "configdrive", "admin_pass",
@@ -16,7 +15,7 @@ def test_secret_keys_are_known(name: str) -> None:
     assert secrets.is_secret_key(name)
 
 
-@pytest.mark.parametrize("name", ["ipmi_username", "key", "snmp_version", "", 5, None, "ipmi_hex_kg_keys", "address",
+@walking("name", ["ipmi_username", "key", "snmp_version", "", 5, None, "ipmi_hex_kg_keys", "address",
                                   "image_source", "image_url_expires", "cpu_pinning", "pinned", "opinion", "spin",
                                   "communities_served", "credentialed", "apikeyed", "keystone"])
 def test_other_keys_are_not_secret(name: object) -> None:
@@ -34,7 +33,7 @@ def test_null_has_nothing_to_hide() -> None:
     assert secrets.mask({"password": None}) == {"password": None}
 
 
-@pytest.mark.parametrize(("text", "masked"), [
+@walking("text, masked", [
     ("http://user:pw@host/x", "http://user:******@host/x"),
     ("get https://u:p%40q@h:80/y and ftp://a:b@c, please", "get https://u:******@h:80/y and ftp://a:******@c, please"),
     ("https://:pw@h", "https://:******@h"), ("http://u:p@ss@h/", "http://u:******@h/"),

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models import states
+from tests.walking import walking
 
 
 def test_every_transition_joins_known_states():
@@ -29,7 +28,7 @@ def test_every_verb_is_possible_somewhere():
     assert {states.VERB_ALIASES.get(verb, verb) for verb in states.VERB_VERSIONS} <= verbs
 
 
-@pytest.mark.parametrize("verb", [
+@walking("verb", [
     "manage", "provide", "inspect", "active", "deleted", "rebuild", "adopt", "clean", "abort", "unhold"])
 def test_a_node_in_enroll_takes_only_manage(verb):
     assert (states.transition(states.ENROLL, verb) is not None) == (verb == "manage")
@@ -51,7 +50,7 @@ def test_the_names_fit_their_column():
 STATES = sorted(states.ALL - {states.DELETED, states.REBUILD})
 
 
-@pytest.mark.parametrize("state", STATES)
+@walking("state", STATES)
 def test_no_state_is_without_a_way_out(state):
     verbs = {event for source, event in states.TRANSITIONS if source == state and event in states.VERB_VERSIONS}
     if state in states.TRANSIENT:
@@ -63,7 +62,7 @@ def test_no_state_is_without_a_way_out(state):
         assert verbs
 
 
-@pytest.mark.parametrize("state", STATES)
+@walking("state", STATES)
 def test_from_every_state_a_person_can_bring_a_node_back_to_manageable(state):
     """Whatever hardware does: each transient state fails."""
     reached, new = {state}, {state}

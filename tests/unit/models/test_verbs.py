@@ -9,6 +9,7 @@ import pytest
 
 from ironic_rules.exceptions import Invalid, InvalidState, IronicRulesError, NodeLocked, NodeProtected
 from ironic_rules.models import states
+from tests.walking import walking
 
 UUID = "6eb2c0c4-1f57-4ac4-9f0f-6f0f8bd8c3b1"
 DEPLOYS_IN_MAINTENANCE = "provisioning operation can't be performed on node"
@@ -20,7 +21,7 @@ def node(state: str, **fields: Any) -> Any:
                               **fields})
 
 
-@pytest.mark.parametrize(("state", "fields", "verb", "error", "text"), [
+@walking("state, fields, verb, error, text", [
     ("available", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
     ("active", {"maintenance": True, "protected": True}, "rebuild", Invalid, DEPLOYS_IN_MAINTENANCE),
     ("enroll", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
@@ -42,7 +43,7 @@ def test_what_a_node_does_not_allow(
     assert type(caught.value) is error
 
 
-@pytest.mark.parametrize(("state", "fields", "verb", "leads_to"), [
+@walking("state, fields, verb, leads_to", [
     ("manageable", {"maintenance": True}, "inspect", ("inspecting", "manageable")),
     ("manageable", {"reservation": "other"}, "provide", ("cleaning", "available")),
     ("active", {"protected": True, "maintenance": True}, "adopt", None),
@@ -55,8 +56,8 @@ def test_what_a_node_allows(state: str, fields: dict[str, Any], verb: str, leads
         assert states.after_verb(node(state, **fields), verb) == found
 
 
-@pytest.mark.parametrize("state", [states.CLEANING, states.CLEANWAIT])
-@pytest.mark.parametrize("target", [states.MANAGEABLE, states.AVAILABLE])
+@walking("state", [states.CLEANING, states.CLEANWAIT])
+@walking("target", [states.MANAGEABLE, states.AVAILABLE])
 def test_cleaning_ends_where_it_was_going_to(state: str, target: str) -> None:
     failed = states.after_event(node(state, target_provision_state=target), "fail")
     assert failed == (states.CLEANFAIL, target)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.pxe_filter import hostsdir, plan
 from ironic_rules.pxe_filter.plan import GONE, UNKNOWN_FILE, Change, Layout, Plan
+from tests.walking import walking
 
 A, B, C = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
 
@@ -42,7 +43,7 @@ def said(made):
         mac: allowed for name in made.files for mac, allowed in made.verdicts(name)}
 
 
-@pytest.mark.parametrize("bad", [
+@walking("bad", [
     "", "52:54:00:00:00:01\n", "../x", "*:*:*:*:*:*", "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00",
     "52:54:00:00:00", "52:54:00:00:00:01:02", "52:54:00:00:00:0g", "５2:54:00:00:00:01"])
 def test_what_is_no_unicast_address_is_refused(bad):
@@ -54,7 +55,7 @@ def test_what_is_no_unicast_address_is_refused(bad):
     assert refused == {bad}
 
 
-@pytest.mark.parametrize("bad", [
+@walking("bad", [
     ["01:00:5e:00:00:01"], ["00:00:00:00:00:00"], ["52:54:00:00:00:1 "], ["*:*:*:*:*:*"], ["５2:54:00:00:00:01"],
     ["52:54:00:00:00", "52:54:00:00:00:01:02"]])
 def test_one_bad_address_keeps_none_of_its_page_out(bad):
@@ -91,7 +92,7 @@ def test_arranging_and_looking_up_agree(number, files):
     assert different(Plan(layout), [(mac, 7)]) == {layout.file_of(mac): {mac: 7}}
 
 
-@pytest.mark.parametrize(("name", "ours"), [
+@walking("name, ours", [
     ("unknown_hosts_filter", True), ("macs-0000", True), ("macs-03ff", True), ("52:54:00:00:00:01", True),
     ("52:54:00:00:00:01\n", True), ("52-54-00-00-00-01", True), ("macs-00000", False), ("macs-000g", False),
     ("printers", False), (".macs-0000", False), ("", False)])
@@ -187,7 +188,7 @@ def test_an_address_that_a_message_allows_and_denies_is_denied():
     assert said(made)[A] is False
 
 
-@pytest.mark.parametrize(("options", "idle", "busy"), [
+@walking("options, idle, busy", [
     ({}, False, True), ({"discovery": True}, True, True), ({"deny_unknown": True}, False, False),
     ({"deny_unknown": True, "discovery": True}, False, False)])
 def test_unknown_addresses(options, idle, busy):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from ironic_rules.pxe_filter.hostsdir import Watch
+from tests.walking import walking
 
 CLOSED, OPENED, MOVED = 0x10, 0x20, 0x80
 
@@ -24,7 +23,7 @@ class Given(Watch):
         yield from events
 
 
-@pytest.mark.parametrize(("events", "unread", "doubtful"), [
+@walking("events, unread, doubtful", [
     ([MOVED, OPENED, CLOSED], False, False),
     ([MOVED, OPENED], True, False),
     ([MOVED], True, False),

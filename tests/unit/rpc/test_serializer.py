@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from ironic_rules.rpc.serializer import Serializer
+from tests.walking import walking
 
 HARDLY_COMPRESSIBLE = [f'"{number * 7919 % 1_000_003}"' for number in range(80_000)]
 
 
-@pytest.mark.parametrize("entity", [
+@walking("entity", [
     None, 7, "text", [], {}, {"interfaces": [{"mac_address": "52:54:00:12:34:ab", "lldp": None}]},
     {"logs": '"' * 4_000_000}, HARDLY_COMPRESSIBLE, {"ümlaut": "\u0000 \U0001f600"}])
 def test_what_is_sent_arrives(entity):

@@ -11,6 +11,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules.signatures import Operation
 from tests.unit.rules import world
+from tests.walking import walking
 
 CASES = world.vectors("actions")
 
@@ -27,7 +28,7 @@ def given(case: dict[str, Any]) -> rules.Facts:
     return world.facts(case.get("node"), case.get("plugin_data"), case.get("inventory"), early=early)
 
 
-@pytest.mark.parametrize("vector", [v for v in CASES if "expect" in v[1]], ids=world.name_of)
+@walking("vector", [v for v in CASES if "expect" in v[1]])
 def test_effect_is_as_expected(vector: Any) -> None:
     op, case = vector
     facts = given(case)
@@ -36,7 +37,7 @@ def test_effect_is_as_expected(vector: Any) -> None:
     assert world.effects(facts) == expected
 
 
-@pytest.mark.parametrize("vector", [v for v in CASES if "fails" in v[1]], ids=world.name_of)
+@walking("vector", [v for v in CASES if "fails" in v[1]])
 def test_failure_names_rule_action_and_reason_and_leaves_nothing_behind(vector: Any) -> None:
     op, case = vector
     facts = given(case)
@@ -48,7 +49,7 @@ def test_failure_names_rule_action_and_reason_and_leaves_nothing_behind(vector: 
     assert world.effects(facts) == {"plugin_data": case.get("plugin_data", {})}
 
 
-@pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
+@walking("vector", [v for v in CASES if "problems" in v[1]])
 def test_problems_name_their_places(vector: Any) -> None:
     op, case = vector
     problems = {p.where: p.text for p in world.validate(rule(op, case))}

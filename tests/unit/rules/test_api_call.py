@@ -15,6 +15,7 @@ from ironic_rules.exceptions import ConfigurationError, RuleFailed
 from ironic_rules.inspection.http_get import MAX_ANSWER_BYTES, HttpxGet
 from ironic_rules.rules.limits import AllowedHosts
 from tests.unit.rules import world
+from tests.walking import walking
 
 
 def call(**args: Any) -> dict[str, Any]:
@@ -74,14 +75,14 @@ def test_no_text_has_more_of_the_url_than_its_host(web: world.Web, url: str) -> 
     assert "s3cret" not in "".join(said)
 
 
-@pytest.mark.parametrize("entry", ["", "http://cmdb", "cmdb/", "cmdb:0", "cmdb:65536", "cmdb:x", "a b", "*", "[::1",
+@walking("entry", ["", "http://cmdb", "cmdb/", "cmdb:0", "cmdb:65536", "cmdb:x", "a b", "*", "[::1",
                                    "[1.2]:x", "[cmdb]:80:80", "1:2:3"])
 def test_what_is_no_host_stops_the_start(entry: str) -> None:
     with pytest.raises(ConfigurationError, match="neither a host nor host:port"):
         AllowedHosts.of([entry, "fine"])
 
 
-@pytest.mark.parametrize(("entry", "url"), [
+@walking("entry, url", [
     ("CMDB", "http://cmdb/"), (" cmdb ", "http://cmdb"), ("2001:db8::1", "https://[2001:db8:0::1]/"),
     ("[2001:db8::1]", "https://[2001:db8::1]:443/"), ("cmdb:8080", "http://cmdb:8080?x"),
 ])
@@ -89,7 +90,7 @@ def test_an_allowed_host_may_be_called(entry: str, url: str) -> None:
     assert AllowedHosts.of([entry]).check(url) == url
 
 
-@pytest.mark.parametrize("url", ["http\u017f://cmdb/", "HTTP\u017f://cmdb/", "http://cmd\u1e05/", "ftp://cmdb/"])
+@walking("url", ["http\u017f://cmdb/", "HTTP\u017f://cmdb/", "http://cmd\u1e05/", "ftp://cmdb/"])
 def test_what_only_looks_like_an_allowed_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError):
         AllowedHosts.of(["cmdb"]).check(url)

@@ -16,6 +16,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_sets
 from ironic_rules.rules import built_in, strict_yaml
 from tests.unit.rules import world
+from tests.walking import walking
 
 UUID = "9d1b3f0a-6b0d-4c2e-8f0e-2f6f0a1f7c11"
 RULE = "- actions: [{op: log, args: {msg: %s}}]\n"
@@ -199,7 +200,7 @@ def test_no_problem_quotes_a_value(tmp_path: Path) -> None:
     assert "s3cret" not in "".join([*refusal(path), *refusal(bad)])
 
 
-@pytest.mark.parametrize(("text", "value"), [
+@walking("text, value", [
     ("[52:54:00:12:34:56, 10:20]", ["52:54:00:12:34:56", "10:20"]),
     ("[2024-01-02, 2024-01-02 10:00:00]", ["2024-01-02", "2024-01-02 10:00:00"]),
     ("[1, -7, 0x10, 0o17, 1_000, 1.5, -.5, 1e3, true, no, ~, '', '8']",
@@ -211,7 +212,7 @@ def test_yaml_gives_plain_values(text: str, value: Any) -> None:
     assert strict_yaml.load(text) == value
 
 
-@pytest.mark.parametrize(("text", "reason"), [
+@walking("text, reason", [
     ("a: 1\na: 2", "line 2, column 1: duplicate key"),
     ("- op: !eq\n", "line 1, column 7: tags are not supported; a text that begins with '!' must be quoted"),
     ("- !!python/object/apply:os.system [ls]", "tags are not supported"),

@@ -11,6 +11,7 @@ from ironic_rules.api import patch
 from ironic_rules.models.rules import Rule
 from ironic_rules.rules.comparison import Entry
 from tests import strategies
+from tests.walking import walking
 
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, "", "a", "/", "~1"])
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(
@@ -41,7 +42,7 @@ def test_a_patch_makes_the_new_rule_of_the_old(batch: tuple[int, int]) -> None:
     strategies.check(batch, one, old=VALUES, new=VALUES)
 
 
-@pytest.mark.parametrize(("old", "new", "expected"), [
+@walking("old, new, expected", [
     ([1, 2, 3], [1, 9, 2, 3], [{"op": "add", "path": "/1", "value": 9}]),
     ([{"a": "x", "b": 1}, 2], [{"a": "x", "b": 2}, 2], [{"op": "replace", "path": "/0/b", "value": 2}]),
     (1, 1.0, [{"op": "replace", "path": "", "value": 1.0}]),

@@ -7,6 +7,7 @@ import pytest
 
 from ironic_rules import rules
 from tests.unit.rules import world
+from tests.walking import walking
 
 
 def problems(rule: Any, **options: Any) -> dict[str, str]:
@@ -42,7 +43,7 @@ def test_all_problems_are_found_at_once() -> None:
     assert found["/actions/0/args/value"] == "column 2: there is no such name; did you mean 'node'?"
 
 
-@pytest.mark.parametrize(("field", "value"), [
+@walking("field, value", [
     ("uuid", "x"), ("uuid", 5), ("uuid", "{1be26c0b-03f2-4d2e-ae87-c02d7f33c123}"),
     ("uuid", "1be26c0b-03f2-4d2e-ae87-c02d7f33c123\n"), ("description", 5), ("description", "x" * 256),
     ("description", "a\x00"), ("description", "\ud800"), ("priority", -1), ("priority", 10000), ("priority", True),
@@ -59,7 +60,7 @@ def test_a_rule_without_actions_is_refused() -> None:
     assert problems({"conditions": []}) == {"/actions": "is required"}
 
 
-@pytest.mark.parametrize(("field", "value"), [
+@walking("field, value", [
     ("uuid", None), ("description", None), ("description", "x" * 255), ("priority", 0), ("priority", 9999),
     ("scope", None), ("phase", "early"), ("sensitive", True), ("conditions", []),
 ])
@@ -78,12 +79,12 @@ def test_stored_rule_compiles_with_its_columns() -> None:
     assert world.compiled(stored).position == 3
 
 
-@pytest.mark.parametrize("rule", [None, [], "x", 5])
+@walking("rule", [None, [], "x", 5])
 def test_something_else_than_an_object_is_a_problem(rule: Any) -> None:
     assert set(problems(rule)) == {""}
 
 
-@pytest.mark.parametrize(("operation", "where"), [
+@walking("operation, where", [
     ("x", ""), ([], ""), ({}, "/op"), ({"op": 5}, "/op"), ({"op": None}, "/op"), ({"op": ""}, "/op"),
     ({"op": "!!eq", "args": [1]}, "/op"), ({"op": "!  eq", "args": [1]}, "/op"), ({"op": "eq", "args": None}, "/args"),
     ({"op": "eq", "args": "x"}, "/args"), ({"op": "eq", "args": [1], "nosuch": 1}, "/nosuch"),
@@ -98,7 +99,7 @@ def test_malformed_condition_is_named(operation: Any, where: str) -> None:
     assert set(problems(world.rule(conditions=[operation]))) == {f"/conditions/0{where}"}
 
 
-@pytest.mark.parametrize(("operation", "where"), [
+@walking("operation, where", [
     ("x", ""), ({}, "/op"), ({"op": "!log", "args": ["x"]}, "/op"), ({"op": "log", "args": ["x"], "multiple": "any"},
     "/multiple"),
     ({"op": "api-call", "args": {"url": "x"}}, "/args/url"),
@@ -118,7 +119,7 @@ def test_underscores_are_answered_with_hyphens() -> None:
 SECRET = "hunter2-in-a-rule"
 
 
-@pytest.mark.parametrize("rule", [
+@walking("rule", [
     world.rule(conditions=[{"op": SECRET}]), world.rule(conditions=[SECRET]), world.rule(phase=SECRET),
     world.rule(conditions=[{"op": "matches", "args": ["a", f"({SECRET}"]}]),
     world.rule(conditions=[{"op": "matches", "args": ["a", f"{SECRET}(?<={SECRET})"]}]),
@@ -139,7 +140,7 @@ def test_no_problem_quotes_a_value(rule: Any) -> None:
     assert SECRET not in repr(found)
 
 
-@pytest.mark.parametrize(("limits", "rule", "where"), [
+@walking("limits, rule, where", [
     (rules.Limits(conditions=1), {"conditions": [{"op": "eq", "args": [1]}] * 2}, "/conditions"),
     (rules.Limits(actions=1), {"actions": [{"op": "log", "args": ["x"]}] * 2}, "/actions"),
     (rules.Limits(loop_items=1), {"conditions": [{"op": "eq", "args": [1], "loop": [1, 2]}]}, "/conditions/0/loop"),

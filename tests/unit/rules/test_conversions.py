@@ -12,9 +12,10 @@ from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.template import CONVERSIONS, COUNT
 from tests.unit.rules import world
+from tests.walking import walking
 
 
-@pytest.mark.parametrize(("name", "value", "expected"), [
+@walking("name, value, expected", [
     ("slug", "PowerEdge R740xd", "poweredge-r740xd"), ("slug", "--a__b..c--", "a-b-c"), ("slug", "a\x00b\nc", "a-b-c"),
     ("slug", "Crème Brûlée", "creme-brulee"), ("slug", "Straße ﬁ Ⅻ", "strasse-fi-xii"), ("slug", "e\u0301\u0315", "e"),
     ("slug", "københavn", "k-benhavn"), ("slug", 40, "40"), ("slug", True, "true"), ("slug", "x" * 255, "x" * 255),
@@ -33,7 +34,7 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
     assert (converted, type(converted)) == (expected, type(expected))
 
 
-@pytest.mark.parametrize(("name", "value"), [
+@walking("name, value", [
     *((name, value) for name in CONVERSIONS if name != COUNT for value in (None, [], {}, ["a"])),
     *(("count", value) for value in (None, "ab", 2, True, "******")),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
@@ -103,7 +104,7 @@ def test_converted_text_is_limited_before_and_after() -> None:
             rules.evaluate(compiled, world.facts(plugin_data={"a": text}))
 
 
-@pytest.mark.parametrize(("rule", "where", "text"), [
+@walking("rule, where, text", [
     ({"conditions": [{"op": "is-true", "args": ["{inventory[a]|lower}"], "loop": "{inventory[disks]|lower}"}]},
      "/conditions/0/loop", "this template gives text"),
     ({"conditions": [{"op": "one-of", "args": ["a", "{inventory[a]|int}"]}]}, "/conditions/0/args/1",

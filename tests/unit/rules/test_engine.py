@@ -15,6 +15,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import InvalidRule, RuleFailed
 from ironic_rules.rules.signatures import Registry
 from tests.unit.rules import world
+from tests.walking import walking
 
 FAIL = {"op": "fail", "args": ["hunter2"]}
 
@@ -30,7 +31,7 @@ def case_rules(case: dict[str, Any]) -> rules.RuleSet:
     return rules.RuleSet([world.compiled(world.rule(**one)) for one in case["rules"]])
 
 
-@pytest.mark.parametrize("vector", [v for v in world.vectors("rules") if "fails" not in v[1]], ids=world.name_of)
+@walking("vector", [v for v in world.vectors("rules") if "fails" not in v[1]])
 def test_rules_have_the_expected_effect(vector: Any) -> None:
     _, case = vector
     facts = case_facts(case)
@@ -38,7 +39,7 @@ def test_rules_have_the_expected_effect(vector: Any) -> None:
     assert world.effects(facts) == case["expect"]
 
 
-@pytest.mark.parametrize("vector", [v for v in world.vectors("rules") if "fails" in v[1]], ids=world.name_of)
+@walking("vector", [v for v in world.vectors("rules") if "fails" in v[1]])
 def test_rules_fail_as_expected(vector: Any) -> None:
     _, case = vector
     facts = case_facts(case)
@@ -47,7 +48,7 @@ def test_rules_fail_as_expected(vector: Any) -> None:
     assert world.effects(facts) == case["expect"]
 
 
-@pytest.mark.parametrize("vector", world.vectors("rules"), ids=world.name_of)
+@walking("vector", world.vectors("rules"))
 def test_explaining_changes_nothing(vector: Any) -> None:
     _, case = vector
     facts = case_facts(case)
@@ -67,7 +68,7 @@ def test_early_rules_run_without_a_node() -> None:
     assert facts.plugin_data == {"x": 1, "y": 1}
 
 
-@pytest.mark.parametrize("root", ["node.uuid", "ports", "port_groups", "previous"])
+@walking("root", ["node.uuid", "ports", "port_groups", "previous"])
 def test_early_rules_can_not_name_the_node(root: str) -> None:
     problem, = world.validate(world.rule(phase="early", conditions=[{"op": "is-none", "args": [f"{{{root}}}"]}]))
     assert "not available in the early phase" in problem.text
@@ -165,8 +166,8 @@ SECRET_ACTIONS = [
 ]
 
 
-@pytest.mark.parametrize("action", SECRET_ACTIONS, ids=lambda action: action["op"])
-@pytest.mark.parametrize("explain", [False, True])
+@walking("action", SECRET_ACTIONS)
+@walking("explain", [False, True])
 def test_sensitive_rule_tells_nothing_when_it_fails(action: dict[str, Any], explain: bool) -> None:
     conditions = [{"op": "!eq", "args": ["hunter2", "x"]}]
     with pytest.raises(RuleFailed) as caught:
@@ -194,7 +195,7 @@ def test_plain_rule_names_its_missing_path() -> None:
         world.run(rule)
 
 
-@pytest.mark.parametrize(("mode", "sensitive", "seen"), [
+@walking("mode, sensitive, seen", [
     ("always", False, "******"), ("always", True, "******"), ("never", False, "s3cret"), ("never", True, "s3cret"),
     ("sensitive", False, "******"), ("sensitive", True, "s3cret"),
 ])
@@ -329,7 +330,7 @@ def test_an_error_of_an_operator_that_read_a_secret_quotes_nothing(monkeypatch: 
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize(("steps", "expected"), [
+@walking("steps, expected", [
     ("[a][b]", 1), ("[a][b][c]", None), ("[a][c]", None), ("[text][b]", None), ("[list][b]", None), ("[none][b]", None),
     ("[list][0][x]", 2), ("[list][9][x]", None), ("[list][-1][x]", None), ("[list][00][x]", 2), ("[a][0][x]", 3),
     ("[a][00][x]", None), ("[text][0][x]", None), ("[none][0][x]", None), ("[list][1][x]", None),
@@ -353,7 +354,7 @@ def copies(count: int) -> list[int]:
     return list(range(count))
 
 
-@pytest.mark.parametrize("action", [
+@walking("action", [
     {"op": "set-plugin-data", "args": ["x{item}", "{plugin_data}"], "loop": copies(64)},
     {"op": "extend-plugin-data", "args": ["x", "{plugin_data}"], "loop": copies(64)},
     {"op": "set-attribute", "args": ["/extra/x{item}", "{node.extra}"], "loop": copies(64)},
@@ -362,7 +363,7 @@ def copies(count: int) -> list[int]:
     {"op": "set-plugin-data", "args": ["x", ["{inventory}"] * 3000]},
     {"op": "set-plugin-data", "args": ["x{item}", "x" * 60000], "loop": copies(100)},
     {"op": "log", "args": ["{item}" + "x" * 60000], "loop": copies(100)},
-], ids=lambda action: f"{action['op']}: {str(action['args'])[:30]}")
+])
 def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
     facts = world.facts(plugin_data={"a": 1})
     compiled = world.compiled(world.rule(actions=[action]), limits=rules.Limits(written=100_000))
@@ -449,8 +450,8 @@ def limited(key: str, **values: Any) -> dict[str, Any]:
         {"op": "set-attribute", "args": [f"/extra/{key}", 1]}], **values)
 
 
-@pytest.mark.parametrize("sensitive", [False, True])
-@pytest.mark.parametrize("explain", [False, True])
+@walking("sensitive", [False, True])
+@walking("explain", [False, True])
 def test_a_spent_rule_does_not_run(explain: bool, sensitive: bool) -> None:
     facts = world.facts()
     spent, other = limited("a", sensitive=sensitive), limited("b")

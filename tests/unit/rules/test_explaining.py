@@ -15,6 +15,7 @@ from ironic_rules.models import documents
 from ironic_rules.models.secrets import Concealment
 from ironic_rules.rules import explaining
 from tests.unit.rules import world
+from tests.walking import walking
 
 
 def condition(op: str, *args: Any, plugin_data: dict[str, Any] | None = None, **more: Any) -> rules.ConditionTrace:
@@ -23,7 +24,7 @@ def condition(op: str, *args: Any, plugin_data: dict[str, Any] | None = None, **
     return trace.conditions[0]
 
 
-@pytest.mark.parametrize(("op", "args", "outcome", "why", "detail"), [
+@walking("op, args, outcome, why, detail", [
     ("eq", ["{inventory[cpu][count]}", 40], True, "equal", None),
     ("eq", ["{inventory[cpu][count]}", "40"], False, "type", "integer and string"),
     ("!eq", ["{inventory[cpu][count]}", "40"], True, "type", "integer and string"),
@@ -47,7 +48,7 @@ def test_a_condition_says_why_it_has_its_outcome(op: str, args: list[Any], outco
 PORT = "{plugin_data[parsed_lldp][eth0][switch_port_description]}"
 
 
-@pytest.mark.parametrize(("op", "args", "outcome"), [
+@walking("op, args, outcome", [
     # Ironic leaves the text of a template that it cannot fill in, and rules such as Kayobe's test whether it is there.
     ("eq", [PORT, "{{" + PORT[1:-1] + "}}"], False), ("!eq", [PORT, "{{" + PORT[1:-1] + "}}"], True),
     ("contains", [PORT, r"\{plugin_data"], False), ("!contains", [PORT, r"\{plugin_data"], True),

@@ -9,6 +9,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from tests.unit.rules import world
+from tests.walking import walking
 
 MODEL = {"op": "matches",
          "args": ["{inventory[system_vendor][product_name]}", "PowerEdge (?P<model>R[0-9]+)(?P<kind>xd)?.*"]}
@@ -84,7 +85,7 @@ def test_text_that_is_not_ascii_is_given_as_it_was() -> None:
     assert result(*conditions, data=data, x="{match[a]}", y="{match[b]}") == {"x": "naïve 漢", "y": "x?"}
 
 
-@pytest.mark.parametrize(("conditions", "value", "text"), [
+@walking("conditions, value, text", [
     ([MODEL], "{match[modle]}", "column 2: no condition provides this group; did you mean 'model'?"),
     ([MODEL], "{match[x]}", "known: kind, model"),
     ([], "{match[x]}", "a condition 'matches' provides it by (?P<name>...)"),

@@ -21,6 +21,7 @@ from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.regex import Pattern, PatternSets
 from tests import strategies
 from tests.unit.rules import world
+from tests.walking import walking
 
 EQ = OPERATORS.get("eq").call
 
@@ -41,7 +42,7 @@ def forms(condition: dict[str, Any]) -> list[Any]:
 AB = ["inventory", ("a", "b")]
 
 
-@pytest.mark.parametrize(("condition", "form"), [
+@walking("condition, form", [
     ({"op": "eq", "args": ["{inventory[a][b]}", "x"]}, [*AB, "equal", {"x"}, False]),
     ({"op": "eq", "args": ["x", "{inventory.a.b}"]}, [*AB, "equal", {"x"}, False]),
     ({"op": "eq", "args": {"values": ["{inventory[a][b]}", None]}}, [*AB, "equal", {(None,)}, False]),
@@ -63,7 +64,7 @@ def test_comparisons_of_one_path_with_a_constant_are_looked_up(condition: dict[s
     assert forms(condition) == form
 
 
-@pytest.mark.parametrize("condition", [
+@walking("condition", [
     {"op": "eq", "args": ["{inventory[a]}", "x"], "loop": [1]},
     {"op": "eq", "args": ["{inventory[a]}", "x", "x"]},
     {"op": "eq", "args": ["{inventory[a]}"]},
@@ -247,7 +248,7 @@ def test_a_rule_can_move_the_node_to_another_scope(explain: bool) -> None:
     assert [trace.description for trace in traces if not trace.matched] == (["b never"] if explain else [])
 
 
-@pytest.mark.parametrize(("mode", "sensitive", "matched"), [
+@walking("mode, sensitive, matched", [
     ("always", False, "******"), ("always", True, "******"), ("never", False, "s3cret"), ("never", True, "s3cret"),
     ("sensitive", False, "******"), ("sensitive", True, "s3cret"),
 ])
@@ -369,8 +370,8 @@ def test_the_index_changes_nothing(batch: tuple[int, int]) -> None:
         data=st.data())
 
 
-@pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize("memory", [1 << shift for shift in range(12, 24)])
+@walking("full", [True, False])
+@walking("memory", [1 << shift for shift in range(12, 24)])
 def test_no_match_is_lost_when_patterns_burst_the_budget(memory: int, full: bool) -> None:
     """RE2 refuses some of the sets, and of others reports no match where it had too little memory to look."""
     texts = [f"(?s)[a-f]*a[a-f]{{{number}}}{'.*' if full else ''}" for number in range(40)]

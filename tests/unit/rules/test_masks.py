@@ -11,6 +11,7 @@ from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules import InspectionRuleActionBase
 from ironic_rules.rules.signatures import Registry
 from tests.unit.rules import world
+from tests.walking import walking
 
 URL = "https://files:t0p@images.example.org/kernel"
 INFO = {"ipmi_address": "192.0.2.1", "ipmi_username": "root", "ipmi_password": "s3cret", "deploy_kernel": URL}
@@ -20,7 +21,7 @@ def set_to(path: str, value: Any, op: str = "set-attribute") -> dict[str, Any]:
     return {"op": op, "args": {"path": path, "value": value}}
 
 
-@pytest.mark.parametrize(("actions", "where"), [
+@walking("actions, where", [
     ([set_to("/driver_info/redfish_password", "{node.driver_info[ipmi_password]}")], "/driver_info/redfish_password"),
     ([set_to("/driver_info/redfish_password", "x{node.driver_info[ipmi_password]}")], "/driver_info/redfish_password"),
     ([set_to("/driver_info", "{node.driver_info}")], "/driver_info/ipmi_password"),
@@ -72,7 +73,7 @@ def test_a_mask_is_stored_where_no_secret_belongs() -> None:
     assert (given.task.node.extra["seen"], given.task.node.description) == ("******", "it is ******")
 
 
-@pytest.mark.parametrize(("op", "args", "place"), [
+@walking("op, args, place", [
     ("set-attribute", ["/driver_info/ipmi_password", "******"], "/actions/0/args/1"),
     ("set-attribute", {"path": "/extra/{inventory[hostname]}", "value": {"password": "******"}},
      "/actions/0/args/value"),

@@ -10,6 +10,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.rules.signatures import Operation
 from tests.unit.rules import world
+from tests.walking import walking
 
 CASES = world.vectors("operators")
 EXPECTED = [vector for vector in CASES if "expect" in vector[1]]
@@ -51,7 +52,7 @@ def matches(op: str, case: dict[str, Any]) -> bool:
     return bool(world.run(rule, given=world.facts(plugin_data=case.get("plugin_data"))))
 
 
-@pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
+@walking("vector", [v for v in CASES if "problems" in v[1]])
 def test_problems_name_their_places(vector: Any) -> None:
     op, case = vector
     problems = {p.where: p.text for p in world.validate(world.rule(conditions=[condition(op, case)]))}
@@ -89,7 +90,7 @@ def test_operators_are_those_of_the_document() -> None:
     }
 
 
-@pytest.mark.parametrize(("op", "instead"), [("ne", "!eq"), ("le", "!gt"), ("ge", "!lt"), ("!ne", "eq")])
+@walking("op, instead", [("ne", "!eq"), ("le", "!gt"), ("ge", "!lt"), ("!ne", "eq")])
 def test_operators_of_inspector_are_answered_with_the_inverse(op: str, instead: str) -> None:
     problem, = world.validate(world.rule(conditions=[{"op": op, "args": [1, 2]}]))
     assert problem.where == "/conditions/0/op"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from ironic_rules import rules
 from ironic_rules.models.inventories import Catalogue, shipped_paths
 from ironic_rules.rules import regex
 from ironic_rules.rules.values import MAX_WARNINGS
 from tests.functional.processes import in_time
 from tests.unit.rules import world
+from tests.walking import walking
 
 STORED = {"vendor": {"slot": 1, "bays": [{"name": "a"}]}, "by_mac": {"52:54:00:00:00:01": {"speed": 1}}}
 CASES = world.vectors("warnings")
@@ -30,7 +29,7 @@ def rule_of(case: dict[str, Any]) -> dict[str, Any]:
     return {name: case[name] for name in ("conditions", "actions", "phase") if name in case}
 
 
-@pytest.mark.parametrize("vector", CASES, ids=world.name_of)
+@walking("vector", CASES)
 def test_warnings_and_problems_are_as_written(vector: Any) -> None:
     _, case = vector
     found = checked(rule_of(case))
@@ -43,7 +42,7 @@ def test_warnings_and_problems_are_as_written(vector: Any) -> None:
     assert "hunter" not in str(found)
 
 
-@pytest.mark.parametrize("vector", CASES, ids=world.name_of)
+@walking("vector", CASES)
 def test_validation_finds_the_same_problems_and_what_has_none_compiles(vector: Any) -> None:
     _, case = vector
     problems = world.validate(world.rule(**rule_of(case)))
@@ -79,7 +78,7 @@ def test_what_ramdisks_send_is_known_without_a_look_at_the_stored_paths() -> Non
     assert rules.check(rule, known_paths=refuse).warnings == []
 
 
-@pytest.mark.parametrize("escape", [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S"])
+@walking("escape", [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S"])
 def test_the_unicode_forms_match_what_python_does(escape: str) -> None:
     caution, = regex.cautions(escape)
     form = caution.rpartition(" is ")[2]

@@ -4,6 +4,7 @@ import pytest
 
 from ironic_rules.rules import template
 from ironic_rules.rules.template import Field
+from tests.walking import walking
 
 
 def test_text_without_fields_is_one_part() -> None:
@@ -37,7 +38,7 @@ def test_keys_may_have_almost_any_character() -> None:
     assert field.steps == ("b c!d:e.f/g-h",)
 
 
-@pytest.mark.parametrize(("text", "column", "reason"), [
+@walking("text, column, reason", [
     ("{", 2, "a name must follow"), ("{}", 2, "a name must follow"), ("{0}", 2, "a name must follow"),
     ("{ a}", 2, "a name must follow"), ("a }", 3, "single '}'"), ("{a", 1, "is not closed"),
     ("{a[b}", 5, "']' is missing"), ("{a[b", 5, "']' is missing"), ("{a[]}", 4, "the key is empty"),
@@ -59,7 +60,7 @@ def test_malformed_text_is_refused_with_its_column(text: str, column: int, reaso
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [
+@walking("text", [
     "a{2,3}|b", r"(\p{Lu}|x{2}|lower)",
     "a{2}", "a{2,}", "a{2,3}", "a{,3}", r"\p{Lu}", r"\x{10FFFF}", r"\{a\}", "[{]", "}", r"\\", "a{",
 ])

@@ -8,6 +8,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules.models.rules import RULE, WRITABLE
 from tests.unit.rules import world
+from tests.walking import walking
 
 ACTIONS = [{"op": "log", "args": {"msg": "hi"}}]
 CONDITIONS = [{"op": "is-true", "args": [True]}]
@@ -36,7 +37,7 @@ def test_each_rule_gets_conditions_of_its_own() -> None:
     assert rules.from_wire({})["conditions"] == []
 
 
-@pytest.mark.parametrize(("sent", "stored"), [
+@walking("sent, stored", [
     ({"priority": "5"}, {"priority": 5}), ({"priority": "-5"}, {"priority": -5}), ({"sensitive": "true"},
     {"sensitive": True}),
     ({"sensitive": "False"}, {"sensitive": False}), ({"sensitive": None}, {"sensitive": False}),
@@ -53,7 +54,7 @@ def test_null_uuid_is_an_absent_one() -> None:
     assert "uuid" not in rules.from_wire({"actions": ACTIONS, "uuid": None})
 
 
-@pytest.mark.parametrize("sent", [
+@walking("sent", [
     {"priority": "x"}, {"priority": True}, {"priority": None}, {"priority": "1.5"}, {"priority": "-1"},
     {"priority": ""},
     {"sensitive": "maybe"}, {"sensitive": 1}, {"phase": None}, {"actions": None}, {"nosuch": 1}, {"conditions": "x"},
@@ -67,7 +68,7 @@ def test_what_can_not_be_understood_is_refused(sent: dict[str, Any]) -> None:
     assert world.validate(rules.from_wire({"actions": ACTIONS, **sent})) != []
 
 
-@pytest.mark.parametrize("sent", [
+@walking("sent", [
     {"priority": "5"}, {"priority": 5}, {"sensitive": "true"}, {"sensitive": None}, {"conditions": None},
     {"uuid": None},
     {"scope": None}, {"scope": "x"}, {"description": None}, {"phase": "early"},
@@ -79,7 +80,7 @@ def test_schema_accepts_what_is_valid(sent: dict[str, Any]) -> None:
     VALIDATOR.validate(body)
 
 
-@pytest.mark.parametrize("sent", [
+@walking("sent", [
     {"priority": True}, {"priority": None}, {"priority": 10000}, {"sensitive": 1}, {"phase": None}, {"actions": None},
     {"nosuch": 1}, {"built_in": True}, {"conditions": "x"}, {"conditions": [{"op": "eqq"}]}, {"uuid": "x"},
     {"scope": ""},

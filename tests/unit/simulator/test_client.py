@@ -7,6 +7,7 @@ import pytest
 
 from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import VERSION_HEADER, ApiError, Client, Retry, Stopped, Unreachable, fault
+from tests.walking import walking
 
 BODY = {"inventory": {"interfaces": [{"mac_address": "02:00:00:00:00:01"}]}}
 
@@ -159,7 +160,7 @@ def test_an_interrupt_ends_the_waiting(service):
             client.get("/v1/nodes")
 
 
-@pytest.mark.parametrize(("body", "text"), [
+@walking("body, text", [
     ('{"error_message": "{\\"faultstring\\": \\"a\\"}"}', "a"),
     ('{"error_message": {"faultstring": "b"}}', "b"),
     ('{"error_message": "plain"}', "plain"),

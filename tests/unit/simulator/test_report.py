@@ -9,6 +9,7 @@ from ironic_rules.simulator import inventories, report
 from ironic_rules.simulator.client import Callback
 from ironic_rules.simulator.fleet import FleetOutcome, MachineRun
 from ironic_rules.simulator.inventories import Sample
+from tests.walking import walking
 
 MACHINE = inventories.vary(Sample("vm", samples.inventory("vm-qemu-bios")), "t", 0)
 
@@ -27,7 +28,7 @@ def text(made):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(("percent", "expected"), [(0, 1), (50, 2), (75, 3), (76, 4), (100, 4)])
+@walking("percent, expected", [(0, 1), (50, 2), (75, 3), (76, 4), (100, 4)])
 def test_percentile_is_the_nearest_rank(percent, expected):
     assert report.percentile([4, 2, 1, 3], percent) == expected
 

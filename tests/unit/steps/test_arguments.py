@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.steps import declaration
+from tests.walking import walking
 
 SCHEMA = {"description": "an object", "type": "object", "required": ["a", "b"], "additionalProperties": False,
           "properties": {"a": {"description": "a number", "type": "integer"}, "b": {"enum": [1]}}}
@@ -14,7 +15,7 @@ def test_a_value_that_fits():
     assert declaration.argument_problems(SCHEMA, {"a": 2, "b": 1}) == []
 
 
-@pytest.mark.parametrize(("value", "wrong"), [
+@walking("value, wrong", [
     (5, [((), "must be an object")]), ({}, [(("a",), "is required"), (("b",), "is required")]),
     ({"a": 1, "b": 1, "c": 1, "d": 1}, [(("c",), "is not one of a, b"), (("d",), "is not one of a, b")]),
     ({"a": True, "b": 2}, [(("a",), "must be a number"), (("b",), "is not accepted by the step")]),
@@ -33,7 +34,7 @@ def test_what_is_no_schema_is_refused():
         declaration.check_schema({"type": "nonsense"})
 
 
-@pytest.mark.parametrize(("value", "fits"), [
+@walking("value, fits", [
     ("2026-11-21T12:00:00+00:00", True), ("2026-11-21T12:00:00Z", True), ("2026-11-21T12:00:00", False),
     ("2026-02-30T12:00:00Z", False), ("noon", False), ("", False), (5, True)])
 def test_a_time_has_an_offset(value, fits):

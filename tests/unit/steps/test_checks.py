@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import secrets
 from ironic_rules.models.steps import Step
 from ironic_rules.steps import checks
+from tests.walking import walking
 
 
 def step(args: dict[str, Any] | None = None, name: str = "raid.create_configuration") -> Step:
@@ -33,7 +32,7 @@ def test_every_check_sees_every_step_and_problems_have_their_place():
     assert checks.problems([step()], []) == []
 
 
-@pytest.mark.parametrize(("name", "refused"), [
+@walking("name, refused", [
     ("vendor.send_raw", True), ("vendor.other", False), ("bios.send_raw", False), ("vendor.send_raw2", False)])
 def test_disallowed_steps_are_refused_by_their_full_name(name, refused):
     found = checks.problems([step(), step(name=name)], [checks.without({"vendor.send_raw", "deploy.x"})])
@@ -41,7 +40,7 @@ def test_disallowed_steps_are_refused_by_their_full_name(name, refused):
     assert [problem.where for problem in found] == ["/steps/1/step"] * refused
 
 
-@pytest.mark.parametrize(("args", "places"), [
+@walking("args, places", [
     ({"password": "******"}, ["/args/password"]),
     ({"list": [{"a": 1}, {"auth_token": "******", "b": {"ipmi_password": "******"}}]},
      ["/args/list/1/auth_token", "/args/list/1/b/ipmi_password"]),

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from ironic_rules.models.flavors import Flavor, resource_class_in_placement
 from ironic_rules.steps import scheduler
 from ironic_rules.steps.flavors import Lack, Requirements, lacks
 from ironic_rules.steps.scheduler import matches
+from tests.walking import walking
 
 HOSTS = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs" / "hosts.yaml"
 UUID = "2b9e5a4c-0d31-4c57-8b1a-4c8a4a3d7f10"
@@ -30,7 +30,7 @@ def fits(properties: dict[str, Any], specs: dict[str, str]) -> bool:
         scheduler.read_by_filter(specs), scheduler.host(capabilities, arch, UUID)).values())
 
 
-@pytest.mark.parametrize(("value", "wanted", "expected"), [
+@walking("value, wanted, expected", [
     ("uefi", "uefi", True), ("uefi", "bios", False), (None, "uefi", False), ("", "", True),
     ("uefi", "<or> bios <or> uefi", True), ("uefi", "<or> bios", False), ("bios", "<or>", False),
     ("aes-avx", "<in> avx", True), ("aes", "<in> avx", False), ("aes-avx", "<all-in> aes avx", True),
@@ -42,7 +42,7 @@ def test_capabilities_are_compared_as_by_novas_scheduler(value, wanted, expected
     assert matches(value, wanted) is expected
 
 
-@pytest.mark.parametrize("case", yaml.safe_load(HOSTS.read_text(encoding="utf-8")), ids=str)
+@walking("case", yaml.safe_load(HOSTS.read_text(encoding="utf-8")))
 def test_a_node_passes_novas_filter_of_capabilities_or_does_not(case):
     assert fits(case["node"], case["specs"]) is case["fits"]
 
@@ -106,7 +106,7 @@ AMOUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("specs", "expected"), AMOUNTS)
+@walking("specs, expected", AMOUNTS)
 def test_amounts_are_those_that_nova_requests_of_all_groups(specs, expected):
     found = Requirements.of(FLAVOR, specs)
 

@@ -11,6 +11,7 @@ from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps import merge
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep
+from tests.walking import walking
 
 CORE = [StepInfo("deploy", name, priority, core=True) for name, priority in (
     ("deploy", 100), ("write_image", 80), ("boot_instance", 20))]
@@ -87,7 +88,7 @@ def test_of_steps_with_one_priority_the_interface_decides():
     assert [step.interface for step in merge.merge(shuffled, [], [])] == list(STEP_INTERFACES)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@walking("order", list(itertools.permutations(range(3))))
 def test_the_order_of_the_templates_given_does_not_matter(order):
     templates = [template(f"CUSTOM_{number}", raid(5, "1"), bios(6), raid(5, "0")) for number in range(3)]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
-
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from ironic_rules.steps import checks, merge, offers
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
+from tests.walking import walking
 
 ARGS = {"settings": {"description": "Them.", "required": True}, "slow": {"description": "So.", "required": False}}
 OFFERED = (StepInfo("deploy", "deploy", 100, core=True), StepInfo("bios", "apply", 0, ARGS),
@@ -86,7 +85,7 @@ def test_a_thousand_problems_are_not_all_told():
     assert len(checks.node_problems(OFFER, [wrong])) == offers.MAX_TRAIT_PROBLEMS
 
 
-@pytest.mark.parametrize(("traits", "problems"), [
+@walking("traits, problems", [
     (None, []), (["CUSTOM_A"], []), ([], []),
     (["CUSTOM_A", "CUSTOM_X\n"], ["/instance_info/traits/1: the node does not have the trait CUSTOM_X\\n"]),
     ("CUSTOM_A", ["/instance_info/traits: must be a list of traits"]),

@@ -6,6 +6,7 @@ from ironic_rules.steps import preview
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
+from tests.walking import walking
 
 CORE = Offer(tuple(StepInfo("deploy", name, priority, core=True) for name, priority in (
     ("deploy", 100), ("write_image", 80), ("boot_instance", 20))))
@@ -27,7 +28,7 @@ def settings(**values):
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-@pytest.mark.parametrize(("step", "expected"), [
+@walking("step, expected", [
     # The example of document 003.
     (run("raid.create_configuration", 10), [("after-instance", "/deploy_steps/3")]),
     (run("bios.apply_configuration", 1), [("after-instance", "/deploy_steps/3")]),

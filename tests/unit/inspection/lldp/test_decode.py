@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ironic_rules.inspection import lldp
 from ironic_rules.inspection.lldp import med, tlvs
 from ironic_rules.inspection.lldp.decode import MAX_FRAME, MAX_PROBLEMS, MAX_TLV
+from tests.walking import walking
 
 MAC = "d89ef3001101"
 V6 = "20010db8000000000000000000000001"
@@ -194,12 +195,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "expected"), GOOD)
+@walking("kind, value, expected", GOOD)
 def test_a_tlv_says_what_its_octets_mean(kind, value, expected):
     assert lldp.decode([[kind, value]]) == lldp.Neighbour(expected, [])
 
 
-@pytest.mark.parametrize(("kind", "value", "problem"), BAD)
+@walking("kind, value, problem", BAD)
 def test_a_malformed_tlv_is_left_out_and_the_next_one_is_read(kind, value, problem):
     assert lldp.decode([[kind, value], [5, "7377"]]) == lldp.Neighbour(
         {"switch_system_name": "sw"}, [f"TLV 0: {problem}"])
@@ -214,7 +215,7 @@ def test_the_tables_above_have_every_tlv():
     assert organised <= {(bytes.fromhex(value[:6]), int(value[6:8], 16)) for kind, value, _ in GOOD if kind == 127}
 
 
-@pytest.mark.parametrize(("number", "name"), [
+@walking("number, name", [
     (0, "Unknown"), (1, "AUI"), (14, "100 BASE-T4"), (16, "100BASE-TX full duplex"), (30, "1000BASE-T full duplex"),
     (36, "10GBASE-SR"), (53, "1000BASE-PX20U"), (54, "10GBASE-T"), (58, "10GBASE-KR"), (71, "40GBASE-CR4"),
     (78, "100GBASE-ER4"), (79, "MAU type 79"), (65535, "MAU type 65535"),
@@ -223,7 +224,7 @@ def test_media_have_the_numbers_of_the_registry(number, name):
     assert tlvs.mau_type(number) == name
 
 
-@pytest.mark.parametrize("tlvs", [None, 7, "0180c2", {"1": "04"}, ({1, 2},), object()])
+@walking("tlvs", [None, 7, "0180c2", {"1": "04"}, ({1, 2},), object()])
 def test_what_is_no_list_is_one_problem(tlvs):
     assert lldp.decode(tlvs) == lldp.Neighbour({}, ["not a list of TLVs"])
 
@@ -244,7 +245,7 @@ def test_lists_have_every_value_once_and_in_order():
                             "switch_mgmt_addresses": ["192.0.2.1"]}
 
 
-@pytest.mark.parametrize("item", [[127, DOT1 + "02" + "060064"], [5, "zz"], None, [9, ""], [6, "00" * MAX_TLV]])
+@walking("item", [[127, DOT1 + "02" + "060064"], [5, "zz"], None, [9, ""], [6, "00" * MAX_TLV]])
 def test_a_hundred_thousand_tlvs_are_not_all_looked_at(item):
     looked_at = []
 

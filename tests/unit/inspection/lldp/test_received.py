@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.inspection import lldp
 from ironic_rules.inspection.hooks.lldp import ParseLLDPHook
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 FRAME = [[5, "7377"]]
 
@@ -33,9 +32,9 @@ def test_interfaces_without_a_frame_are_not_counted():
     assert lldp.received({"interfaces": [*silent, {"name": "eth0", "lldp": FRAME}]}, {}) == ({"eth0": FRAME}, 0)
 
 
-@pytest.mark.parametrize("inventory", [{}, {"interfaces": None}, {"interfaces": "eth0"}, {"interfaces": [None, 7, []]},
+@walking("inventory", [{}, {"interfaces": None}, {"interfaces": "eth0"}, {"interfaces": [None, 7, []]},
                                        {"interfaces": [{"name": ["a"], "lldp": FRAME}, {"lldp": FRAME}]}])
-@pytest.mark.parametrize("raw", [None, 7, [FRAME], {"a": FRAME}])
+@walking("raw", [None, 7, [FRAME], {"a": FRAME}])
 def test_data_of_other_shapes_have_no_frames(inventory, raw):
     assert lldp.received(inventory, {"lldp_raw": raw}) == ({}, 0)
 
