@@ -17,6 +17,7 @@ from ironic_rules.models.steps import Step
 from ironic_rules.steps import execution
 from ironic_rules.steps.procedures import DEPLOYMENT
 from ironic_rules.steps.progress import Progress
+from tests import matrices
 from tests.functional.clients import machines
 from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.test_deployment import CORE, finished
@@ -117,11 +118,10 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("successor", ["a", "b"])
-@pytest.mark.parametrize(("owner", "name", "at", "afterwards"), POINTS,
-                         ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("point", "successor"), matrices.sampled(len(POINTS), POINTS, ["a", "b"]))
 def test_a_deployment_goes_on_after_a_death_in_the_middle(
-        start_conductor, available, records, monkeypatch, owner, name, at, afterwards, successor, ran):
+        start_conductor, available, records, monkeypatch, point, successor, ran):
+    owner, name, at, afterwards = point
     first = start_conductor("a")
     with monkeypatch.context() as patch:
         dies_in(patch, owner, name, at=at, afterwards=afterwards)

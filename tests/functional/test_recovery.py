@@ -23,6 +23,7 @@ from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.models.task import Abandoned
 from ironic_rules.rpc import transport as rpc_transport
+from tests import matrices
 from tests.functional.faulty import FaultyInspect
 from tests.functional.processes import wait_for
 from tests.functional.whole import Records, configuration, make_conductor
@@ -129,10 +130,10 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("successor", ["a", "b"])
-@pytest.mark.parametrize(("owner", "name", "afterwards"), POINTS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("point", "successor"), matrices.sampled(len(POINTS), POINTS, ["a", "b"]))
 def test_data_are_processed_after_a_death_in_the_middle(
-        start_conductor, waiting, records, monkeypatch, owner, name, afterwards, successor):
+        start_conductor, waiting, records, monkeypatch, point, successor):
+    owner, name, afterwards = point
     first = start_conductor("a")
     node, data = waiting()
     with monkeypatch.context() as patch:
