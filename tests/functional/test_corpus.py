@@ -8,6 +8,7 @@ import pytest
 
 from tests import corpus_reports
 from tests.functional.whole import running
+from tests.walking import walking
 
 MACHINES = corpus_reports.machines()
 OPTIONAL = ("parse-lldp,local-link-connection,physical-network,accelerators,boot-mode,cpu-capabilities,extra-hardware,"
@@ -46,7 +47,7 @@ def test_there_are_enough_machines_and_each_is_another_one():
     assert (len(names) >= 40, len(set(names)), years) == (True, len(names), {2023, 2024, 2025, 2026})
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine["name"])
+@walking("machine", MACHINES)
 def test_a_machine_becomes_the_node_that_its_report_describes(whole, machine):
     properties = machine.get("properties", {})
     uuid = whole.enroll("manageable", properties=properties)
@@ -68,8 +69,7 @@ def test_a_machine_becomes_the_node_that_its_report_describes(whole, machine):
     assert whole.app.delete(f"/v1/nodes/{uuid}").status_int == 204
 
 
-@pytest.mark.parametrize("machine", [each for each in MACHINES if "error" not in each["expect"]],
-                         ids=lambda machine: machine["name"])
+@walking("machine", [each for each in MACHINES if "error" not in each["expect"]])
 def test_a_machine_that_was_discovered_is_found_by_its_next_report(discovering, machine):
     def post():
         return discovering.app.post_json("/v1/continue_inspection", corpus_reports.body(machine), headers={

@@ -48,7 +48,7 @@ def whole(tmp_path_factory):
         yield service
 
 
-@pytest.mark.parametrize(("state", "verb"), sorted(ENDS))
+@walking("state, verb", sorted(ENDS))
 def test_every_transition_ends_where_it_should(whole, state, verb):
     node = whole.enroll(state, instance_info={"image_source": "x"})
     whole.put(node, last_error="an earlier failure")
@@ -247,8 +247,8 @@ def test_a_node_in_maintenance_is_left_alone(whole, state, verb):
     assert (reply.status_int, whole.row(node).provision_state) == (400, state)
 
 
-@pytest.mark.parametrize(("how", "text"), [("refuse", "the machine refuses to {}"), ("crash", "unexpected error")])
-@pytest.mark.parametrize(("state", "verb", "call", "ends"), [
+@walking("how, text", [("refuse", "the machine refuses to {}"), ("crash", "unexpected error")])
+@walking("state, verb, call, ends", [
     ("enroll", "manage", "get_power_state", "enroll"),
     ("available", "active", "deploy", "deploy failed"), ("active", "rebuild", "deploy", "deploy failed"),
     ("active", "deleted", "tear_down", "error"), ("manageable", "adopt", "get_power_state", "adopt failed"),

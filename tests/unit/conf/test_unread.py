@@ -12,6 +12,7 @@ from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import ironic, unread
 from ironic_rules.exceptions import ConfigurationError
+from tests.walking import walking
 
 EVERYTHING_IS_READ = """\
 [DEFAULT]
@@ -55,7 +56,7 @@ def test_options_of_the_service_its_libraries_and_its_scopes_are_read(told):
     assert told(EVERYTHING_IS_READ) == []
 
 
-@pytest.mark.parametrize(("text", "line"), [
+@walking("text, line", [
     ("[inspectr]\nhooks = x\nadd_ports = all\n", "[inspectr]: no process reads this group. Is [inspector] meant?"),
     ("[api]\nprot = 1\n", "[api]prot: no process reads this option. Is [api]port meant?"),
     ("[DEFAULT]\ndebgu = true\n", "[DEFAULT]debgu: no process reads this option. Is [DEFAULT]debug meant?"),

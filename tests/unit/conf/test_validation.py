@@ -16,6 +16,7 @@ from ironic_rules.conf.inspector import HOOK_ALIASES
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rpc import transport as rpc_transport
 from tests.calls import counted
+from tests.walking import walking
 
 Lines = Callable[..., list[str]]
 WHOLE, GIB = "a whole number", "a whole number of GiB from 0 to 1024"
@@ -157,7 +158,7 @@ def sections(values: list[tuple[str, str, str]]) -> str:
     return "\n".join(f"[{group}]\n{name} = {value}" for group, name, value in values)
 
 
-@pytest.mark.parametrize(("group", "name", "value", "told"), WRONG)
+@walking("group, name, value, told", WRONG)
 def test_a_wrong_value_is_told_with_file_group_option_and_what_is_allowed(lines, tmp_path, group, name, value, told):
     line, = lines(sections([(group, name, value)]))
 

@@ -12,6 +12,7 @@ import pytest
 
 from ironic_rules.extra_specs import check, installed
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
+from tests.walking import walking
 
 SAMPLE = Path(__file__).resolve().parents[2] / "plugins" / "sample_extra_specs"
 
@@ -139,7 +140,7 @@ class Hostile:
         raise RuntimeError("no name for you")
 
 
-@pytest.mark.parametrize(("found", "text"), [
+@walking("found, text", [
     (validator("foo:x", value={"type": float}), "not int, bool or str"),
     (validator("foo:x", value={"type": str, "pattern": "(?=a)"}), "not one of RE2"),
     (validator("foo:x", value={"type": str, "pattern": "("}), "not one of RE2"),

@@ -56,7 +56,7 @@ def test_a_raid_configuration_is_applied(hardware, task):
     assert task.node.raid_config == {"logical_disks": [ROOT]}
 
 
-@pytest.mark.parametrize(("disks", "text"), [
+@walking("disks, text", [
     ([], "^/args/logical_disks: must be a list of one or more"), ("MAX", "^/args/logical_disks: must be a list"),
     (None, "^/args/logical_disks: must be a list"), ([ROOT, 1], "^/args/logical_disks/1: must be an object"),
     ([{**DATA, "size_gb": 0}], "^/args/logical_disks/0/size_gb: "),

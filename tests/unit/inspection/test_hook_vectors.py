@@ -14,6 +14,7 @@ from ironic_rules.inspection.pipeline import Outcome, Pipeline
 from ironic_rules.models.task import Task
 from tests.unit.inspection.tasks import make_task
 from tests.unit.rules import world
+from tests.walking import walking
 
 #: the hooks of this project, by their entry points
 HOOKS = {point.name: point for point in metadata.distribution("ironic-rules").entry_points.select(group=loader.GROUP)}
@@ -21,9 +22,9 @@ CASES = world.vectors("hooks")
 CLASSES = {hook: HOOKS[hook].load() for hook, _ in CASES}
 
 
-def vectors(failing: bool) -> list[Any]:
-    """Return ``(hook name, case)`` for every case with, or without, an ``error``."""
-    return [pytest.param(*vector, id=world.name_of(vector)) for vector in CASES if ("error" in vector[1]) == failing]
+def vectors(failing: bool) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return name, hook and case of each vector with, or without, an ``error``."""
+    return [(world.name_of(vector), *vector) for vector in CASES if ("error" in vector[1]) == failing]
 
 
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
@@ -41,8 +42,8 @@ def subset(actual: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
     return {key: actual.get(key) for key in expected}
 
 
-@pytest.mark.parametrize(("hook", "case"), vectors(failing=False))
-def test_a_hook_does_what_its_vector_says(hook, case):
+@walking("name, hook, case", vectors(failing=False))
+def test_a_hook_does_what_its_vector_says(name, hook, case):
     task, outcome = run(hook, case)
 
     expect, changes = case["expect"], task.port_changes()
@@ -53,7 +54,7 @@ def test_a_hook_does_what_its_vector_says(hook, case):
         "ports": {address: subset(ports[address], expect.get("ports", {}).get(address, {})) for address in ports},
         "plugin_data": subset(outcome.plugin_data, expect.get("plugin_data", {})),
         "absent": [key for key in expect.get("absent", ()) if key not in outcome.plugin_data],
-        "is_added": {name: interface.get("is_added") for name, interface in interfaces.items()},
+        "is_added": {card: interface.get("is_added") for card, interface in interfaces.items()},
         "created": len(changes.created), "updated": len(changes.updated), "deleted": len(changes.deleted),
         "messages": len(outcome.messages),
     }
@@ -63,8 +64,8 @@ def test_a_hook_does_what_its_vector_says(hook, case):
     assert [part for part, text in zip(expect.get("messages", ()), texts, strict=False) if part not in text] == []
 
 
-@pytest.mark.parametrize(("hook", "case"), vectors(failing=True))
-def test_a_hook_fails_as_its_vector_says(hook, case):
+@walking("name, hook, case", vectors(failing=True))
+def test_a_hook_fails_as_its_vector_says(name, hook, case):
     with pytest.raises(HookFailed) as caught:
         run(hook, case)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 import yaml
 
 from ironic_rules import legacy
@@ -24,9 +23,8 @@ def test_every_deviation_is_of_a_recorded_case() -> None:
     assert all(said["why"] for said in DEVIATIONS.values())
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, id=case["id"]) for case in RECORDED["results"]])
-def test_recorded(case: dict[str, Any]) -> None:
+@walking("name, case", [(case["id"], case) for case in RECORDED["results"]])
+def test_recorded(name: str, case: dict[str, Any]) -> None:
     differs = DEVIATIONS.get(case["id"], {})
     refused: list[str] = []
     made = []
