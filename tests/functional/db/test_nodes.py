@@ -36,6 +36,7 @@ from ironic_rules.exceptions import (
     NodeNotFound,
 )
 from tests.functional.db.concurrency import at_once
+from tests.walking import walking
 
 MakeNode = Callable[..., Any]
 EVERYTHING = Page(limit=1000)
@@ -215,7 +216,24 @@ def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -
     assert ports.get(conn, port.uuid).portgroup_id is None
 
 
-@pytest.mark.parametrize(("filters", "expected"), [
+@pytest.fixture
+def four(conn: sa.Connection) -> sa.Connection:
+    """Four nodes, ``a`` to ``d``, in the transaction of the test."""
+    parent = "11111111-1111-4111-8111-111111111111"
+    fake = {"driver": "fake-hardware"}
+    nodes.create(conn, {**fake, "name": "a", "uuid": parent, "resource_class": "gold", "owner": "p1", "shard": "s1",
+                        "description": "100% sure éCLAIR", "inspection_scope": "rack1"})
+    b = nodes.create(conn, {**fake, "name": "b", "provision_state": "manageable", "maintenance": True, "shard": "s2",
+                            "conductor_group": "east", "lessee": "p1", "parent_node": parent, "description": "1000"})
+    c = nodes.create(conn, {**fake, "name": "c", "provision_state": "active", "fault": "power failure",
+                            "instance_uuid": "22222222-2222-4222-8222-222222222222", "auto_discovered": True})
+    node_sets.set_traits(conn, b.id, ["CUSTOM_A", "CUSTOM_B"])
+    node_sets.set_traits(conn, c.id, ["CUSTOM_A"])
+    nodes.create(conn, {"driver": "redfish", "name": "d", "retired": True, "reservation": "host-1"})
+    return conn
+
+
+@walking("filters, expected", [
     ({}, {"a", "b", "c", "d"}),
     ({"provision_state": "manageable"}, {"b"}),
     ({"provision_state": ["manageable", "active"]}, {"b", "c"}),
@@ -253,19 +271,8 @@ def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -
     ({"trait": "CUSTOM_A", "driver": "redfish"}, set()),
     ({"id_in": [999_999_999]}, set()),
     ({"maintenance": False, "driver": "fake-hardware", "owner": "p1"}, {"a"})])
-def test_list_filters(conn: sa.Connection, filters: dict[str, Any], expected: set[str]) -> None:
-    parent = "11111111-1111-4111-8111-111111111111"
-    fake = {"driver": "fake-hardware"}
-    nodes.create(conn, {**fake, "name": "a", "uuid": parent, "resource_class": "gold", "owner": "p1", "shard": "s1",
-                        "description": "100% sure éCLAIR", "inspection_scope": "rack1"})
-    b = nodes.create(conn, {**fake, "name": "b", "provision_state": "manageable", "maintenance": True, "shard": "s2",
-                            "conductor_group": "east", "lessee": "p1", "parent_node": parent, "description": "1000"})
-    c = nodes.create(conn, {**fake, "name": "c", "provision_state": "active", "fault": "power failure",
-                            "instance_uuid": "22222222-2222-4222-8222-222222222222", "auto_discovered": True})
-    node_sets.set_traits(conn, b.id, ["CUSTOM_A", "CUSTOM_B"])
-    node_sets.set_traits(conn, c.id, ["CUSTOM_A"])
-    nodes.create(conn, {"driver": "redfish", "name": "d", "retired": True, "reservation": "host-1"})
-    assert names(nodes.list_nodes(conn, filters, EVERYTHING)) == expected
+def test_list_filters(four: sa.Connection, filters: dict[str, Any], expected: set[str]) -> None:
+    assert names(nodes.list_nodes(four, filters, EVERYTHING)) == expected
 
 
 def test_an_unknown_filter_is_a_fault_of_the_caller(conn: sa.Connection) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
-
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.inspection.hooks import loader
@@ -15,6 +13,7 @@ from ironic_rules.legacy import conversion
 from ironic_rules.rules.rule_fields import from_wire
 from tests.unit.legacy.test_field_rules import MACHINE, cases, data_of
 from tests.unit.legacy.world import Machine, rule_set
+from tests.walking import walking
 
 #: All that the notes name.
 HOOKS = Pipeline(loader.load(["validate-interfaces", "parse-lldp", "extra-hardware", "root-device"]))
@@ -49,7 +48,7 @@ def converted(case: dict[str, Any], made: list[dict[str, Any]]) -> dict[str, Any
     return machine.state()
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases()])
+@walking("case", cases())
 def test_the_verdict_is_that_of_the_vector_and_the_nodes_differ_only_where_it_says(case):
     found = [conversion.convert_body(rule) for rule in case["rules"]]
 

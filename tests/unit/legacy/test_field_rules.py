@@ -6,12 +6,12 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pytest
 import yaml
 
 from ironic_rules.inspection.pipeline import legacy_data
 from ironic_rules.models import documents
 from tests.unit.legacy.world import VECTORS, Machine, rule_set
+from tests.walking import walking
 
 MACHINE: dict[str, Any] = yaml.safe_load((VECTORS / "machine.yaml").read_text(encoding="utf-8"))
 
@@ -47,7 +47,7 @@ def _check(machine: Machine, expected: Mapping[str, Any]) -> None:
         assert found == value, path
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases()])
+@walking("case", cases())
 def test_field_rule(case: dict[str, Any]) -> None:
     machine, rules = Machine(case.get("node")), rule_set(case["rules"])
     before = machine.state()
