@@ -155,7 +155,10 @@ class Boolean(Schema):
 
 
 class Integer(Schema):
-    """An integer between two bounds; ``lenient`` also accepts a string of digits, which the CLI sends."""
+    """An integer between two bounds, also written as a float (``1.0``).
+
+    ``lenient`` also accepts a string of digits, which the CLI sends.
+    """
 
     def __init__(self, minimum: int, maximum: int, *, lenient: bool = True, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
@@ -163,6 +166,8 @@ class Integer(Schema):
 
     def convert(self, value: JSON, where: str, problems: Problems) -> int:
         if self.lenient and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not self.minimum <= value <= self.maximum:
             raise ValueError(f"must be an integer between {self.minimum} and {self.maximum}")

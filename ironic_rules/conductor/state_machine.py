@@ -172,9 +172,11 @@ class Attempt:
 
 def state_values(transition: states.Transition) -> JSONObject:
     """Return the columns that a transition writes."""
+    # As in Ironic, only a node whose inspection has not ended has the time when it started.
+    ended = {} if transition.state in (states.INSPECTING, states.INSPECTWAIT) else {"inspection_started_at": None}
     return {
         "provision_state": transition.state, "target_provision_state": transition.target,
-        "provision_updated_at": clock.now(),
+        "provision_updated_at": clock.now(), **ended,
     }
 
 

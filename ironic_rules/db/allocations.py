@@ -129,9 +129,9 @@ def destroy(conn: sa.Connection, uuid: str) -> None:
     if busy and not node.maintenance:
         raise Conflict(f"Cannot remove allocation {row.uuid} of node {node.uuid}, which is in state "
                        f'"{node.provision_state}" and not in maintenance.')
-    info = {key: value for key, value in node.instance_info.items() if key != _TRAITS}
-    # Without its instance, a node has no allocation either: this deletes it.
-    nodes.update(conn, node.id, {"instance_uuid": None, "instance_info": info})
+    # Without its instance, a node has no allocation either: this deletes it. As in Ironic, instance_info is kept: the
+    # next allocation overwrites its traits, and "deleted" empties it.
+    nodes.update(conn, node.id, {"instance_uuid": None})
 
 
 def _problem(conn: sa.Connection, row: Allocation) -> str | None:

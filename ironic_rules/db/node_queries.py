@@ -80,6 +80,8 @@ def part_condition(table: sa.Table, name: str, value: Any) -> Condition:
         return nodes.c.uuid == value
     if name == "shard":
         return nodes.c.shard.in_(list(value))
+    if name == "conductor_groups":
+        return nodes.c.conductor_group.in_([group.lower() for group in value])
     if name == "project":
         return of_project(value)
     if name in ("node_id", "address", "portgroup_id") and name in table.c:

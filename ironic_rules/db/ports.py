@@ -158,12 +158,13 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, object], page: Page, c
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` ports that pass all ``filters``.
 
-    :param filters: ``node_id``, ``node_uuid``, ``address``, ``portgroup_id``, the node's ``shard`` (list), ``project``
+    :param filters: ``node_id``, ``node_uuid``, ``address``, ``portgroup_id``, ``project``, and lists of the
+        node's ``shard`` and ``conductor_groups`` (in any case)
     :param columns: names of the columns of the rows, which may include ``node_uuid`` and ``portgroup_uuid``
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "project"))
+    of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "conductor_groups", "project"))
     query = _select(columns, raw_json=raw_json, with_node=of_node)
     for name, value in filters.items():
         query = query.where(node_queries.part_condition(ports, name, value))

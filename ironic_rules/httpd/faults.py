@@ -2,8 +2,8 @@
 
 ``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text holds ``faultcode`` (``Client`` or
 ``Server``), ``faultstring`` and ``debuginfo``, and for input with problems that have a place ``problems``, each with
-``pointer`` and ``text``; for requests that did not reach a method (unknown path or method, version out of range)
-``code``, ``title`` and ``description``.
+``pointer`` and ``text``; for requests that did not reach a method (unknown path or method, version out of range) also
+``code``, ``title`` and ``description``, which clients of Ironic read there.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
     if isinstance(error, Unauthorized):
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None
-    detail: JSONObject = {
-        "faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}
+    detail = _fault(code, text, debuginfo)
     if isinstance(error, Invalid) and error.problems:
         detail["problems"] = _placed(error)
     return Fault(code, headers, _body(detail))
@@ -74,8 +73,9 @@ def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) 
     headers: Headers = [CONTENT_TYPE]
     if allow:
         headers.append(("Allow", ", ".join(sorted(allow))))
+    title = http.HTTPStatus(code).phrase
     return Fault(code, headers, _body({
-        "code": code, "title": http.HTTPStatus(code).phrase, "description": description}))
+        **_fault(code, description or title), "code": code, "title": title, "description": description}))
 
 
 def status_line(code: int) -> str:
@@ -88,6 +88,10 @@ def send(fault: Fault, environ: WSGIEnvironment, start_response: StartResponse) 
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
     return [] if environ.get("REQUEST_METHOD") == "HEAD" else [fault.body]
+
+
+def _fault(code: int, text: str, debuginfo: str | None = None) -> JSONObject:
+    return {"faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}
 
 
 def _placed(error: Invalid) -> list[dict[str, str]]:

@@ -200,4 +200,4 @@ def test_data_that_were_read_out_of_band_are_kept_when_a_rule_sets_an_unknown_dr
         "inspect failed", f"Inspection failed: Inspection rule {named} failed at /actions/0: "
                           "/driver: No conductor supports the hardware type nosuch.")
     stored = whole.app.get(f"/v1/nodes/{node}/inventory").json
-    assert stored == {"inventory": body["inventory"], "plugin_data": {}, "status": "failed"}
+    assert stored == {"inventory": body["inventory"], "plugin_data": {}}

@@ -230,9 +230,9 @@ class InventoryController(Resource):
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
-        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
+        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest}``; secrets in them are masked.
 
-        Secrets in them are masked.
+        With a parameter, the reply also contains ``status``: how far the inspection came.
 
         These are the data with the requested ``version``, or the newest ones with the requested ``status``. If neither
         is requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
@@ -253,8 +253,9 @@ class InventoryController(Resource):
             raise InventoryNotFound(wanted and f"Node {row.uuid} has no inspection inventory that is {wanted}.",
                                     node=row.uuid)
         plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
-        return {"inventory": _masked(found.inventory_data), "plugin_data": _masked(plugin_data or "{}"),
-                "status": _WORDS[found.status]}
+        data = {"inventory": _masked(found.inventory_data), "plugin_data": _masked(plugin_data or "{}")}
+        # Clients of Ironic expect these two keys alone.
+        return {**data, "status": _WORDS[found.status]} if query else data
 
 
 def _wanted(conn: sa.Connection, node: Node, version: int | None,

@@ -175,12 +175,13 @@ class NodesController(Resource):
         """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
-        :raises NodeAssociated, NodeLocked: 409
-        :raises NodeNotRemovable, NodeHasChildren: 409, by its state or for its children, unless it is in maintenance
+        :raises NodeLocked: 409
+        :raises NodeAssociated, NodeNotRemovable, NodeHasChildren: 409, for its instance, its state or its children,
+            unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
-            if row.instance_uuid is not None:
+            if row.instance_uuid is not None and not row.maintenance:
                 raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
             if row.protected:
                 raise NodeProtected(node=row.uuid, action="deletion")

@@ -36,7 +36,7 @@ from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.policies import nodes
 
 #: Filters that do not apply below a node or a port group.
-_OF_NODE = ("node", "node_uuid", "portgroup", "shard")
+_OF_NODE = ("node", "node_uuid", "portgroup", "shard", "conductor_groups")
 
 PORTS = filters.Listing.of(PORT, checked=False)
 PORTS_BELOW = filters.Listing.of(PORT, checked=False, without=_OF_NODE)

@@ -55,7 +55,8 @@ def test_an_allocation_gets_a_node_and_keeps_it_until_it_is_deleted(app, free):
         UUID, UUID, {"a": 1, "traits": []})
     assert (second["state"], second["node_uuid"]) == ("error", None)
     assert "no available nodes match the resource class gold" in second["last_error"]
-    assert (left["allocation_uuid"], left["instance_uuid"], left["instance_info"]) == (None, None, {"a": 1})
+    assert (left["allocation_uuid"], left["instance_uuid"], left["instance_info"]) == (
+        None, None, {"a": 1, "traits": []})
     app.get(f"/v1/nodes/{node.uuid}/allocation", status=404)
     # As in Ironic: clients put None there while an allocation has no node yet.
     app.get("/v1/nodes/None/allocation", status=400)

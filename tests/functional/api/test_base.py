@@ -107,7 +107,9 @@ def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
 def test_an_unknown_path_is_404_in_ironics_form(app, path):
     response = app.get(path, status=404)
 
-    assert response.fault == {"code": 404, "title": "Not Found", "description": "There is no such resource."}
+    assert response.fault == {
+        "code": 404, "title": "Not Found", "description": "There is no such resource.",
+        "faultcode": "Client", "faultstring": "There is no such resource.", "debuginfo": None}
     assert response.headers[versions.HEADER] == "1.96"
 
 

@@ -118,8 +118,12 @@ def inventories(db, node):
 
 
 def data_of(number, status):
-    return {"inventory": {"number": number, "x": "2.0"}, "status": status,
+    return {"inventory": {"number": number, "x": "2.0"},
             "plugin_data": {"made" if status == "processed" else "sent": number}}
+
+
+def with_status(number, status):
+    return {**data_of(number, status), "status": status}
 
 
 @pytest.mark.parametrize(("stored", "number", "status"), [
@@ -138,7 +142,7 @@ def test_the_status_of_the_inventory_can_be_chosen(app, inventories):
 
     shown = [app.get(f"{URL}/inventory?status={status}").json for status in ("processed", "failed", "pending")]
 
-    assert shown == [data_of(0, "processed"), data_of(2, "failed"), data_of(3, "pending")]
+    assert shown == [with_status(0, "processed"), with_status(2, "failed"), with_status(3, "pending")]
 
 
 @walking("query, status, reason", [
@@ -165,7 +169,7 @@ def test_the_secrets_of_an_inventory_are_masked(app, db, node):
 
     assert app.get(f"{URL}/inventory").json == {
         "inventory": {"bmc": {"snmp_community": "******"}, "images": ["ftp://u:******@h/x"], "cpu_pinning": "0-3"},
-        "plugin_data": {"api-key": "******", "rack": 7}, "status": "processed"}
+        "plugin_data": {"api-key": "******", "rack": 7}}
 
 
 def test_without_an_inspection_there_is_no_inventory_and_the_error_names_the_uuid(app, node):

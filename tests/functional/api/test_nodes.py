@@ -390,7 +390,7 @@ def test_what_is_at_work_can_not_be_deleted(app, make_node, state):
 @pytest.mark.parametrize(("values", "status"), [
     ({"provision_state": "active", "maintenance": True}, 204), ({"instance_uuid": UUID}, 409),
     ({"reservation": "c"}, 409),
-    ({"instance_uuid": UUID, "maintenance": True}, 409), ({"protected": True, "maintenance": True}, 403),
+    ({"instance_uuid": UUID, "maintenance": True}, 204), ({"protected": True, "maintenance": True}, 403),
     ({"reservation": "c", "maintenance": True}, 409),
 ])
 def test_what_keeps_a_node_from_being_deleted(app, make_node, values, status):

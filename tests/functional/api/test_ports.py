@@ -213,7 +213,7 @@ def test_an_unknown_port_is_404(app, ident):
 
 @pytest.fixture
 def three(app, node, make_node):
-    other = make_node(name="other")
+    other = make_node(name="other", conductor_group="rack1")
     create(app, uuid=UUID)
     create(app, address="52:54:00:aa:00:02")
     create(app, address="52:54:00:aa:00:03", node_uuid=other.uuid)
@@ -224,7 +224,8 @@ def three(app, node, make_node):
     ("?node=other", [3]),
     (f"?address={MAC.upper()}", [1]), ("?address=52:54:00:aa:00:99", []), (f"?node=n&node_uuid={NODE}", [1, 2]),
     ("?sort_key=address&sort_dir=desc", [3, 2, 1]), ("/detail?node=n", [1, 2]), ("?detail=True&node=n", [1, 2]),
-    ("?shard=x", []),
+    ("?shard=x", []), ("?conductor_groups=Rack1,r9", [3]), ("/detail?conductor_groups=rack1", [3]),
+    ("?conductor_groups=r9", []),
     ("/?node=n", [1, 2]),
 ])
 def test_filters(app, three, query, expected):
