@@ -249,7 +249,7 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
 def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, JSONObject]:
     """Return ``{kind: {"result": True}}`` or ``{"result": False, "reason": text}`` for every interface of the node.
 
-    ``deploy`` has ``warnings`` about a deployment, if there are any.
+    ``deploy`` has ``warnings`` about the steps of a deployment and about the image, if there are any.
     """
     task = task_store.read_unlocked(conductor.db, node_id).task(context)
     results: dict[str, JSONObject] = {}
@@ -265,6 +265,8 @@ def _warn(conductor: Conductor, task: Task, result: JSONObject) -> None:
     found: list[StepWarning] = []
     # An interface that the driver does not have any more is one of the reasons already.
     state_machine.failure_of(lambda: found.extend(workflows.expected_warnings(conductor, task)), task)
+    interface = conductor.hardware.interface(task.node, "deploy")
+    found += [StepWarning("instance", problem.where, problem.text) for problem in interface.warnings(task)]
     if found:
         result["warnings"] = [warning.to_wire() for warning in found]
 

@@ -30,6 +30,9 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("stream_raw_images", default=True,
                 help="Let agents write a raw image to the disk while they load it. False: they load all of it into the "
                      "memory of the ramdisk first."),
+    cfg.BoolOpt("allow_md5_checksum", default=True,
+                help="Accept MD5 checksums of images, which are weak: who can change an image can also make one with "
+                     "the same checksum. validate warns about them. False: they are refused, by agents as well."),
     cfg.IntOpt("agent_power_off_timeout", default=30, min=0,
                help="Seconds that a ramdisk may take to switch its machine off after a deployment; after that the BMC "
                     "does it. 0: the BMC does it at once."),

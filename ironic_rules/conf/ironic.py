@@ -122,6 +122,7 @@ PROTECTIONS: Mapping[tuple[str, str], Protection] = {
 #: (group, option) that is another option here -> that one.
 RENAMED: Mapping[tuple[str, str], str] = {
     ("DEFAULT", "graceful_shutdown_timeout"): "[conductor]shutdown_grace",
+    ("agent", "allow_md5_checksum"): "[deploy]allow_md5_checksum",
     ("agent", "stream_raw_images"): "[deploy]stream_raw_images",
     ("api", "api_workers"): "[api]workers",
     ("conductor", "deploy_kernel"): "[deploy]deploy_kernel",

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from oslo_config import cfg
 
 from ironic_rules.db import clock
-from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, UnsupportedDriverExtension
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, Problem, UnsupportedDriverExtension
 from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -87,6 +87,10 @@ class Interface(ExtensionPoint):
 
         :raises Invalid: it does not; the text says what is missing or wrong
         """
+
+    def warnings(self, task: Task) -> list[Problem]:
+        """Return what is suspicious about the node's properties, although :meth:`validate` accepts them."""
+        return []
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
         """Check the progress of a step that the machine continues, after a heartbeat or a poll. Safe to repeat.

@@ -44,7 +44,8 @@ class StepWarning:
     """One warning.
 
     ``kind`` is ``after-instance``, ``set-differently``, ``no-core-steps`` or ``no-reboot``; or ``arguments``.
-    ``where`` is the JSON pointer of the step in its template or in the list of steps to run.
+    ``where`` is the JSON pointer of the step in its template or in the list of steps to run; ``instance``, with that
+    of a key of the node.
     """
 
     kind: str

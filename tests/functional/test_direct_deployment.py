@@ -302,7 +302,6 @@ HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
     ({"image_source": "file://{folder}/allowed/%00"}, {}, "[conductor]file_url_allowed_paths"),
     ({"image_source": "file://{folder}/allowed/leads-out.raw"}, {}, "[conductor]file_url_allowed_paths"),
     ({"image_checksum": None}, {}, "/instance_info/image_checksum: is missing"),
-    ({"image_checksum": "d" * 32}, {}, "/instance_info/image_checksum: is an MD5"),
     ({"image_os_hash_algo": "sha512"}, {}, "/instance_info/image_os_hash_value: is missing"),
     ({"image_os_hash_algo": "sha512", "image_os_hash_value": "d" * 64}, {}, "/instance_info/image_os_hash_value: "),
     ({"image_disk_format": "vmdk"}, {}, "/instance_info/image_disk_format: must be raw or qcow2"),
@@ -331,6 +330,26 @@ def test_what_can_not_be_written_is_refused_before_anything_starts(whole, images
         shown = whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
         assert (shown["result"], where in shown["reason"]) == (False, True)
     assert whole.row(node).power_state == "power off"
+
+
+@pytest.mark.parametrize(("changed", "key"), [
+    ({"image_checksum": "d" * 32}, "image_checksum"),
+    ({"image_os_hash_algo": "md5", "image_os_hash_value": "d" * 32}, "image_os_hash_algo"),
+])
+def test_md5_is_accepted_with_a_warning_unless_it_is_forbidden(whole, images, changed, key):
+    node = enrolled(whole, images, **changed)
+
+    def validated():
+        return whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
+
+    shown = validated()
+    with whole.option("deploy", "allow_md5_checksum", False):
+        refused = validated()
+
+    assert shown["result"] is True
+    assert [(warning["kind"], warning["pointer"]) for warning in shown["warnings"]] == [
+        ("instance", f"/instance_info/{key}")]
+    assert (refused["result"], f"/instance_info/{key}: " in refused["reason"]) == (False, True)
 
 
 def test_a_config_drive_waits_for_those_of_others_and_not_for_ever(whole, images, monkeypatch):

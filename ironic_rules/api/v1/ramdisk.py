@@ -181,7 +181,6 @@ _CONFIG: JSONObject = {
     "metrics": {"backend": "noop", "prepend_host": False, "prepend_uuid": False, "prepend_host_reverse": True,
                 "global_prefix": None},
     "metrics_statsd": {"statsd_host": "localhost", "statsd_port": 8125},
-    "agent_md5_checksum_enable": False,
     "agent_skip_bmc_detect": False,
     "disable_deep_image_inspection": False,
     "permitted_image_formats": ["raw", "gpt", "qcow2", "iso"],
@@ -221,7 +220,7 @@ def lookup_reply(base: str, node: NodeFound, token: str, conf: cfg.ConfigOpts) -
         },
         "config": {
             "heartbeat_timeout": conf.api.ramdisk_heartbeat_timeout, "agent_token": token, "agent_token_required": True,
-            **_CONFIG,
+            "agent_md5_checksum_enable": conf.deploy.allow_md5_checksum, **_CONFIG,
         },
     }
 

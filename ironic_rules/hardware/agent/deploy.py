@@ -80,7 +80,7 @@ class DirectDeploy(CustomAgentDeploy):
         """
         super().validate(task)
         instance.check(task.node, self.interface_of(task.node, "management").get_supported_boot_modes(task))
-        wanted = image.image_of_node(task.node)
+        wanted = self._wanted(task)
         loaded = wanted.urls()
         if wanted.is_file:
             self._file(wanted)
@@ -92,6 +92,9 @@ class DirectDeploy(CustomAgentDeploy):
                 loaded["/instance_info/configdrive"] = drive
         destinations.check(self.conf, wanted.proxy_urls())
         image.check_urls(self.conf, loaded)
+
+    def warnings(self, task: Task) -> list[Problem]:
+        return image.warnings(task.node)
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> str | None:
@@ -208,9 +211,12 @@ class DirectDeploy(CustomAgentDeploy):
         internal.pop(AGENT_COMMAND_STARTED, None)
         return None
 
+    def _wanted(self, task: Task) -> image.Image:
+        return image.image_of_node(task.node, md5=self.conf.deploy.allow_md5_checksum)
+
     def _image(self, task: Task) -> JSONObject:
         """Return the parameters of the command that writes the image."""
-        wanted, node = image.image_of_node(task.node), task.node
+        wanted, node = self._wanted(task), task.node
         url = wanted.source
         if wanted.is_file:
             self._folder().link(node.uuid, self._file(wanted))

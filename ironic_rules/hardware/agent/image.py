@@ -34,8 +34,8 @@ from ironic_rules.text import is_uuid
 
 #: Formats that the agent writes without an option: it converts qcow2, and takes raw images as they are.
 FORMATS = ("raw", "qcow2")
-#: Algorithms that fit the length of ``image_checksum``, in hexadecimal digits; the agent derives them the same way.
-_BY_LENGTH = {64: "sha256", 128: "sha512"}
+#: Lengths of ``image_checksum`` in hexadecimal digits (SHA-256, SHA-512); agents derive the algorithm from the length.
+_LENGTHS = (64, 128)
 _MD5_LENGTH = 32
 _ALGORITHMS = tuple(sorted(name for name in hashlib.algorithms_guaranteed
                            if name.startswith(("sha2", "sha3", "sha5", "blake2"))))
@@ -97,13 +97,14 @@ class Image:
         return {key: value for key, value in told.items() if value is not None}
 
 
-def image_of_node(node: Node) -> Image:
+def image_of_node(node: Node, *, md5: bool) -> Image:
     """Return the image that a node's ``instance_info`` specifies.
 
+    :param md5: accept MD5 checksums (``[deploy]allow_md5_checksum``)
     :raises InvalidParameterValue: there is none, or it cannot be written; with every problem
     """
     info = node.instance_info
-    if problems := [Problem(f"{_WHERE}/{key}", text) for key, text in _problems(info)]:
+    if problems := [Problem(f"{_WHERE}/{key}", text) for key, text in _problems(info, md5)]:
         raise InvalidParameterValue(problems=problems)
     algorithm = info.get("image_os_hash_algo")
     return Image(
@@ -112,16 +113,25 @@ def image_of_node(node: Node) -> Image:
         {scheme: _proxy(info[key]) for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"))
 
 
+def warnings(node: Node) -> list[Problem]:
+    """Return what is weak about the image of ``instance_info``, which :func:`image_of_node` accepts."""
+    info = node.instance_info
+    key = "image_os_hash_algo" if info.get("image_os_hash_algo") else "image_checksum"
+    if info.get(key) != "md5" and not _is_digest(info.get(key), _MD5_LENGTH):
+        return []
+    return [Problem(f"{_WHERE}/{key}", "MD5 does not protect the image from being exchanged; use SHA-256 or SHA-512")]
+
+
 def path_of(image: Image) -> Path:
     """Return the path of an image that is a file of the conductor."""
     return Path(urllib.parse.unquote(urllib.parse.urlsplit(image.source).path))
 
 
-def _problems(info: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
+def _problems(info: Mapping[str, JSON], md5: bool) -> Iterator[tuple[str, str]]:
     """Yield each wrong key of ``instance_info``, and why it is invalid."""
     if problem := _source_problem(info.get("image_source")):
         yield "image_source", problem
-    yield from _checksum_problems(info)
+    yield from _checksum_problems(info, md5)
     kind, disk_format = info.get("image_type"), info.get("image_disk_format")
     if kind not in (None, "whole-disk"):
         yield "image_type", "only whole-disk images are written"
@@ -151,15 +161,16 @@ def _source_problem(source: Any) -> str | None:
     return urls.problem(source) if urls.is_meant(source) else "must be a URL: http://, https:// or file:///"
 
 
-def _checksum_problems(info: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
+def _checksum_problems(info: Mapping[str, JSON], md5: bool) -> Iterator[tuple[str, str]]:
+    algorithms = ("md5", *_ALGORITHMS) if md5 else _ALGORITHMS
     checksum, algorithm, value = (info.get(f"image_{key}") for key in ("checksum", "os_hash_algo", "os_hash_value"))
     if checksum is None and algorithm is None and value is None:
         yield "image_checksum", ("is missing: an image is only written if its content can be checked; set it, or "
                                  "image_os_hash_algo and image_os_hash_value")
     if (algorithm is None) != (value is None):
         yield ("image_os_hash_value" if value is None else "image_os_hash_algo"), "is missing: both are needed"
-    elif algorithm is not None and algorithm not in _ALGORITHMS:
-        yield "image_os_hash_algo", f"must be one of {', '.join(_ALGORITHMS)}"
+    elif algorithm is not None and algorithm not in algorithms:
+        yield "image_os_hash_algo", f"must be one of {', '.join(algorithms)}"
     elif urls.is_meant(value):
         if problem := urls.problem(value):
             yield "image_os_hash_value", problem
@@ -171,9 +182,10 @@ def _checksum_problems(info: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
         if problem := urls.problem(checksum):
             yield "image_checksum", problem
     elif _is_digest(checksum, _MD5_LENGTH):
-        if algorithm is None:
-            yield "image_checksum", "is an MD5 checksum, which agents do not accept; use SHA-256 or SHA-512"
-    elif not any(_is_digest(checksum, length) for length in _BY_LENGTH):
+        if algorithm is None and not md5:
+            yield "image_checksum", ("is an MD5 checksum, which [deploy]allow_md5_checksum does not allow; use SHA-256 "
+                                     "or SHA-512")
+    elif not any(_is_digest(checksum, length) for length in _LENGTHS):
         yield "image_checksum", ("must be the checksum (SHA-256 or SHA-512) in hexadecimal digits, or the URL of a "
                                  "list of checksums")
 
