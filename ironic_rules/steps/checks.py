@@ -13,9 +13,9 @@ from ironic_rules.exceptions import Problem
 from ironic_rules.models import documents, secrets
 from ironic_rules.models.steps import DeployTemplate, Step
 from ironic_rules.steps import offers
-from ironic_rules.steps.declaration import REQUIRED, StepInfo, wrong_arguments
+from ironic_rules.steps.declaration import StepInfo, wrong_arguments
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.offers import MAX_TRAIT_PROBLEMS, Offer, RegisteredSteps
+from ironic_rules.steps.offers import MAX_TRAIT_PROBLEMS, Offer
 from ironic_rules.steps.procedures import Procedure
 from ironic_rules.text import printable
 
@@ -37,22 +37,6 @@ def without(disallowed: Collection[str]) -> StepCheck:
         if step.name in disallowed:
             # The name is one of those in the operator's option, so it is safe to show.
             yield Problem("/step", f"the step {step.name} is not allowed ({DISALLOWED})")
-    return check
-
-
-def fits(registered: RegisteredSteps) -> StepCheck:
-    """Return the check that refuses a step if none of the interfaces that have it would accept it.
-
-    A step that no interface has is accepted, because its driver may be added later. So is one that at least one
-    interface accepts, because it is not yet known which nodes the template is for, and one that lacks arguments,
-    because only a driver knows that it needs them: ``preview`` has these.
-    """
-    def check(step: Step) -> Iterator[Problem]:
-        offers = [against(info, step) for info in registered.named(step)]
-        if offers and all(any(problem.text != REQUIRED for problem in found) for found in offers):
-            common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]
-            yield from common or [Problem("/args", "no interface with this step accepts them; the first one: "
-                                          + "; ".join(str(problem) for problem in offers[0]))]
     return check
 
 

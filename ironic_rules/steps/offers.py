@@ -181,9 +181,10 @@ class RegisteredSteps:
             return Offer(steps, (node.driver, node.deploy_interface) in self._ramdisks)
         return Offer(steps, any(info.key == ("deploy", procedure.boot_step) for info in steps))
 
-    def named(self, step: Step) -> list[StepInfo]:
-        """Return the declaration of the deploy step by every interface that has it."""
-        return [info for _, info in self.declared(step)]
+    def names(self, kind: str) -> set[str]:
+        """Return the names of the deploy steps that interfaces of a kind have."""
+        return {info.step for kinds in self._offers[DEPLOYMENT.name].values()
+                for infos in kinds.get(kind, {}).values() for info in infos}
 
     def declared(self, step: Step) -> list[tuple[str, StepInfo]]:
         """Return name and declaration of every interface that has the deploy step, for each hardware type."""

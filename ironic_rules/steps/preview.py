@@ -20,7 +20,7 @@ from ironic_rules.steps import checks, merge, offers
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import NODE_COLUMNS, Offer, RegisteredSteps
 from ironic_rules.steps.procedures import CLEANING
-from ironic_rules.text import printable
+from ironic_rules.text import nearest, printable
 
 #: Maximum number of warnings about one deployment or template.
 MAX_WARNINGS = 50
@@ -43,9 +43,9 @@ _CREATE_VOLUMES = frozenset({("raid", "create_configuration"), ("raid", "apply_c
 class StepWarning:
     """One warning.
 
-    ``kind`` is ``after-instance``, ``set-differently``, ``no-core-steps`` or ``no-reboot``; or ``arguments``.
-    ``where`` is the JSON pointer of the step in its template or in the list of steps to run; ``instance``, with that
-    of a key of the node.
+    ``kind`` is ``after-instance``, ``set-differently``, ``no-core-steps`` or ``no-reboot``; ``step`` or ``arguments``
+    about one step; ``instance`` about a key of the node.
+    ``where`` is the JSON pointer of the step in its template or in the list of steps to run, or of the key.
     """
 
     kind: str
@@ -242,7 +242,9 @@ class Support:
 
 
 def warnings_of_template(registered: RegisteredSteps, steps: Iterable[Step]) -> Sequence[StepWarning]:
-    """Return the warnings about the steps of a template that was accepted: what some interfaces do not accept.
+    """Return the warnings about the steps of a template: steps that no interface has, and what some do not accept.
+
+    A template is stored nevertheless: its drivers may be added later, and it is not known which nodes it is for.
 
     :param registered: what live conductors offer
     """
@@ -252,7 +254,14 @@ def warnings_of_template(registered: RegisteredSteps, steps: Iterable[Step]) -> 
 
 def _of_step(registered: RegisteredSteps, step: Step, where: str) -> Iterator[StepWarning]:
     refused: dict[Problem, set[str]] = {}
-    for name, info in registered.declared(step):
+    declared = registered.declared(step)
+    if not declared and offers.find_reserved(step) is None:
+        near = nearest(step.step, registered.names(step.interface))
+        hint = f" (did you mean {near}?)" if near else ""
+        yield StepWarning("step", f"{where}/step", (
+            f"no enabled {step.interface} interface has this step{hint}; only nodes whose ramdisk has it pass "
+            "validation"))
+    for name, info in declared:
         for problem in checks.against(info, step):
             refused.setdefault(problem, set()).add(name)
     for problem, names in refused.items():

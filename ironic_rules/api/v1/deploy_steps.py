@@ -110,14 +110,13 @@ class TemplateNodesController(Resource):
             resources.judged_node(request.base, row, support.judge(row), fields) for row in shown])
 
 
-def check_steps(request: Request, steps: Iterable[Step], more: tuple[checks.StepCheck, ...] = ()) -> None:
+def check_steps(request: Request, steps: Iterable[Step]) -> None:
     """Check steps that passed the schema, as far as no node is needed.
 
-    :param more: checks in addition to those that need only the configuration
     :raises Invalid: 400, with every problem
     """
     disallowed = frozenset(request.conf.api.disallow_deploy_steps)
-    problems = checks.problems(steps, (checks.without(disallowed), checks.real_secrets, *more))
+    problems = checks.problems(steps, (checks.without(disallowed), checks.real_secrets))
     if problems:
         raise Invalid(problems=[Problem(printable(problem.where, 256), problem.text) for problem in problems])
 

@@ -20,7 +20,7 @@ from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate, Step
 from ironic_rules.policies import templates
-from ironic_rules.steps import checks, preview
+from ironic_rules.steps import preview
 from ironic_rules.steps.preview import StepWarning
 
 _LIST = filters.Listing.of(DEPLOY_TEMPLATE)
@@ -88,8 +88,7 @@ class DeployTemplatesController(Resource):
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
         found = request.db.write(
-            lambda conn: deploy_templates.create(
-                conn, values, _checked(request, body["steps"], _offer_checks(request, conn))))
+            lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"])))
         request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
                                   ("ETag", _tag(found))]
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
@@ -97,7 +96,7 @@ class DeployTemplatesController(Resource):
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[JSONObject],
               conditions: etags.Preconditions) -> JSONObject:
-        """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
+        """Change a template and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A patch after which the template is the same writes nothing, and the ``ETag`` stays; one that writes steps with
         secrets always counts as a change.
@@ -116,8 +115,7 @@ class DeployTemplatesController(Resource):
             old = _find(conn, template)
             conditions.check(_tag(old))
             values = _patched(old, operations)
-            # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
-            steps = _checked(request, values.pop("steps"), _offer_checks(request, conn) if writes_steps else ())
+            steps = _checked(request, values.pop("steps"))
             changes = {name: value for name, value in values.items() if patch.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
@@ -126,8 +124,7 @@ class DeployTemplatesController(Resource):
         with conditions.guard(DeployTemplateChanged):
             found = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(found)))
-        return resources.template_with_warnings(request.base, found, self._collection,
-                                                _warnings(request, found.steps) if writes_steps else ())
+        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:
@@ -156,12 +153,6 @@ def _tag(template: DeployTemplate) -> str:
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
-def _offer_checks(request: Request, conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
-    """Return the check against the steps that live conductors offer; empty if none is alive."""
-    registered = request.offered_steps.current(conn).get(None)
-    return () if registered is None else (checks.fits(registered),)
-
-
 def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     """Return the warnings about the steps of a stored template; none if no conductor is alive."""
     with request.db.reader() as conn:
@@ -169,14 +160,13 @@ def _warnings(request: Request, steps: Sequence[Step]) -> Sequence[StepWarning]:
     return () if registered is None else preview.warnings_of_template(registered, steps)
 
 
-def _checked(request: Request, steps: list[JSONObject], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
+def _checked(request: Request, steps: list[JSONObject]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after every check that does not need a node.
 
-    :param more: checks in addition to those that need only the configuration
     :raises Invalid: 400, with every problem
     """
     checked = tuple(Step(**step) for step in steps)
-    deploy_steps.check_steps(request, checked, more)
+    deploy_steps.check_steps(request, checked)
     return checked
 
 

@@ -40,9 +40,11 @@ def whole(service: Whole) -> Iterator[Whole]:
         assert service.app.delete(f"{TEMPLATES}/{item['uuid']}").status_int == 204
 
 
-def create(whole: Whole, name: str, *steps: dict[str, Any]) -> None:
+def create(whole: Whole, name: str, *steps: dict[str, Any]) -> Any:
+    """Create a template, and return it."""
     reply = whole.app.post_json(TEMPLATES, {"name": name, "steps": list(steps)})
     assert reply.status_int == 201, reply.text
+    return reply.json
 
 
 def node_with(whole: Whole, *traits: str, asks: Any = None, state: str = "available", **fields: Any) -> str:
@@ -258,11 +260,14 @@ def test_d_13_a_requested_step_overrides_arguments_and_priority_of_the_default(w
 
 @pytest.mark.parametrize("core", CORE)
 def test_d_14_a_core_step_can_only_be_left_out(whole, core):
-    reply = whole.app.post_json(TEMPLATES, {"name": VMX, "steps": [step(core, 5)]})
-    assert (reply.status_int, fault(reply)) == (400, "/steps/0/priority: must be 0: a core step can only be left out")
-
-    create(whole, VMX, step(core, 0))
+    [warning] = create(whole, VMX, step(core, 5))["warnings"]
+    assert warning["pointer"] == "/steps/0/priority"
     uuid = node_with(whole, VMX)
+    reason = deploy_of(whole, uuid)["reason"]
+    assert "/priority: must be 0: a core step can only be left out" in reason
+
+    assert whole.app.patch_json(f"{TEMPLATES}/{VMX}", [
+        {"op": "replace", "path": "/steps/0/priority", "value": 0}]).status_int == 200
 
     assert deploy_of(whole, uuid) == {"result": True}
     assert ran(whole, uuid) == [name for name in CORE if name != core]

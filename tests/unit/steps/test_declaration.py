@@ -157,9 +157,9 @@ def test_a_conductor_of_an_older_release_offers_nothing(hardware):
 def test_a_registration_has_the_configured_priorities(conf):
     conf.set_override("step_priorities", {"bios.factory_reset": 50}, group="deploy")
 
-    found = RegisteredSteps([EnabledHardware(conf).register()]).named(Step("bios", "factory_reset", {}, 1))
+    found = RegisteredSteps([EnabledHardware(conf).register()]).declared(Step("bios", "factory_reset", {}, 1))
 
-    assert {(info.priority, info.configured) for info in found} == {(50, True)}
+    assert {(info.priority, info.configured) for _, info in found} == {(50, True)}
 
 
 OPTIONS = [("deploy", "step_priorities"), ("conductor", "clean_step_priority_override")]
