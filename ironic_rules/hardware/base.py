@@ -360,6 +360,12 @@ class ManagementInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: no such device
         """
 
+    def renew_boot_device(self, task: Task, device: str) -> None:
+        """Set the boot device of the next boot again, because the BMC does not keep it. A failure is only logged.
+
+        Here, nothing is done: only an interface that has set such a device has to.
+        """
+
     def machine_ids(self, task: Task) -> set[str]:
         """Return what identifies the machine, as ``models.machine_ids`` does; none if the BMC does not report it."""
         return set()

@@ -51,6 +51,9 @@ BOOT_LEFT = "ramdisk_boot_left"
 #: Present while a step that deletes volumes waits for that.
 RAID_DELETES = "raid_step_deletes"
 
+#: The boot device that is set again before each boot, and whether the next boot is left out: ``{device, is_once}``.
+RENEWED_BOOT_DEVICE = "renewed_boot_device"
+
 #: Names of the boot scripts that were written, for ramdisks and for instances.
 IPXE_SCRIPTS = "ipxe_scripts"
 IPXE_INSTANCE_SCRIPTS = "ipxe_instance_scripts"

@@ -1,9 +1,13 @@
-"""Choice of the boot device by other interfaces, as ``driver_info/force_persistent_boot_device`` wants it."""
+"""Choice of the boot device by other interfaces, as ``driver_info/force_persistent_boot_device`` wants it.
+
+Boot devices that a BMC does not keep: they are set for one boot, and again before each boot that this service begins.
+"""
 
 from __future__ import annotations
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.base import Interface
+from ironic_rules.models.internal_keys import RENEWED_BOOT_DEVICE
 from ironic_rules.models.task import Task
 
 KEY = "force_persistent_boot_device"
@@ -35,3 +39,32 @@ def forced_persistence(task: Task) -> bool | None:
         raise InvalidParameterValue(problems=[
             Problem(f"/driver_info/{KEY}", "must be Always, Never or Default")])
     return _FORCED[word]
+
+
+def renew_before_boots(task: Task, device: str) -> None:
+    """Let :func:`renew` set ``device`` before each boot from now on. The BMC has it for the next boot."""
+    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {"device": device, "is_once": True}
+
+
+def keep_for_next_boot(task: Task) -> None:
+    """Let :func:`renew` leave out the next boot, for which the BMC has another device."""
+    if (kept := task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)) is not None:
+        task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**kept, "is_once": True}
+
+
+def stop_renewing(task: Task) -> None:
+    """Let :func:`renew` set nothing any more: the BMC keeps the device."""
+    task.node.driver_internal_info.pop(RENEWED_BOOT_DEVICE, None)
+
+
+def renew(interface: Interface, task: Task) -> None:
+    """Set the boot device of :func:`renew_before_boots` for the boot that the caller is about to begin.
+
+    :param interface: the power interface
+    """
+    kept = task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)
+    if kept is None:
+        return
+    if not kept["is_once"]:
+        interface.interface_of(task.node, "management").renew_boot_device(task, kept["device"])
+    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**kept, "is_once": False}

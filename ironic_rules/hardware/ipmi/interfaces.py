@@ -11,6 +11,7 @@ from oslo_log import log
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.agent import instance
 from ironic_rules.hardware.base import HardwareType, ManagementInterface, PowerInterface, boot_device_args
+from ironic_rules.hardware.boot import device as boot_device
 from ironic_rules.hardware.ipmi import tool
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
 from ironic_rules.hardware.waiting import wait_for_power
@@ -28,6 +29,8 @@ class IPMIHardware(HardwareType):
     supported_power_interfaces = ("ipmitool",)
 
 
+#: Commands of ``chassis power`` after which the machine boots.
+_BOOTS = frozenset({"on", "cycle", "reset"})
 _STATUS = re.compile(r"Chassis Power is (on|off)")
 
 
@@ -65,6 +68,8 @@ class IPMIToolPower(IPMIInterface, PowerInterface):
         task.node.power_state = states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
 
     def _switch(self, task: Task, command: str, ends: str, timeout_s: int | None) -> None:
+        if command in _BOOTS:
+            boot_device.renew(self, task)
         self.ipmitool(task, "power", command)
         wait_for_power(task, lambda: self.get_power_state(task), ends,
                  timeout_s or self.conf.conductor.power_state_change_timeout)
@@ -121,6 +126,23 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
+        if not tool.parse_driver_info(task.node.driver_info).force_boot_device:
+            self._set(task, device, persistent=persistent)
+            boot_device.stop_renewing(task)
+            return
+        self._set(task, device, persistent=False)
+        if persistent:
+            boot_device.renew_before_boots(task, device)
+        else:
+            boot_device.keep_for_next_boot(task)
+
+    def renew_boot_device(self, task: Task, device: str) -> None:
+        try:
+            self._set(task, device, persistent=False)
+        except BMCError as exc:
+            LOG.warning("The boot device %s of node %s was not set again: %s", device, task.node.uuid, exc)
+
+    def _set(self, task: Task, device: str, *, persistent: bool) -> None:
         if tool.parse_driver_info(task.node.driver_info).disable_boot_timeout:
             try:
                 self.ipmitool(task, *_NO_BOOT_TIMEOUT)

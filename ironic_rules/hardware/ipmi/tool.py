@@ -24,8 +24,10 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.base import Interface
+from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
+from ironic_rules.text import nearest, printable
 
 #: Per round: how often ipmitool sends each request of a session (``-R``), and the seconds that it waits for each reply
 #: (``-N``). One run makes some ten requests: where a third of the packets is lost, it rarely succeeds without repeating
@@ -113,9 +115,35 @@ PROPERTIES = {
                          "[ipmi]cipher_suite_versions are tried.",
     "ipmi_hex_kg_key": "Kg key for IPMI 2.0: 40 hexadecimal digits.",
     "ipmi_disable_boot_timeout": "Whether a boot device remains set for longer than 60 seconds. Default: true.",
+    "ipmi_force_boot_device": "Whether the persistent boot device is set again before each boot, for BMCs that forget "
+                              "it. Default: false.",
+    "ipmi_bridging": "Whether the BMC passes requests on to the machine's own controller: no (the default), single, or "
+                     "dual (by two buses).",
+    "ipmi_target_channel": "Channel of the machine's controller, 0 to 15. Required with ipmi_bridging.",
+    "ipmi_target_address": "Address of the machine's controller on that channel, such as 0x72. Required with "
+                           "ipmi_bridging.",
+    "ipmi_transit_channel": "Channel of the controller in between, 0 to 15. Required with ipmi_bridging dual.",
+    "ipmi_transit_address": "Address of the controller in between, such as 0x82. Required with ipmi_bridging dual.",
+    "ipmi_local_address": "Address of the BMC on its own bus, with ipmi_bridging. Default: that of ipmitool, 0x20.",
 }
+#: Keys that only other interfaces of Ironic read, which are not offered here.
+_OF_OTHERS = frozenset({"ipmi_terminal_port"})
+_PREFIX = "ipmi_"
+#: How requests are bridged -> the keys that it requires.
+_BRIDGED: dict[str, tuple[str, ...]] = {
+    "no": (), "single": ("ipmi_target_channel", "ipmi_target_address"),
+    "dual": ("ipmi_target_channel", "ipmi_target_address", "ipmi_transit_channel", "ipmi_transit_address"),
+}
+_LOCAL = "ipmi_local_address"
+#: Option of ipmitool for each key of a bridge, in the order in which they are passed.
+_BRIDGE_OPTIONS = {_LOCAL: "-m", "ipmi_transit_channel": "-B", "ipmi_transit_address": "-T",
+                   "ipmi_target_channel": "-b", "ipmi_target_address": "-t"}
+_MAX_CHANNEL, _MAX_BUS_ADDRESS = 15, 255
+# Not a number with a leading zero, which ipmitool reads as octal.
+_BUS_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,2}|0|[1-9][0-9]{0,2}")
 PRIVILEGES = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
-_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,253}|[0-9a-fA-F:]{2,39}")
+_ZONE = re.compile(r"[A-Za-z0-9._~-]+")
+_WITH_PORT = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*):(?P<port>[0-9]+)")
 _KG = re.compile(r"[0-9a-fA-F]{40}")
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
@@ -133,6 +161,9 @@ class IPMIDriverInfo:
     cipher_suite: int | None
     kg_key: str | None = field(repr=False)
     disable_boot_timeout: bool
+    force_boot_device: bool = False
+    #: options of ipmitool for the controller that requests are passed on to; none: it is the BMC itself
+    bridge: tuple[str, ...] = ()
 
 
 def parse_driver_info(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
@@ -140,11 +171,8 @@ def parse_driver_info(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
 
     :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
     """
-    address = driver_info.get("ipmi_address")
-    if not address:
-        raise InvalidParameterValue("driver_info/ipmi_address is missing: the address of the BMC.")
-    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
-        raise _wrong("ipmi_address", "must be an IP address or a host name")
+    _refuse_unknown(driver_info)
+    address = _address(driver_info.get("ipmi_address"))
     username, password = (_text(driver_info, key) for key in ("ipmi_username", "ipmi_password"))
     if username is not None and username.startswith("-"):
         raise _wrong("ipmi_username", "must not begin with a dash, which ipmitool would interpret as an option")
@@ -160,12 +188,74 @@ def parse_driver_info(driver_info: Mapping[str, Any]) -> IPMIDriverInfo:
     cipher_suite = _number(driver_info, "ipmi_cipher_suite", 0, 255)
     if version == "1.5" and (kg_key is not None or cipher_suite is not None):
         raise _wrong("ipmi_protocol_version", "must be 2.0 with ipmi_cipher_suite or ipmi_hex_kg_key")
-    boot_timeout = driver_info.get("ipmi_disable_boot_timeout", True)
-    if str(boot_timeout).lower() not in _BOOLEANS:
-        raise _wrong("ipmi_disable_boot_timeout", "must be true or false")
     return IPMIDriverInfo(
         address, _number(driver_info, "ipmi_port", 1, 65535) or 623, username, password or "", privilege,
-        version, cipher_suite, kg_key, _BOOLEANS[str(boot_timeout).lower()])
+        version, cipher_suite, kg_key, _boolean(driver_info, "ipmi_disable_boot_timeout", default=True),
+        _boolean(driver_info, "ipmi_force_boot_device", default=False), _bridge(driver_info))
+
+
+def _refuse_unknown(driver_info: Mapping[str, object]) -> None:
+    """Refuse keys that are not known: they may be meant to select another controller than the BMC."""
+    for key in sorted(driver_info):
+        if key.startswith(_PREFIX) and key not in PROPERTIES and key not in _OF_OTHERS:
+            near = nearest(key, PROPERTIES)
+            raise _wrong(printable(key, 64), "is not known" + (f"; did you mean {near}?" if near else ""))
+
+
+def _address(value: object) -> str:
+    if not value:
+        raise InvalidParameterValue("driver_info/ipmi_address is missing: the address of the BMC.")
+    if not isinstance(value, str):
+        raise _wrong("ipmi_address", "must be an IP address or a host name")
+    bare, percent, zone = value.partition("%")
+    if urls.usual_host(bare) is not None and (not percent or (":" in bare and _ZONE.fullmatch(zone))):
+        return value
+    if with_port := _WITH_PORT.fullmatch(value):
+        raise _wrong("ipmi_address", "must not have a port; set driver_info/ipmi_port to "
+                                     f"{printable(with_port['port'], 16)}")
+    raise _wrong("ipmi_address", "must be a host name, or an IP address in its usual form without brackets, such as "
+                                 "192.0.2.1 or 2001:db8::1")
+
+
+def _bridge(driver_info: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the options of ipmitool by which the BMC passes requests on; none if it does not.
+
+    :raises InvalidParameterValue: a key is missing or wrong, or has no effect with this ``ipmi_bridging``
+    """
+    given = {key: driver_info[key] for key in _BRIDGE_OPTIONS if driver_info.get(key) not in (None, "")}
+    kind = driver_info.get("ipmi_bridging")
+    if kind in (None, "") and given:
+        raise _wrong("ipmi_bridging", f"must be single or dual with {next(iter(given))}; without it, requests are for "
+                                      "the controller at ipmi_address itself. Set it to no if they shall be")
+    if kind in (None, "", "no"):
+        return ()
+    if not isinstance(kind, str) or kind not in _BRIDGED:
+        raise _wrong("ipmi_bridging", f"must be one of {', '.join(_BRIDGED)}")
+    for key in _BRIDGED[kind]:
+        if key not in given:
+            raise _wrong(key, f"is missing: ipmi_bridging is {kind}")
+    if unused := set(given) - {*_BRIDGED[kind], _LOCAL}:
+        raise _wrong(min(unused), f"must not be set: ipmi_bridging is {kind}")
+    return tuple(word for key, option in _BRIDGE_OPTIONS.items() if key in given
+                 for word in (option, _bus_number(key, given[key])))
+
+
+def _bus_number(key: str, value: object) -> str:
+    most = _MAX_CHANNEL if key.endswith("_channel") else _MAX_BUS_ADDRESS
+    text = str(value)
+    if isinstance(value, bool) or not _BUS_NUMBER.fullmatch(text) or int(text, 0) > most:
+        example = 7 if most == _MAX_CHANNEL else "0x72"
+        raise _wrong(key, f"must be a number from 0 to {most}, such as {example}, without leading zeros")
+    return text
+
+
+def _boolean(driver_info: Mapping[str, JSON], key: str, *, default: bool) -> bool:
+    value = driver_info.get(key)
+    if value in (None, ""):
+        return default
+    if str(value).lower() not in _BOOLEANS:
+        raise _wrong(key, "must be true or false")
+    return _BOOLEANS[str(value).lower()]
 
 
 def _text(driver_info: Mapping[str, JSON], key: str) -> str | None:
@@ -188,7 +278,7 @@ def _number(driver_info: Mapping[str, JSON], key: str, least: int, most: int) ->
 
 
 def _wrong(key: str, what: str) -> InvalidParameterValue:
-    return InvalidParameterValue(f"driver_info/{key} {what}.")
+    return InvalidParameterValue(f"driver_info/{key} {what}" + ("" if what.endswith("?") else "."))
 
 
 LOG = log.getLogger(__name__)
@@ -320,6 +410,7 @@ def _call(wanted: IPMIDriverInfo, run: IPMIToolRun, password_file: str) -> tuple
     environment = {**os.environ, "LC_ALL": "C"}
     if wanted.username is not None:
         arguments += ["-U", wanted.username]
+    arguments += wanted.bridge
     if run.cipher_suite is not None:
         arguments += ["-C", str(run.cipher_suite)]
     if wanted.kg_key is not None:

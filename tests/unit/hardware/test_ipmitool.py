@@ -129,6 +129,60 @@ def test_protocol_1_5(ipmitool, power):
     assert ipmitool.runs() == [("", "1", "2")]
 
 
+@pytest.mark.parametrize(("info", "options"), [
+    ({"ipmi_bridging": "single", "ipmi_target_channel": "7", "ipmi_target_address": "0x72"},
+     ["-b", "7", "-t", "0x72"]),
+    ({"ipmi_bridging": "dual", "ipmi_target_channel": 7, "ipmi_target_address": "0x72", "ipmi_transit_channel": 0,
+      "ipmi_transit_address": "0x82", "ipmi_local_address": "0x20"},
+     ["-m", "0x20", "-B", "0", "-T", "0x82", "-b", "7", "-t", "0x72"]),
+])
+def test_every_command_is_for_the_controller_behind_the_bridge(ipmitool, power, management, info, options):
+    ipmitool.plan(out="Chassis Power is on")
+    task = make_task({"driver_info": {**INFO, **info}})
+
+    power.set_power_state(task, "power on")
+    management.set_boot_device(task, "pxe")
+    management.machine_ids(task)
+    management.inject_nmi(task)
+
+    assert len(ipmitool.calls()) == 5
+    for call in ipmitool.calls():
+        begin = call["arguments"].index(options[0])
+        assert call["arguments"][begin:begin + len(options)] == options
+
+
+def test_a_bridge_that_is_incomplete_sends_nothing(ipmitool, power, management):
+    task = make_task({"driver_info": {**INFO, "ipmi_bridging": "single", "ipmi_target_channel": 7}})
+
+    for act in (lambda: power.validate(task), lambda: power.set_power_state(task, "power on"),
+                lambda: power.get_power_state(task), lambda: management.set_boot_device(task, "pxe"),
+                lambda: management.inject_nmi(task)):
+        with pytest.raises(InvalidParameterValue, match="ipmi_target_address is missing"):
+            act()
+
+    with pytest.raises(FileNotFoundError):
+        ipmitool.calls()
+
+
+def test_a_persistent_boot_device_is_set_again_before_each_boot_where_the_node_wants_it(ipmitool, conf, management):
+    power = IPMIToolPower(conf, lambda node, kind: management)
+    task = make_task({"driver_info": {**INFO, "ipmi_force_boot_device": "true", "ipmi_disable_boot_timeout": False}})
+    ipmitool.plan(out="Chassis Power is on")
+    for change in (lambda: management.set_boot_device(task, "disk", persistent=True),
+                   lambda: power.set_power_state(task, "rebooting"), lambda: power.set_power_state(task, "rebooting"),
+                   lambda: management.set_boot_device(task, "pxe"),
+                   lambda: power.set_power_state(task, "rebooting"), lambda: power.set_power_state(task, "rebooting")):
+        change()
+    task.node.driver_info.pop("ipmi_force_boot_device")
+    management.set_boot_device(task, "disk", persistent=True)
+    power.set_power_state(task, "rebooting")
+
+    told = [" ".join(command[1:]) for command in ipmitool.commands() if command[:2] != ["power", "status"]]
+    disk = "bootdev disk options=efiboot"
+    assert told == [disk, "cycle", disk, "cycle", "bootdev pxe options=efiboot", "cycle", disk, "cycle",
+                    "bootdev disk options=persistent,efiboot", "cycle"]
+
+
 def test_a_failure_is_told_in_one_line_without_secrets(ipmitool, power):
     ipmitool.plan(status=1, err=f"Error: session\nfor {INFO['ipmi_password']} refused")
 
