@@ -18,6 +18,7 @@ extensions = [
     "oslo_config.sphinxext",
     "oslo_policy.sphinxext",
     "api_reference",
+    "bmc_deviations",
     "driver_info_reference",
     "extra_specs",
     "hook_reference",

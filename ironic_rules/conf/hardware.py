@@ -44,6 +44,9 @@ REDFISH_OPTS: list[cfg.Opt] = [
                help="Maximum number of attempts to send a request to a BMC that cannot be reached or reports an "
                     "internal error. A request that changes something is not sent again if the BMC may have got it."),
     cfg.IntOpt("connection_retry_interval", default=4, min=1, help="Seconds between these attempts."),
+    cfg.IntOpt("busy_timeout", default=180, min=0,
+               help="Seconds for which a change is requested again from a BMC that refuses it because it is busy, for "
+                    "example while its machine is in POST. 0: not at all."),
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "
                     "reboots meanwhile."),

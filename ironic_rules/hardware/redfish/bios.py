@@ -8,6 +8,7 @@ values are compared by type, and sent as the BMC represents them.
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from oslo_log import log
 from ironic_rules.db import clock
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.declared_steps import BIOSSteps
-from ironic_rules.hardware.redfish import power
+from ironic_rules.hardware.redfish import power, quirks
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.hardware.redfish.inspect import SECRET
 from ironic_rules.models import states
@@ -182,15 +183,14 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
     def write_settings(self, task: Task, settings: JSONObject) -> str | None:
         with self.system(task) as system:
             bios = system.bios
-            present = bios.attributes or {}
+            present = quirks.settings_of(bios.attributes)
             if unknown := sorted(set(settings) - set(present)):
                 raise InvalidParameterValue(f"The BIOS has no setting {printable(', '.join(unknown))}.")
             wanted = converted_settings(settings, present)
             changed = {name: wanted[name] for name in differing_settings(wanted, present)}
             if not changed:
                 return None
-            on_reset = self.sushy.ApplyTime.ON_RESET
-            bios.set_attributes(changed, on_reset if on_reset in (bios.supported_apply_times or ()) else None)
+            self._write(bios, changed)
             what = {"path": bios.path, "settings": changed, "told_before": _told(bios.json)}
         return self._reboot(task, what)
 
@@ -198,9 +198,16 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         # No BMC reports the default values.
         with self.system(task) as system:
             bios = system.bios
-            what = {"system": system.path, "bios": bios.path, "before": _digest(bios.attributes)}
-            bios.reset_bios()
+            what = {"system": system.path, "bios": bios.path, "before": _digest(quirks.settings_of(bios.attributes))}
+            self.change(quirks.BIOS, [quirks.Form("reset", bios.reset_bios)])
         return self._reboot(task, {**what, "begun_at": clock.now().isoformat()})
+
+    def _write(self, bios: Any, changed: JSONObject) -> None:
+        on_reset = self.sushy.ApplyTime.ON_RESET
+        times = [on_reset, None] if on_reset in (bios.supported_apply_times or ()) else [None]
+        self.change(quirks.BIOS, [
+            quirks.Form("no apply time" if when is None else "apply time",
+                        functools.partial(bios.set_attributes, changed, when)) for when in times])
 
     def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
         if "system" in what:
@@ -226,7 +233,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             return off
         if "bios" not in what:
             return None  # an earlier version has begun it
-        told = self.read(task, what["bios"])[1].get("Attributes")
+        told = quirks.settings_of(self.read(task, what["bios"])[1].get("Attributes"))
         # While it starts, a BMC may have none to report.
         if told and _digest(told) != what["before"]:
             return None
@@ -247,7 +254,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
     def read_settings(self, task: Task) -> list[BIOSSetting]:
         with self.system(task) as system:
             bios = system.bios.json
-            present = bios.get("Attributes") or {}
+            present = quirks.settings_of(bios.get("Attributes"))
             entries = self._registry(task, system, bios.get("AttributeRegistry"))
         found = (registry_setting(name, value, entries.get(name, {})) for name, value in present.items())
         return [setting for setting in found if setting is not None]

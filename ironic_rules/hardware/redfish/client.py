@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import ipaddress
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from ironic_rules import context
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
 from ironic_rules.hardware.destinations import Denied
-from ironic_rules.hardware.redfish import connections, driver_info
+from ironic_rules.hardware.redfish import connections, driver_info, quirks
 from ironic_rules.hardware.redfish.connections import BMCSession, Connections, NoInternet
 from ironic_rules.hardware.redfish.driver_info import RedfishDriverInfo
 from ironic_rules.models.documents import JSONObject
@@ -147,6 +147,20 @@ class RedfishInterface(Interface):
         wanted = self.driver_info(task)
         with self._connection(task, wanted) as connection:
             yield connection.get_system(wanted.system_id)
+
+    def change(self, area: quirks.Area, forms: Sequence[quirks.Form], *, is_done: Callable[[], bool] | None = None,
+               is_shown_at_once: bool = False) -> quirks.Made:
+        """Make a change as :func:`quirks.make_change`, in a block of :meth:`system`."""
+        return quirks.make_change(area, forms, self.sushy.exceptions, self.conf.redfish.busy_timeout, is_done=is_done,
+                                  is_shown_at_once=is_shown_at_once)
+
+    def why_not(self, exc: Exception) -> tuple[str, bool]:
+        """Return why a resource was not read, and whether the BMC did not respond."""
+        if isinstance(exc, self.sushy.exceptions.ConnectionError):
+            return "no response", True
+        # Without the text: a BMC may return what was sent to it.
+        status = getattr(exc, "status_code", None)
+        return (type(exc).__name__ if status is None else f"HTTP {status}"), False
 
     def read(self, task: Task, path: str) -> tuple[int, JSONObject]:
         """Return the HTTP status and the JSON object at ``path`` of the node's BMC, by one request as a rule.

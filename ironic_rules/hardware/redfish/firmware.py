@@ -8,6 +8,7 @@ restarts on its own), and the wait that the settings request. The progress is in
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.hardware.agent import image
 from ironic_rules.hardware.base import FirmwareInterface
-from ironic_rules.hardware.redfish import power, reading
+from ironic_rules.hardware.redfish import power, quirks, reading
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface, documents
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON, JSONObject
@@ -204,9 +205,13 @@ class RedfishFirmware(FirmwareVersions):
             target = read(_path(self.root(task)["UpdateService"]["@odata.id"])).get("Actions", {}).get(_ACTION, {})
             if "target" not in target:
                 raise BMCError(node=task.node.uuid, reason="its update service does not load images (SimpleUpdate).")
-            # Without a protocol: the URL has it, and some BMCs refuse the parameter.
-            reply = connector.post(_path(target["target"]), data={"ImageURI": setting["url"]})
-            begun = reading.task_location(reply)
+            # Without a protocol at first: the URL has it, and some BMCs refuse the parameter.
+            body = {"ImageURI": setting["url"], **_targets(read, self.root(task), system)}
+            protocol = {"TransferProtocol": setting["url"].partition(":")[0].upper()}
+            made = self.change(quirks.FIRMWARE, [
+                quirks.Form(name, functools.partial(connector.post, _path(target["target"]), data={**body, **more}))
+                for name, more in (("URL", {}), ("URL and protocol", protocol))])
+            begun = reading.task_location(made.reply)
         return self._begin(task, setting, {
             "index": index, "phase": _TASK, "task": begun, "has_task": begun is not None,
             "version": versions.get(setting["component"])})
@@ -234,6 +239,13 @@ class RedfishFirmware(FirmwareVersions):
         what |= {"name": _name(setting), "component": setting["component"]}
         wait = self.reboot_and_wait if what["phase"] == _REBOOT else self.wait_for
         return wait(task, what, timeout_s, "[redfish]firmware_update_timeout")
+
+
+def _targets(read: Callable[[str], Any], root: Mapping[str, Any], system: Any) -> JSONObject:
+    """Return what limits an update to a system: nothing if the BMC has no other one."""
+    systems = _at(_at(root, "Systems"), "@odata.id")
+    several = isinstance(systems, str) and len(_list(read(systems), "Members")) > 1
+    return {"Targets": [str(system.path)]} if several else {}
 
 
 def _name(setting: Mapping[str, object]) -> str:

@@ -19,7 +19,7 @@ from oslo_utils import units
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.hardware.redfish import raid
+from ironic_rules.hardware.redfish import quirks, raid
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.hardware.redfish.reading import MAX_ITEMS, FoundResources, Reader, ReadLimits, RedfishResource
 from ironic_rules.models import addresses
@@ -36,20 +36,40 @@ _PORT_SUBTYPES = {"IfAlias": 1, "PortComp": 2, "MacAddr": 3, "IfName": 5, "Agent
 _LOCAL = 7
 _CHASSIS_ID, _PORT_ID, _SYSTEM_NAME, _SYSTEM_DESCRIPTION, _MANAGEMENT_ADDRESS = 1, 2, 5, 6, 8
 _MAX_TLV = 255
+#: Kinds of resources that have network interfaces.
+_NETWORK = frozenset({"interface", "chassis", "adapter", "port", "function"})
 
 
 def network_interfaces(found: FoundResources) -> list[JSONObject]:
-    """Return the Ethernet interfaces with a MAC address, without duplicate addresses.
+    """Return the Ethernet interfaces with a MAC address that are not absent, without duplicate addresses.
 
-    If the system has none, the functions of its network adapters are the interfaces.
+    First those of the system; then those that only the network adapters have, as functions or as ports.
     """
     ports, functions = _ports(found), _functions(found)
+    known: set[str] = set()
     listed: dict[str, JSONObject] = {}
-    for one in found.of("interface") or functions.values():
-        address = _mac(one)
-        if address is not None and address not in listed:
-            listed[address] = _interface(found, one, address, ports.get(address), functions.get(address))
+    for one in (*found.of("interface"), *functions.values()):
+        addresses_of_one = _macs(one)
+        if addresses_of_one and known.isdisjoint(addresses_of_one):
+            address = addresses_of_one[0]
+            if _is_here(one):
+                listed[address] = _interface(found, one, address, ports.get(address), functions.get(address))
+        known.update(addresses_of_one)
+    adapters = [one.parent for one in functions.values()]
+    for address, port in ports.items():
+        if address not in known and port.parent not in adapters and _is_here(port):
+            listed[address] = {**_interface(found, port, address, port, None), "name": _port_name(port)}
     return list(listed.values())
+
+
+def mac_addresses(get: Any, why_not: Any, limits: ReadLimits, root: JSONObject, system: Any) -> list[str]:
+    """Return the MAC addresses of enabled interfaces, also of those that only the network adapters have.
+
+    :param get: and ``why_not``, as in :class:`Reader`
+    :param system: of sushy
+    """
+    found = Reader(get, why_not, limits, _NETWORK).read(root, system.json, system.path)
+    return [interface["mac_address"] for interface in network_interfaces(found)]
 
 
 def pci_address(function: RedfishResource) -> str | None:
@@ -74,17 +94,33 @@ def _interface(found: FoundResources, one: RedfishResource, address: str, port: 
     }
 
 
-def _mac(one: RedfishResource) -> str | None:
+def _macs(one: RedfishResource) -> list[str]:
+    """Return the MAC address that an interface has, and then the one that it was made with."""
     places = (("MACAddress",), ("PermanentMACAddress",), ("Ethernet", "MACAddress"),
               ("Ethernet", "PermanentMACAddress"))
-    return next((addresses.normalize_mac(text) for place in places if addresses.is_mac(text := one.get(*place))), None)
+    return list(dict.fromkeys(
+        addresses.normalize_mac(text) for place in places if addresses.is_mac(text := one.get(*place))))
+
+
+def _is_here(one: RedfishResource | None) -> bool:
+    """Return whether neither a resource nor the adapter that has it is an empty slot."""
+    while one is not None:
+        if not one.is_present:
+            return False
+        one = one.parent
+    return True
+
+
+def _port_name(port: RedfishResource) -> str:
+    adapter = None if port.parent is None else port.parent.text("Id")
+    return "-".join(filter(None, (adapter, port.text("Id")))) or port.path
 
 
 def _functions(found: FoundResources) -> dict[str, RedfishResource]:
     functions: dict[str, RedfishResource] = {}
     for one in found.of("function"):
-        if one.is_present and (address := _mac(one)) is not None:
-            functions.setdefault(address, one)
+        if _is_here(one) and one.get("NetDevFuncType") in (None, "Ethernet") and (found_addresses := _macs(one)):
+            functions.setdefault(found_addresses[0], one)
     return functions
 
 
@@ -97,6 +133,8 @@ def _ports(found: FoundResources) -> dict[str, RedfishResource]:
             for text in listed if isinstance(listed, list) else ():
                 if addresses.is_mac(text):
                     ports.setdefault(addresses.normalize_mac(text), port)
+        if addresses.is_mac(text := port.get("Oem", "Lenovo", "PhysicalPortMacAddress")):
+            ports.setdefault(addresses.normalize_mac(text), port)
     for address, function in _functions(found).items():
         for path in _assigned(function):
             if address not in ports and (assigned := found.by_path(path)) is not None:
@@ -208,7 +246,8 @@ def inventory_of(found: FoundResources) -> JSONObject:
         "disks": _disks(found),
         "memory": _memory(system),
         "system_vendor": {
-            "product_name": system.text("Model"), "serial_number": system.text("SerialNumber"), "manufacturer": maker,
+            "product_name": system.text("Model"), "manufacturer": maker,
+            "serial_number": quirks.service_tag(maker, system.text("SKU")) or system.text("SerialNumber"),
             "firmware": {"vendor": maker, "version": version, "build_date": None},
         },
         "hostname": system.text("HostName"),
@@ -352,8 +391,7 @@ def _tpm(system: RedfishResource) -> list[JSONObject]:
 def _bios_settings(found: FoundResources) -> JSONObject:
     settings: JSONObject = {}
     for one in found.of("bios"):
-        attributes = one.get("Attributes")
-        for name, value in list(attributes.items())[:MAX_ITEMS] if isinstance(attributes, dict) else ():
+        for name, value in list(quirks.settings_of(one.get("Attributes")).items())[:MAX_ITEMS]:
             if isinstance(value, (str, int, float, bool)) and not SECRET.search(name):
                 settings[name] = value
     return settings
@@ -405,18 +443,11 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         limits = ReadLimits(options.inspection_requests_at_once, options.inspection_max_requests,
                             options.inspection_timeout)
         with self.system(task) as system:
-            found = Reader(documents(system), self._why_not, limits).read(self.root(task), system.json, system.path)
+            found = Reader(documents(system), self.why_not, limits).read(self.root(task), system.json, system.path)
             if found.unanswered:
                 # A resource that a BMC cannot provide is missing. A BMC that cannot be reached fails the inspection.
                 system.refresh()
         return found
-
-    def _why_not(self, exc: Exception) -> tuple[str, bool]:
-        if isinstance(exc, self.sushy.exceptions.ConnectionError):
-            return "no response", True
-        # Without the text: a BMC may return what was sent to it.
-        status = getattr(exc, "status_code", None)
-        return (type(exc).__name__ if status is None else f"HTTP {status}"), False
 
     def _set_properties(self, task: Task, data: JSONObject, root_disk_size: int | None) -> None:
         """Set what Ironic's inspection sets; hooks that set the same properties run later."""

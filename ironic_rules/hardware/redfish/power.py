@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.base import PowerInterface
+from ironic_rules.hardware.boot import device
 from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.redfish.quirks import POWER, Form
 from ironic_rules.hardware.waiting import wait_for_power
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON
@@ -18,6 +21,9 @@ from ironic_rules.text import printable
 _STATES = {"On": states.POWER_ON, "PoweringOn": states.POWER_ON, "PoweringOff": states.POWER_ON,
            "Paused": states.POWER_ON, "Off": states.POWER_OFF}
 _ON = ("On", "ForceOn")
+_RESTART = ("ForceRestart", "PowerCycle")
+#: Types of reset that leave the machine as it is where it has the power state already.
+_SWITCH_ON, _SWITCH_OFF = frozenset(_ON), frozenset({"ForceOff", "GracefulShutdown"})
 
 
 class RedfishPower(RedfishInterface, PowerInterface):
@@ -84,11 +90,42 @@ class RedfishPower(RedfishInterface, PowerInterface):
                  timeout_s or self.conf.conductor.power_state_change_timeout)
 
     def _send(self, task: Task, system: Any, types: tuple[str, ...]) -> None:
-        offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
-        chosen = next((kind for kind in types if kind in offered), None)
-        if chosen is None:
+        """Request the first of ``types`` that the BMC offers and accepts."""
+        offered = _offered(system)
+        forms = [Form(kind, functools.partial(system.reset_system, self.sushy.ResetType(kind)),
+                      functools.partial(_has, system, kind)) for kind in types if kind in offered]
+        switch_on = next((kind for kind in _ON if kind in offered), None)
+        if types == _RESTART and switch_on is not None and "ForceOff" in offered:
+            forms.append(Form("off and on", lambda: self._off_and_on(task, system, switch_on)))
+        if not forms:
             raise BMCError(node=task.node.uuid, reason=f"it does not offer {' or '.join(types)}.")
-        system.reset_system(self.sushy.ResetType(chosen))
+        if types[0] not in _SWITCH_OFF:
+            device.renew(self, task)
+        self.change(POWER, forms)
+
+
+    def _off_and_on(self, task: Task, system: Any, switch_on: str) -> None:
+        """Restart a machine whose BMC cannot do that."""
+        def read() -> str:
+            system.refresh(force=True)
+            return _state(task, system)
+
+        system.reset_system(self.sushy.ResetType.FORCE_OFF)
+        wait_for_power(task, read, states.POWER_OFF, self.conf.conductor.power_state_change_timeout)
+        system.reset_system(self.sushy.ResetType(switch_on))
+
+
+def _offered(system: Any) -> set[str]:
+    return {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
+
+
+def _has(system: Any, kind: str) -> bool:
+    """Return whether the machine has the state for which a type of reset is; of a restart, that cannot be seen."""
+    if kind not in _SWITCH_ON and kind not in _SWITCH_OFF:
+        return False
+    system.refresh(force=True)
+    told = _STATES.get(getattr(system.power_state, "value", system.power_state))
+    return told == (states.POWER_ON if kind in _SWITCH_ON else states.POWER_OFF)
 
 
 def _state(task: Task, system: Any) -> str:
@@ -119,4 +156,4 @@ def _types(task: Task, target: str, is_on: bool) -> tuple[str, ...]:
     if target != states.REBOOT:
         return ()
     # A power cycle switches the machine off.
-    return ("ForceRestart",) if task.node.disable_power_off else ("ForceRestart", "PowerCycle")
+    return ("ForceRestart",) if task.node.disable_power_off else _RESTART

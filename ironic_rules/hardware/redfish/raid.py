@@ -6,13 +6,14 @@ other: an entry for each storage resource, which has its controllers and its dri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.declared_steps import MAX_SIZE, RAIDSteps
-from ironic_rules.hardware.redfish import reading
+from ironic_rules.hardware.redfish import quirks, reading
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.reading import MAX_ITEMS, FoundResources, RedfishResource
 from ironic_rules.models.documents import JSONObject
@@ -163,7 +164,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             for volume in volumes:
                 collection = storages[volume.controller].volumes
                 when, waits = self._when(collection)
-                begun.take(collection._conn.post(collection.path, data={**_payload(volume), **when}), waits)
+                begun.take(self._request(when, functools.partial(_post, collection, _payload(volume))), waits)
         return self._wait(task, begun, "the creation of the volumes")
 
     def delete_volumes(self, task: Task) -> str | None:
@@ -175,7 +176,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             for storage in storages:
                 when, waits = self._when(storage.volumes)
                 for volume in _volumes(storage):
-                    begun.take(self._delete_one(volume, when), waits)
+                    begun.take(self._request(when, functools.partial(_delete, volume)), waits)
         return self._wait(task, begun, "the deletion of the volumes")
 
     def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
@@ -221,14 +222,11 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             return {_APPLY: "Immediate"}, False
         return ({_APPLY: "OnReset"}, True) if "OnReset" in offered else ({}, False)
 
-    def _delete_one(self, volume: Any, when: dict[str, str]) -> Any:
-        try:
-            return volume._conn.delete(volume.path, data=when or None)
-        except self.sushy.exceptions.ServerSideError as exc:
-            # Some BMCs offer apply times for deletions and then refuse them.
-            if not when or _APPLY not in str(exc.message):
-                raise
-            return volume._conn.delete(volume.path)
+    def _request(self, when: dict[str, str], send: Callable[[dict[str, str]], Any]) -> Any:
+        """Return the reply to a request with an apply time, or without where the BMC offers it and then refuses it."""
+        forms = [quirks.Form("apply time", functools.partial(send, when))] if when else []
+        forms.append(quirks.Form("no apply time", functools.partial(send, {})))
+        return self.change(quirks.RAID, forms).reply
 
     def _wait(self, task: Task, begun: _Begun, name: str) -> str | None:
         if not begun.reboots and not begun.tasks:
@@ -237,6 +235,14 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
                 "volumes": begun.volumes}
         wait = self.reboot_and_wait if begun.reboots else self.wait_for
         return wait(task, what, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
+
+
+def _post(collection: Any, payload: JSONObject, when: dict[str, str]) -> Any:
+    return collection._conn.post(collection.path, data={**payload, **when})
+
+
+def _delete(volume: Any, when: dict[str, str]) -> Any:
+    return volume._conn.delete(volume.path, data=when or None)
 
 
 class _Begun:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -138,10 +138,12 @@ class Reader:
 
     :param get: sends a GET request and returns the JSON document
     :param why_not: returns the reason for an exception of ``get``, and whether it means that the BMC did not respond
+    :param kinds: those that are read; None: all
     """
 
     def __init__(self, get: Callable[[str], Any], why_not: Callable[[Exception], tuple[str, bool]],
-                 limits: ReadLimits) -> None:
+                 limits: ReadLimits, kinds: Collection[str] | None = None) -> None:
+        self._kinds = kinds
         self._get = get
         self._why_not = why_not
         self._limits = limits
@@ -252,6 +254,8 @@ class Reader:
             if resource.kind == "chassis" and link.kind == "pcie_device" and resource.parent is not None \
                     and resource.parent.get("PCIeDevices"):
                 # The same devices, in some BMCs with other paths.
+                continue
+            if self._kinds is not None and link.kind not in self._kinds:
                 continue
             for index, path in enumerate(_targets(resource, link)):
                 self._want(_Pending(link, path, (*resource.order, number, index), resource))

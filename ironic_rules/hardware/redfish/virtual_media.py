@@ -7,7 +7,9 @@ if the image's own kernel command line has ``boot_method=vmedia``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oslo_log import log
@@ -19,6 +21,7 @@ from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.media import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.driver_info import PROPERTIES
+from ironic_rules.hardware.redfish.quirks import VIRTUAL_MEDIA, Form
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.task import Task
 
@@ -58,20 +61,23 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
         folder.write(file, media.floppy_image(LABEL, FILE, text.encode("ascii")))
         with self.system(task) as system:
-            disc, second = _devices(task, system)
-            for device in (disc, second):
-                _eject(device)
-            second.insert_media(folder.url(file), write_protected=True)
-            disc.insert_media(iso, write_protected=True)
+            drives = _Drives(self, system)
+            drives.check(task)
+            for device in drives.usual():
+                drives.eject(device)
+            disc = drives.insert(_CD, iso)
+            drives.insert(_FLOPPY, folder.url(file), but=disc)
         boot_from(self, task, "cdrom")
         LOG.info("Node %s boots %s from virtual media", task.node.uuid, iso)
 
     def clean_up_ramdisk(self, task: Task) -> None:
         try:
             with self.system(task) as system:
-                for device in _found(system):
-                    if device is not None:
-                        _eject(device)
+                drives, ours = _Drives(self, system), self._images(task)
+                usual = [device.path for device in drives.usual()]
+                for device in drives.all:
+                    if device.path in usual or device.image in ours:
+                        drives.eject(device)
         finally:
             self._folder().remove(_file(task))
 
@@ -86,17 +92,24 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def prepare_instance(self, task: Task) -> None:
         iso = media.instance_image_url(self.conf, task, "boot_iso")
         with self.system(task) as system:
-            disc, second = _found(system)
-            if disc is None:
-                raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
-            for device in filter(None, (disc, second)):
-                _eject(device)
-            disc.insert_media(iso, write_protected=True)
+            drives = _Drives(self, system)
+            drives.check(task, needs_second=False)
+            for device in drives.usual():
+                drives.eject(device)
+            drives.insert(_CD, iso)
         boot_from(self, task, "cdrom", persistent=True)
         LOG.info("Node %s boots the ISO image of its instance from virtual media", task.node.uuid)
 
     def clean_up_instance(self, task: Task) -> None:
         self.clean_up_ramdisk(task)
+
+    def _images(self, task: Task) -> set[object]:
+        """Return the URLs of the images that this interface inserts for the node, into whichever drive."""
+        node, found = task.node, {self.conf.deploy.deploy_iso}
+        found.update((node.driver_info.get("deploy_iso"), node.instance_info.get("boot_iso")))
+        with contextlib.suppress(InvalidParameterValue):
+            found.add(self._folder().url(_file(task)))
+        return found - {None, ""}
 
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
@@ -106,65 +119,113 @@ def _file(task: Task) -> str:
     return f"{task.node.uuid}.img"
 
 
-def drives(system: object) -> list[JSONObject]:
+class _Drives:
+    """The virtual drives of a system: its own, then those of managers that have no other system.
+
+    A manager of several systems does not say whose its drives are.
+    """
+
+    def __init__(self, interface: RedfishInterface, system: Any) -> None:
+        self._interface = interface
+        own = list(system.virtual_media.get_members()) if "VirtualMedia" in system.json else []
+        others = [device for manager in _managers(system) for device in manager.virtual_media.get_members()]
+        #: each drive that can be used; some BMCs have them in both places
+        self.all: list[Any] = list({device.path: device for device in (*own, *others)}.values())
+        #: each drive once
+        self.listed: list[Any] = own or others
+        self._emptied: list[Any] = []
+
+    def check(self, task: Task, *, needs_second: bool = True) -> None:
+        """Check that there is a CD drive, and a second one.
+
+        :raises BMCError: there is not
+        """
+        discs = self._of(_CD)
+        if not discs:
+            raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
+        if needs_second and not any(device.path != discs[0].path for device in self._of(_FLOPPY)):
+            raise BMCError(node=task.node.uuid, reason=(
+                "it has no virtual floppy disk or USB stick besides the CD drive; the callback URL cannot be passed to "
+                "the ramdisk. Use boot interface ipxe."))
+
+    def usual(self) -> list[Any]:
+        """Return the first CD drive, and the first other floppy disk or USB stick."""
+        discs = self._of(_CD)[:1]
+        return [*discs, *[device for device in self._of(_FLOPPY) if device not in discs][:1]]
+
+    def insert(self, types: frozenset[str], image: str, *, but: Any = None) -> Any:
+        """Insert an image into the first empty drive of these types that accepts it, and return the drive."""
+        # Some BMCs show an image for some time after it was ejected.
+        return self.insert_in([device for device in self._of(types) if device is not but
+                               and (device in self._emptied or not device.inserted)], image)
+
+    def insert_in(self, drives: Sequence[Any], image: str) -> Any:
+        """Insert an image into the first of these drives that accepts it, and return the drive."""
+        if not drives:
+            raise ValueError("no virtual drive is left for the second medium")
+        forms = [Form(device.path, functools.partial(device.insert_media, image, write_protected=True),
+                      functools.partial(_has, device, image)) for device in drives]
+        made = self._interface.change(VIRTUAL_MEDIA, forms)
+        return next(device for device in drives if device.path == made.form.name)
+
+    def eject(self, device: Any) -> None:
+        """Eject what is in a drive."""
+        if device.inserted or device.image:
+            self._interface.change(VIRTUAL_MEDIA, [
+                Form("ejection", device.eject_media, functools.partial(_has, device, None))])
+        self._emptied.append(device)
+
+    def _of(self, types: frozenset[str]) -> list[Any]:
+        """Return the drives of these types; of CD drives, those last that could also be the second medium."""
+        found = [device for device in self.all if _types(device) & types]
+        return sorted(found, key=lambda device: types is _CD and bool(_types(device) & _FLOPPY))
+
+
+def drives(interface: RedfishInterface, system: object) -> list[JSONObject]:
     """Return the virtual drives, as ``ManagementInterface.get_virtual_media``."""
     return [{"media_types": sorted(_types(device)), "inserted": bool(device.inserted), "image": device.image or None}
-            for device in _all(system)]
+            for device in _Drives(interface, system).listed]
 
 
-def insert(task: Task, system: object, device_type: str, image: str) -> None:
-    """Insert an image into the first virtual drive of a type of ``MEDIA_TYPES`` that is empty.
+def insert(interface: RedfishInterface, task: Task, system: object, device_type: str, image: str) -> None:
+    """Insert an image into the first virtual drive of a type of ``MEDIA_TYPES`` that is empty and accepts it.
 
     :raises BMCError: there is no such drive, or none is empty
     """
-    fitting = [device for device in _all(system) if _types(device) & MEDIA_TYPES[device_type]]
+    found = _Drives(interface, system)
+    fitting = [device for device in found.all if _types(device) & MEDIA_TYPES[device_type]]
     if not fitting:
         raise BMCError(node=task.node.uuid, reason=f"it has no virtual drive of type {device_type}.")
-    free = next((device for device in fitting if not device.inserted), None)
-    if free is None:
+    free = [device for device in fitting if not device.inserted]
+    if not free:
         raise BMCError(node=task.node.uuid, reason=f"its virtual drives of type {device_type} are in use; detach what "
                                                    "is in them first.")
-    free.insert_media(image, write_protected=True)
+    found.insert_in(free, image)
 
 
-def eject(system: object, device_types: Iterable[str]) -> None:
+def eject(interface: RedfishInterface, system: object, device_types: Iterable[str]) -> None:
     """Eject what is in the virtual drives of these types of ``MEDIA_TYPES``."""
     wanted = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
-    for device in _all(system):
+    found = _Drives(interface, system)
+    for device in found.all:
         if _types(device) & wanted:
-            _eject(device)
+            found.eject(device)
 
 
-def _devices(task: Task, system: object) -> tuple[Any, Any]:
-    disc, second = _found(system)
-    if disc is None:
-        raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
-    if second is None:
-        raise BMCError(node=task.node.uuid, reason="it has no virtual floppy disk or USB stick besides the CD drive; "
-                                                   "the callback URL cannot be passed to the ramdisk. Use boot "
-                                                   "interface ipxe.")
-    return disc, second
-
-
-def _found(system: object) -> tuple[Any, Any]:
-    """Return the virtual CD drive and the virtual floppy disk or USB stick; None for a missing one."""
-    devices = list(_all(system))
-    disc = next((device for device in devices if _types(device) & _CD), None)
-    second = next((device for device in devices if device is not disc and _types(device) & _FLOPPY), None)
-    return disc, second
-
-
-def _all(system: Any) -> list[Any]:
-    # New BMCs have virtual media in the system resource, old ones in the manager resource.
-    if "VirtualMedia" in system.json:
-        return list(system.virtual_media.get_members())
-    return [device for manager in system.managers for device in manager.virtual_media.get_members()]
+def _managers(system: Any) -> list[Any]:
+    if "ManagedBy" not in (system.json.get("Links") or {}):
+        return []
+    return [manager for manager in system.managers if "VirtualMedia" in manager.json
+            and len((manager.json.get("Links") or {}).get("ManagerForServers") or ()) <= 1]
 
 
 def _types(device: Any) -> set[str]:
     return {str(getattr(kind, "value", kind)) for kind in device.media_types or ()}
 
 
-def _eject(device: Any) -> None:
-    if device.inserted or device.image:
-        device.eject_media()
+def _has(device: Any, image: str | None) -> bool:
+    """Return whether a drive has an image; None: whether it has none."""
+    device.refresh(force=True)
+    if image is None:
+        return not device.inserted and not device.image
+    return bool(device.inserted) and device.image == image

@@ -44,6 +44,10 @@ class BMC:
         self.url = ""
         #: called with path and body of each change, after it is recorded
         self.then: Callable[[str, Any], None] = lambda path, body: None
+        #: called with method, path and body of each change; returns status and body of the reply, None to obey
+        self.answer: Callable[[str, str, Any], tuple[int, Any] | None] = lambda method, path, body: None
+        #: the ETag of all documents, which a PATCH must name; None: there are none
+        self.etag: str | None = None
         #: the paths of the GET requests, with their queries
         self.read: list[str] = []
         #: seconds until each response
@@ -75,6 +79,14 @@ class BMC:
         # Before the response is sent: the client may then begin the next request.
         with self._lock:
             self._open -= 1
+
+    def patch(self, path: str, body: Any) -> None:
+        """Change a document as requested, if there is one."""
+        found = self.content.get(path)
+        if isinstance(found, dict) and isinstance(body, dict):
+            self.content[path] = {**found, **{
+                key: {**found[key], **value} if isinstance(value, dict) and isinstance(found.get(key), dict) else value
+                for key, value in body.items()}}
 
     def document(self, path: str, query: dict[str, list[str]]) -> Any:
         """Return a document: a page of a collection if there are pages, and with its members if that is requested."""
@@ -110,6 +122,8 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if bmc.etag is not None:
+                self.send_header("ETag", bmc.etag)
             if data.startswith(b"\x1f\x8b"):
                 self.send_header("Content-Encoding", "gzip")
             self.end_headers()
@@ -156,6 +170,15 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             if self.path in bmc.broken:
                 self.close_connection = True
                 return
+            if (answered := bmc.answer(self.command, self.path, body)) is not None:
+                self._reply(*answered)
+                return
+            if self.command == "PATCH" and bmc.etag is not None and self.headers.get("If-Match") != bmc.etag:
+                missing = self.headers.get("If-Match") is None
+                self._reply(428 if missing else 412, {"error": {"code": "Base.1.8.PreconditionFailed"}})
+                return
+            if self.command == "PATCH":
+                bmc.patch(self.path, body)
             if bmc.task is None:
                 self._reply(204)
                 return

@@ -188,6 +188,8 @@ def test_power_that_is_neither_on_nor_off_is_told(bmc, conf):
 
 def test_a_reset_that_the_bmc_does_not_offer_is_told(bmc, conf):
     bmc.content[SYSTEM]["PowerState"] = "On"
+    bmc.content[SYSTEM]["Actions"] = {
+        "#ComputerSystem.Reset": {"target": "/reset", "ResetType@Redfish.AllowableValues": ["On"]}}
 
     with pytest.raises(BMCError, match="does not offer ForceRestart or PowerCycle"):
         make(RedfishPower, conf).set_power_state(task_of(bmc), states.REBOOT)
@@ -282,8 +284,8 @@ def test_virtual_media_of_the_manager(boot, tmp_path):
         media = "/redfish/v1/Managers/1/VirtualMedia"
         assert bmc.told == [
             ("POST", f"{media}/CD1/Eject", None),
-            ("POST", f"{media}/USB/Insert", {"Image": f"http://web/redfish/{UUID}.img"}),
             ("POST", f"{media}/CD1/Insert", {"Image": "http://web/ipa.iso"}),
+            ("POST", f"{media}/USB/Insert", {"Image": f"http://web/redfish/{UUID}.img"}),
             ("PATCH", SYSTEM, {"Boot": {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideEnabled": "Once"}}),
         ]
         assert (tmp_path / "redfish" / f"{UUID}.img").exists()
