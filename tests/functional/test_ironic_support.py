@@ -179,6 +179,31 @@ def test_every_operation_of_a_machine_is_done_or_refused(whole, hardware_type):
     assert found == []
 
 
+#: What Ironic's interfaces for these hardware types read from driver_info: ipmitool.py, redfish/utils.py,
+#: redfish/boot.py, agent.py, pxe_base.py, pxe_utils.py, deploy_utils.py and network/common.py.
+DRIVER_INFO_OF_IRONIC = """
+    ipmi_address ipmi_bridging ipmi_cipher_suite ipmi_disable_boot_timeout ipmi_force_boot_device ipmi_hex_kg_key
+    ipmi_local_address ipmi_password ipmi_port ipmi_priv_level ipmi_protocol_version ipmi_target_address
+    ipmi_target_channel ipmi_terminal_port ipmi_transit_address ipmi_transit_channel ipmi_username
+    redfish_address redfish_auth_type redfish_deploy_iso redfish_password redfish_rescue_iso redfish_system_id
+    redfish_username redfish_verify_ca
+    bootloader bootloader_by_arch config_via_floppy config_via_removable deploy_iso deploy_kernel
+    deploy_kernel_by_arch deploy_ramdisk deploy_ramdisk_by_arch external_http_url force_persistent_boot_device
+    kernel_append_params pxe_template rescue_iso rescue_kernel rescue_kernel_by_arch rescue_ramdisk
+    rescue_ramdisk_by_arch vmedia_transport_protocol
+    agent_verify_ca deploy_forces_oob_reboot image_download_source image_http_proxy image_https_proxy image_no_proxy
+    cleaning_network inspection_network provisioning_network rescuing_network servicing_network
+"""
+
+
+def test_no_setting_of_ironics_drivers_is_missing():
+    listed = {entry["name"] for entry in TABLES["driver_info"]}
+
+    assert set(DRIVER_INFO_OF_IRONIC.split()) - listed == set()
+    # What is listed besides them are misspelt keys.
+    assert listed - set(DRIVER_INFO_OF_IRONIC.split()) == {"ipmi_brigding", "redfish_systemid"}
+
+
 def test_no_field_and_no_verb_is_missing():
     listed = {place: {entry["name"] for entry in entries} for place, entries in TABLES.items()}
 

@@ -69,6 +69,9 @@ class DirectDeploy(CustomAgentDeploy):
         **CustomAgentDeploy.properties,
         _BY_BMC: "Whether the BMC switches the machine off after a deployment (with disable_power_off, reboots it), "
                  "without the ramdisk. Default: false.",
+        **{f"image_{scheme}_proxy": f"URL of the proxy through which agents load {scheme} images, unless instance_info "
+                                    "has one." for scheme in ("http", "https")},
+        "image_no_proxy": "Hosts whose images are loaded without a proxy, unless instance_info has them.",
     }
 
     def validate(self, task: Task) -> None:

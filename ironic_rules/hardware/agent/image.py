@@ -44,6 +44,7 @@ _FILE = re.compile(r"file:(?://)?/(?!/)[^ ]*", re.IGNORECASE)
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _WHERE = "/instance_info"
 _PROXIES = {"http": "image_http_proxy", "https": "image_https_proxy"}
+_DRIVER_KEYS = (*_PROXIES.values(), "image_no_proxy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Image:
     disk_format: str | None
     proxies: Mapping[str, str]
     no_proxy: str | None
+    #: settings that are of ``driver_info``, not of ``instance_info``
+    of_driver_info: frozenset[str] = frozenset()
 
     @property
     def is_file(self) -> bool:
@@ -78,7 +81,7 @@ class Image:
 
     def proxy_urls(self) -> dict[str, str]:
         """Return the proxies through which the agent loads it, by their JSON pointers in the node."""
-        return {f"{_WHERE}/{_PROXIES[scheme]}": url for scheme, url in self.proxies.items()}
+        return {_pointer(_PROXIES[scheme], self.of_driver_info): url for scheme, url in self.proxies.items()}
 
     def to_agent(self, node_uuid: str, url: str, boot_mode: str, *, stream: bool) -> JSONObject:
         """Return ``image_info`` of the agent's command ``standby.prepare_image``.
@@ -98,19 +101,26 @@ class Image:
 
 
 def image_of_node(node: Node, *, md5: bool) -> Image:
-    """Return the image that a node's ``instance_info`` specifies.
+    """Return the image that a node's ``instance_info`` specifies; proxies can also be in ``driver_info``, as in Ironic.
 
     :param md5: accept MD5 checksums (``[deploy]allow_md5_checksum``)
     :raises InvalidParameterValue: there is none, or it cannot be written; with every problem
     """
-    info = node.instance_info
-    if problems := [Problem(f"{_WHERE}/{key}", text) for key, text in _problems(info, md5)]:
+    of_driver_info = frozenset(key for key in _DRIVER_KEYS
+                               if node.driver_info.get(key) and not node.instance_info.get(key))
+    info = {**node.instance_info, **{key: node.driver_info[key] for key in of_driver_info}}
+    if problems := [Problem(_pointer(key, of_driver_info), text) for key, text in _problems(info, md5)]:
         raise InvalidParameterValue(problems=problems)
     algorithm = info.get("image_os_hash_algo")
     return Image(
         str(_usual(info["image_source"])), _usual(info.get("image_checksum")), algorithm,
         _usual(info.get("image_os_hash_value")), info.get("image_disk_format"),
-        {scheme: _proxy(info[key]) for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"))
+        {scheme: _proxy(info[key]) for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"),
+        of_driver_info)
+
+
+def _pointer(key: str, of_driver_info: Collection[str]) -> str:
+    return f"/driver_info/{key}" if key in of_driver_info else f"{_WHERE}/{key}"
 
 
 def warnings(node: Node) -> list[Problem]:

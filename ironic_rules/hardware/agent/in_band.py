@@ -63,7 +63,6 @@ class AgentSteps(DeployInterface):
 
     def validate_ramdisk(self, task: Task) -> None:
         """Check that the ramdisk can be booted, as :meth:`validate` does."""
-        ramdisk.check_unsupported(task.node)
         forced_persistence(task)
         ramdisk.ramdisk_parameters(self, task)
 

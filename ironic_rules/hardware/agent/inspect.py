@@ -41,6 +41,7 @@ class AgentInspect(InspectInterface):
 
         Before that, the node gets the ports that its BMC knows.
         """
+        ramdisk.check_unsupported(task.node)
         if self.conf.inspector.pre_create_ports:
             self._create_ports(task)
         parameters = kernel_parameters.managed_parameters(self, task)

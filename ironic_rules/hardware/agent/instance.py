@@ -12,6 +12,7 @@ from oslo_utils import secretutils
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, Problem
 from ironic_rules.hardware.agent import in_band, ramdisk
 from ironic_rules.hardware.base import RescueInterface
+from ironic_rules.hardware.boot import media
 from ironic_rules.models import disk_hints, json_text, states
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.nodes import Node
@@ -110,9 +111,11 @@ class AgentRescue(RescueInterface):
 
         :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
         """
+        media.check_rescue(self.conf, task)
         ramdisk.ramdisk_parameters(self, task)
 
     def rescue(self, task: Task) -> str:
+        media.check_rescue(self.conf, task)
         in_band.forget(task)
         ramdisk.boot(self, task)
         return states.RESCUEWAIT

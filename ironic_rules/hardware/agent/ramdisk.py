@@ -33,8 +33,10 @@ def ramdisk_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
     """Return the kernel parameters of the ramdisk; None if the service does not manage the node's boot.
 
     :param interface: the one that needs the ramdisk
-    :raises InvalidParameterValue: the boot interface cannot boot it, and ``[inspector]require_managed_boot`` is true
+    :raises InvalidParameterValue: the boot interface cannot boot it, and ``[inspector]require_managed_boot`` is true;
+        or the node has a setting that ramdisks do not take into account
     """
+    check_unsupported(task.node)
     found = kernel_parameters.managed_parameters(interface, task)
     if found is not None:
         # With it, the agent would begin with an inspection.
@@ -154,6 +156,9 @@ DRIVER_INFO: dict[str, str] = {
     "agent_verify_ca": "agents send their certificates themselves",
     "bootloader": "boot images are not made; use deploy_iso", "bootloader_by_arch": _ARCHITECTURE,
     "deploy_kernel_by_arch": _ARCHITECTURE, "deploy_ramdisk_by_arch": _ARCHITECTURE,
+    "rescue_kernel_by_arch": _ARCHITECTURE, "rescue_ramdisk_by_arch": _ARCHITECTURE,
+    "pxe_template": "boot scripts are not made of templates",
+    "vmedia_transport_protocol": "BMCs load images by HTTP",
     "config_via_floppy": _REMOVABLE, "config_via_removable": _REMOVABLE,
     "external_http_url": "there is one web server for all machines: [deploy]http_url",
     **dict.fromkeys(("cleaning_network", "inspection_network", "provisioning_network", "rescuing_network",
@@ -170,6 +175,8 @@ INSTANCE_INFO: dict[str, str] = {
 }
 #: Values that request nothing.
 _NOTHING = frozenset({"", "0", "false", "none"})
+#: What requests what is done anyway.
+_DONE_ANYWAY = frozenset({("vmedia_transport_protocol", "http")})
 
 
 def check_unsupported(node: Node) -> None:
@@ -193,5 +200,6 @@ def instance_problems(node: Node) -> Iterator[Problem]:
 
 def _set(where: str, values: Mapping[str, object], unsupported: Mapping[str, str]) -> Iterator[Problem]:
     for key, reason in unsupported.items():
-        if str(values.get(key, "")).lower() not in _NOTHING:
+        value = str(values.get(key, "")).lower()
+        if value not in _NOTHING and (key, value) not in _DONE_ANYWAY:
             yield Problem(f"{where}/{key}", f"is not supported: {reason}")

@@ -51,6 +51,8 @@ class IPXEBoot(BootInterface):
     properties = {
         "deploy_kernel": "URL of the ramdisk's kernel. Default: [deploy]deploy_kernel.",
         "deploy_ramdisk": "URL of the ramdisk. Default: [deploy]deploy_ramdisk.",
+        "rescue_kernel": "URL of the kernel for rescues. Default: that of deploy_kernel.",
+        "rescue_ramdisk": "URL of the ramdisk for rescues. Default: that of deploy_ramdisk.",
         kernel_parameters.APPEND: kernel_parameters.APPEND_TEXT,
     }
 

@@ -22,7 +22,7 @@ from oslo_log import log
 from ironic_rules.db import clock
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, Problem
 from ironic_rules.hardware import destinations
-from ironic_rules.models import urls
+from ironic_rules.models import states, urls
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
 
@@ -31,6 +31,9 @@ LOG = log.getLogger(__name__)
 IMAGE_SCHEMES = (*urls.HTTP, "tftp", "ftp", "nfs")
 # They are written to boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~:/?&%@+=,-]*)?")
+#: What of the ramdisk a node may have for rescues, instead of that for everything else.
+_RESCUE = {"deploy_kernel": "rescue_kernel", "deploy_ramdisk": "rescue_ramdisk", "deploy_iso": "rescue_iso"}
+_RESCUE_STATES = frozenset({states.RESCUING, states.RESCUEWAIT})
 MAX_LENGTH = 2048
 _NO_URL = "must be a URL without white space, quotes and other characters that have a meaning in boot scripts"
 
@@ -38,10 +41,15 @@ _NO_URL = "must be a URL without white space, quotes and other characters that h
 def image_url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
     """Return the URL in ``driver_info``, else in ``[deploy]``, under ``key``.
 
+    During a rescue, one of ``driver_info`` for rescues precedes them.
+
     :raises InvalidParameterValue: there is none, it has characters that are not allowed in a boot script, or that in
         ``driver_info`` leads into a denied network
     """
-    value = task.node.driver_info.get(key)
+    info, rescue_key = task.node.driver_info, _RESCUE.get(key)
+    if task.node.provision_state in _RESCUE_STATES and rescue_key is not None and info.get(rescue_key) is not None:
+        key = rescue_key
+    value = info.get(key)
     if value is not None:
         return _checked_url(conf, value, f"/driver_info/{key}")
     if not conf.deploy[key]:
@@ -50,6 +58,20 @@ def image_url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
     if (found := _parsed(conf.deploy[key])) is None:
         raise InvalidParameterValue(f"[deploy]{key} {_NO_URL}.")
     return found
+
+
+def check_rescue(conf: cfg.ConfigOpts, task: Task) -> None:
+    """Check the URLs of the ramdisk for rescues.
+
+    :raises InvalidParameterValue: one is wrong, or there is a kernel without a ramdisk, or the other way round
+    """
+    given = {key: value for key in _RESCUE.values() if (value := task.node.driver_info.get(key)) is not None}
+    for key, value in given.items():
+        _checked_url(conf, value, f"/driver_info/{key}")
+    pair = {"rescue_kernel", "rescue_ramdisk"}
+    if len(missing := pair - set(given)) == 1:
+        raise InvalidParameterValue(problems=[Problem(f"/driver_info/{min(missing)}", "is missing: there is a "
+                                                      f"{min(pair - missing)}")])
 
 
 def instance_image_url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:

@@ -16,6 +16,7 @@ from ironic_rules.hardware import destinations
 from ironic_rules.hardware.base import HardwareType
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
+from ironic_rules.text import nearest, printable
 
 PROPERTIES = {
     "redfish_address": "URL of the BMC, such as https://192.0.2.1; the default scheme is https. Required.",
@@ -28,6 +29,9 @@ PROPERTIES = {
                          "[redfish]verify_ca_allowed_paths.",
     "redfish_auth_type": "How to log in: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
 }
+_PREFIX = "redfish_"
+#: Names of earlier releases of Ironic -> those of today.
+_RENAMED = {"redfish_deploy_iso": "deploy_iso", "redfish_rescue_iso": "rescue_iso"}
 AUTH_TYPES = ("auto", "basic", "session")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _ZONE = re.compile(r"[A-Za-z0-9._~-]+")
@@ -53,6 +57,10 @@ def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[s
     :param ca_folders: the folders in which files with trusted certificates may be
     :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
     """
+    for key in sorted(driver_info):
+        if key.startswith(_PREFIX) and key not in PROPERTIES:
+            near = _RENAMED.get(key) or nearest(key, PROPERTIES)
+            raise _wrong(printable(key, 64), "is not known" + (f"; set {near} instead" if near else ""))
     found = {key: driver_info.get(key) for key in PROPERTIES}
     for key in ("redfish_address", "redfish_system_id", "redfish_username", "redfish_password"):
         if found[key] is not None and not isinstance(found[key], str):

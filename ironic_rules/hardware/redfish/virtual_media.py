@@ -43,6 +43,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     is_external = True
     properties = {
         **PROPERTIES, "deploy_iso": "URL of a bootable ISO image with the ramdisk. Default: [deploy]deploy_iso.",
+        "rescue_iso": "URL of such an image for rescues. Default: that of deploy_iso.",
         kernel_parameters.APPEND: kernel_parameters.APPEND_TEXT,
     }
 
@@ -106,7 +107,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def _images(self, task: Task) -> set[object]:
         """Return the URLs of the images that this interface inserts for the node, into whichever drive."""
         node, found = task.node, {self.conf.deploy.deploy_iso}
-        found.update((node.driver_info.get("deploy_iso"), node.instance_info.get("boot_iso")))
+        found.update((*map(node.driver_info.get, ("deploy_iso", "rescue_iso")), node.instance_info.get("boot_iso")))
         with contextlib.suppress(InvalidParameterValue):
             found.add(self._folder().url(_file(task)))
         return found - {None, ""}

@@ -12,6 +12,7 @@ from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.agent import image
 from ironic_rules.models import urls
 from tests.unit.hardware import dripping
+from tests.unit.inspection.tasks import make_task
 
 DENIED = [ipaddress.ip_network("127.0.0.2/32"), ipaddress.ip_network("fe80::/10")]
 WHERE = "/instance_info/image_source"
@@ -80,3 +81,17 @@ def test_an_image_that_can_not_or_must_not_be_loaded(server, path, text):
         check(server, path)
 
     assert text in str(error.value)
+
+
+def test_proxies_of_the_driver_are_used_unless_the_instance_has_its_own():
+    driver = {"image_http_proxy": "http://proxy:1", "image_https_proxy": "proxy:2", "image_no_proxy": "a"}
+    instance = {"image_source": "http://web/x.raw", "image_checksum": "d" * 64, "image_https_proxy": "http://own:3"}
+
+    found = image.image_of_node(make_task({"driver_info": driver, "instance_info": instance}).node)
+
+    assert (found.proxies, found.no_proxy) == ({"http": "http://proxy:1", "https": "http://own:3"}, "a")
+    assert list(found.proxy_urls()) == ["/driver_info/image_http_proxy", "/instance_info/image_https_proxy"]
+    for where, info in (("driver_info", driver), ("instance_info", instance)):
+        nodes = {"driver_info": driver, "instance_info": instance, where: {**info, "image_http_proxy": "ftp://x"}}
+        with pytest.raises(InvalidParameterValue, match=f"/{where}/image_http_proxy: must be"):
+            image.image_of_node(make_task(nodes).node)

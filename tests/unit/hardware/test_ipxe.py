@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
+from ironic_rules.hardware.agent.instance import AgentRescue
 from ironic_rules.hardware.boot.ipxe import IPXEBoot
 from tests.unit.inspection.tasks import make_task
 
@@ -43,6 +44,35 @@ def test_each_port_that_boots_gets_a_script(boot, tmp_path, management):
         "BOOTIF=01-52-54-00-00-00-01 initrd=ramdisk || goto failed")
     assert management.devices == [("pxe", False)]
     assert (tmp_path / "boot.ipxe").read_text().startswith("#!ipxe\n")
+
+
+RESCUE = {"rescue_kernel": "http://web/rk", "rescue_ramdisk": "http://web/rr"}
+
+
+@pytest.mark.parametrize(("state", "info", "images"), [
+    ("rescuing", RESCUE, ("http://web/rk", "http://web/rr")), ("rescue wait", RESCUE, ("http://web/rk", "http://web/rr")),
+    ("rescuing", {}, ("http://web/k", "http://web/r")), ("cleaning", RESCUE, ("http://web/k", "http://web/r"))])
+def test_a_rescue_has_its_own_ramdisk_if_the_node_does(boot, tmp_path, state, info, images):
+    boot.prepare_ramdisk(make_task({"driver_info": {**INFO, **info}, "provision_state": state}, PORTS), PARAMETERS)
+
+    (path,) = (tmp_path / "pxelinux.cfg").iterdir()
+    assert all(image + " " in path.read_text().replace("\n", " ") for image in images)
+
+
+@pytest.mark.parametrize(("info", "text"), [
+    ({"rescue_kernel": "http://web/rk"}, "/driver_info/rescue_ramdisk: is missing: there is a rescue_kernel"),
+    ({"rescue_ramdisk": "http://web/rr"}, "/driver_info/rescue_kernel: is missing"),
+    ({**RESCUE, "rescue_kernel": "web"}, "/driver_info/rescue_kernel: must be a URL"),
+    ({"rescue_iso": "x y"}, "/driver_info/rescue_iso: must be a URL"),
+    ({"pxe_template": "/x"}, "/driver_info/pxe_template: is not supported")])
+def test_settings_of_a_rescue_are_checked_before_and_during_it(conf, boot, info, text):
+    conf.set_override("public_endpoint", "http://api", group="api")
+    rescue = AgentRescue(conf, lambda node, kind: boot)
+    task = make_task({"driver_info": {**INFO, **info}}, PORTS)
+
+    for act in (lambda: rescue.validate(task), lambda: rescue.rescue(task)):
+        with pytest.raises(InvalidParameterValue, match=text):
+            act()
 
 
 def test_it_is_safe_to_repeat_and_to_undo(boot, tmp_path):

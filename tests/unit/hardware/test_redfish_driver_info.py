@@ -94,5 +94,13 @@ def test_what_is_missing_or_wrong_is_named_and_no_secret_is_shown(change, key):
     assert "p4ss" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("key", "text"), [
+    ("redfish_systemid", "is not known; set redfish_system_id instead"),
+    ("redfish_deploy_iso", "is not known; set deploy_iso instead"), ("redfish_qqqqqqqqqqqqqqqq", "is not known[.]")])
+def test_keys_that_are_not_known_are_refused(key, text):
+    with pytest.raises(InvalidParameterValue, match=f"^driver_info/{key} {text}"):
+        parse({**GOOD, key: "x"}, "auto")
+
+
 def test_settings_do_not_show_the_password():
     assert "p4ss" not in repr(parse(GOOD, "auto"))

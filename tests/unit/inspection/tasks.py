@@ -15,7 +15,7 @@ _NODE: dict[str, Any] = {
     "provision_state": "inspecting", "target_provision_state": "manageable",
     "inspect_interface": "agent", "boot_interface": "fake", "power_interface": "fake",
     "management_interface": "fake", "agent_token_hash": None, "disable_power_off": False, "inspection_scope": None,
-    "auto_discovered": False, "boot_mode": None,
+    "auto_discovered": False, "boot_mode": None, "network_data": {},
 }
 _PORT: dict[str, Any] = {
     "pxe_enabled": True, "extra": {}, "local_link_connection": {}, "physical_network": None, "is_smartnic": False,
