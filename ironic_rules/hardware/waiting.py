@@ -92,21 +92,27 @@ class RequestDeadline:
 _FIRST_PAUSE_S = 0.25
 #: A change of the power state takes seconds, not minutes.
 _LONGEST_POWER_PAUSE_S = 3.0
+#: Seconds after which a change that was accepted without effect is requested once more.
+_AGAIN_S = 20.0
 
 Sleep = Callable[[float], object]
 
 
 def wait_for_power(task: Task, read: Callable[[], str], target: str, timeout_s: float,
-                   sleep: Sleep = time.sleep) -> None:
+                   sleep: Sleep = time.sleep, again: Callable[[], object] | None = None) -> None:
     """Return when ``read()`` returns the power state ``target``. It is called often at first, then every three seconds.
 
+    :param again: requests the change once more, after ``_AGAIN_S`` seconds
     :raises BMCError: it did not within ``timeout_s`` seconds
     """
-    state = ""
+    state, began = "", time.monotonic()
     for _ in _tries(timeout_s, sleep):
         state = read()
         if state == target:
             return
+        if again is not None and time.monotonic() - began >= _AGAIN_S:
+            again()
+            again = None
     raise BMCError(node=task.node.uuid, reason=f"it was requested to switch the machine to '{target}', and after "
                                                f"{timeout_s} seconds the machine is still at '{state}'.")
 

@@ -18,6 +18,7 @@ from ironic_rules.hardware.redfish.quirks import (
     ALL_THREE,
     BOOT_DEVICE,
     BOOT_MODE,
+    POWER,
     SECURE_BOOT,
     Form,
     Made,
@@ -104,7 +105,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
             if "Nmi" not in offered:
                 raise BMCError(node=task.node.uuid, reason="it does not offer Nmi.")
-            system.reset_system(self.sushy.ResetType.NMI)
+            self.change(POWER, [Form("Nmi", functools.partial(system.reset_system, self.sushy.ResetType.NMI))])
 
     def get_virtual_media(self, task: Task) -> list[JSONObject]:
         with self.system(task) as system:

@@ -21,6 +21,7 @@ from ironic_rules.text import printable
 _STATES = {"On": states.POWER_ON, "PoweringOn": states.POWER_ON, "PoweringOff": states.POWER_ON,
            "Paused": states.POWER_ON, "Off": states.POWER_OFF}
 _ON = ("On", "ForceOn")
+_OFF = ("ForceOff",)
 _RESTART = ("ForceRestart", "PowerCycle")
 #: Types of reset that leave the machine as it is where it has the power state already.
 _SWITCH_ON, _SWITCH_OFF = frozenset(_ON), frozenset({"ForceOff", "GracefulShutdown"})
@@ -84,10 +85,15 @@ class RedfishPower(RedfishInterface, PowerInterface):
 
     def _reset(self, task: Task, types: tuple[str, ...], ends: str, timeout_s: int | None) -> None:
         """Request the first of ``types`` that the BMC offers, and wait until it is complete."""
-        with self.system(task) as system:
-            self._send(task, system, types)
+        def send() -> None:
+            with self.system(task) as system:
+                self._send(task, system, types)
+
+        send()
+        # A restart, or a request to the operating system, would have another effect the second time.
+        again = send if types in (_ON, _OFF) else None
         wait_for_power(task, lambda: self.get_power_state(task), ends,
-                 timeout_s or self.conf.conductor.power_state_change_timeout)
+                       timeout_s or self.conf.conductor.power_state_change_timeout, again=again)
 
     def _send(self, task: Task, system: Any, types: tuple[str, ...]) -> None:
         """Request the first of ``types`` that the BMC offers and accepts."""
@@ -150,7 +156,7 @@ def _final(target: str) -> str:
 def _types(task: Task, target: str, is_on: bool) -> tuple[str, ...]:
     """Return the types of reset that bring a machine to a state at once, best first; none if it is in it already."""
     if target == states.POWER_OFF:
-        return ("ForceOff",) if is_on else ()
+        return _OFF if is_on else ()
     if not is_on:
         return _ON if target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) else ()
     if target != states.REBOOT:

@@ -50,7 +50,8 @@ VIRTUAL_MEDIA = Area("virtual media", "The image in the first empty drive of the
                      "The request is accepted, or the drive shows the image (after an ejection: none).")
 BIOS = Area("BIOS", "Only the settings that differ, with the apply time that the BMC offers, then without.",
             "The BMC reports the requested values after the reboot.")
-RAID = Area("RAID", "Volumes one after the other, with the apply time that the controller offers, then without.",
+RAID = Area("RAID", "Volumes one after the other, with the apply time that the controller offers, then without; those "
+                    "with all of the capacity at last without a size.",
             "The BMC's tasks have ended, or the number of volumes is right.")
 FIRMWARE = Area("firmware", "The URL of the image, and the system where the BMC has several; then with the protocol.",
                 "The BMC's task has ended, or it reports another version.")
@@ -176,6 +177,10 @@ DEVIATIONS = (
     Deviation("apply-time", (BIOS, RAID), _ANY, "An apply time is offered, and refused.", Answer.NEXT,
               "The change is requested without it.", "https://www.dmtf.org/dsp/DSP0266",
               pattern=re.compile("ApplyTime")),
+    Deviation("raid-metadata", (RAID,), "Dell BOSS", "A volume with the capacity of its drives is refused, because the "
+              "controller's metadata are on them.", Answer.NEXT, "If the requested size is MAX, none is sent.",
+              "https://github.com/metal3-io/baremetal-operator/issues/2720", frozenset({400}),
+              re.compile("capacity|size", re.IGNORECASE)),
     Deviation("transfer-protocol", (FIRMWARE,), _ANY, "An update without the protocol is refused.", Answer.NEXT,
               "The protocol of the URL is sent.", "https://www.dmtf.org/dsp/DSP2062",
               pattern=re.compile("TransferProtocol")),
@@ -183,6 +188,12 @@ DEVIATIONS = (
     Deviation("already", CHANGES, "HPE iLO, Dell iDRAC", "A change to the state that the machine has is refused.",
               Answer.OTHERWISE, "The machine is read: the change is done.",
               "https://github.com/apache/cloudstack/issues/12921"),
+    Deviation("already-on", (POWER,), "Dell iDRAC", "The machine is on already, which is told as a conflict (409).",
+              Answer.OTHERWISE, "The machine is read: the change is done, and not asked again.",
+              "https://github.com/cybozu-go/neco/pull/1520"),
+    Deviation("power-without-effect", (POWER,), "Lenovo", "On or off is accepted, and nothing happens.",
+              Answer.OTHERWISE, "After 20 seconds it is requested once more.",
+              "https://github.com/dsx-ai-factory/infra-controller/pull/595"),
     Deviation("accepted-without-effect", _OVERRIDES, _ANY, "A change is accepted, and not made.", Answer.OTHERWISE,
               "The next form is tried; if none is shown, the log and the history of the node have a warning.",
               f"{_IRONIC}/management.py"),

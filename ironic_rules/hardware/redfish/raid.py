@@ -46,6 +46,8 @@ class Volume:
     capacity_bytes: int
     drives: tuple[Drive, ...]
     name: str | None = None
+    #: whether it has all of their capacity
+    is_max: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ def _volume(disk: JSONObject, drives: Sequence[Drive], what: str) -> Volume:
             if chosen:
                 room = level.data_drives(len(chosen)) * min(drive.capacity_bytes for drive in chosen)
                 size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
-                return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"))
+                return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"),
+                              disk["size_gb"] == MAX_SIZE)
     where = "" if wanted is None else f" at the controller {printable(wanted)}"
     raise InvalidParameterValue(f"{what}: there are not enough drives for {disk['size_gb']} GB in RAID level "
                                 f"{disk['raid_level']}{where}")
@@ -164,7 +167,8 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             for volume in volumes:
                 collection = storages[volume.controller].volumes
                 when, waits = self._when(collection)
-                begun.take(self._request(when, functools.partial(_post, collection, _payload(volume))), waits)
+                begun.take(self._request(when, *(functools.partial(_post, collection, payload)
+                                                 for payload in _payloads(volume))), waits)
         return self._wait(task, begun, "the creation of the volumes")
 
     def delete_volumes(self, task: Task) -> str | None:
@@ -222,11 +226,15 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             return {_APPLY: "Immediate"}, False
         return ({_APPLY: "OnReset"}, True) if "OnReset" in offered else ({}, False)
 
-    def _request(self, when: dict[str, str], send: Callable[[dict[str, str]], Any]) -> Any:
-        """Return the reply to a request with an apply time, or without where the BMC offers it and then refuses it."""
-        forms = [quirks.Form("apply time", functools.partial(send, when))] if when else []
-        forms.append(quirks.Form("no apply time", functools.partial(send, {})))
-        return self.change(quirks.RAID, forms).reply
+    def _request(self, when: dict[str, str], *sends: Callable[[dict[str, str]], Any]) -> Any:
+        """Return the reply to a request with an apply time, or without where the BMC offers it and then refuses it.
+
+        :param sends: of each form of the request
+        """
+        times = [when, {}] if when else [{}]
+        return self.change(quirks.RAID, [
+            quirks.Form("apply time" if time else "no apply time", functools.partial(send, time))
+            for send in sends for time in times]).reply
 
     def _wait(self, task: Task, begun: _Begun, name: str) -> str | None:
         if not begun.reboots and not begun.tasks:
@@ -294,10 +302,13 @@ def _lower(value: object) -> str | None:
     return None if value is None else str(getattr(value, "value", value)).lower()
 
 
-def _payload(volume: Volume) -> JSONObject:
+def _payloads(volume: Volume) -> list[JSONObject]:
+    """Return what requests a volume; if it has all of the capacity, last without it: metadata need a part of that."""
     name = {} if volume.name is None else {"Name": volume.name}
-    return {"RAIDType": _TYPES[volume.level], "CapacityBytes": volume.capacity_bytes,
-            "Links": {"Drives": [{"@odata.id": drive.path} for drive in volume.drives]}, **name}
+    drives = [{"@odata.id": drive.path} for drive in volume.drives]
+    filling = {"RAIDType": _TYPES[volume.level], "Links": {"Drives": drives}, **name}
+    sized = {**filling, "CapacityBytes": volume.capacity_bytes}
+    return [sized, filling] if volume.is_max else [sized]
 
 
 _STATUS = {"health": "Health", "state": "State", "health_rollup": "HealthRollup"}

@@ -12,6 +12,7 @@ import pytest
 from sushy import connector
 
 from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import waiting
 from ironic_rules.hardware.redfish import client, quirks
 from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.client import Connections
@@ -76,8 +77,8 @@ class Hardware:
     def update(self) -> None:
         self.firmware.update(self.task, [{"component": "bios", "url": IMAGE}])
 
-    def create(self) -> None:
-        self.raid.create_volumes(self.task, [{"size_gb": 1, "raid_level": "0"}])
+    def create(self, size: Any = 1) -> None:
+        self.raid.create_volumes(self.task, [{"size_gb": size, "raid_level": "0"}])
 
     def is_refused(self, act: Callable[[], Any]) -> None:
         with pytest.raises(BMCError):
@@ -252,6 +253,22 @@ CASES = {
                     f"{MEDIA}/1", Inserted=False, Image=None))),
              lambda it: it.management.detach_virtual_media(it.task),
              lambda bmc, _: len(bmc.sent(f"{MEDIA}/1/Eject")) == 1)],
+    "already-on": [Case(lambda bmc: bmc.refuse("POST", RESET, 409, "IDRAC.2.1.PSU501",
+                                               then=lambda: bmc.change(SYSTEM, PowerState="On")),
+                        lambda it: it.switch("power on"), sent(RESET, {"ResetType": "On"}))],
+    "power-without-effect": [
+        Case(lambda bmc: bmc.ignore("POST", RESET, unless=lambda body: len(bmc.sent(RESET)) > 1),
+             lambda it: it.switch("power on"), sent(RESET, *2 * [{"ResetType": "On"}])),
+        Case(lambda bmc: (bmc.change(SYSTEM, PowerState="On"),
+                          bmc.ignore("POST", RESET, unless=lambda body: len(bmc.sent(RESET)) > 1)),
+             lambda it: it.switch("power off"), sent(RESET, *2 * [{"ResetType": "ForceOff"}]))],
+    "raid-metadata": [
+        Case(lambda bmc: bmc.refuse("POST", VOLUMES, 400, "Base.1.8.PropertyValueError", args=("CapacityBytes",),
+                                    unless=lambda body: "CapacityBytes" not in body),
+             lambda it: it.create("MAX"), lambda bmc, _: "CapacityBytes" not in bmc.sent(VOLUMES)[-1]),
+        Case(lambda bmc: bmc.refuse("POST", VOLUMES, 400, "Base.1.8.PropertyValueError", args=("CapacityBytes",)),
+             lambda it: it.is_refused(it.create), lambda bmc, _: all(
+                 "CapacityBytes" in body for body in bmc.sent(VOLUMES)))],
     "accepted-without-effect": [Case(lambda bmc: bmc.ignore("PATCH", SYSTEM, unless=lambda body: MODE in body["Boot"]),
                                      lambda it: it.set_device(), boots("Pxe"))],
     "asrockrack": [Case(lambda bmc: bmc.change(SYSTEM, Manufacturer="ASRockRack"), lambda it: it.set_device(),
@@ -321,6 +338,7 @@ def clock(conf, monkeypatch, tmp_path):
     monkeypatch.setattr(connector, "time", SimpleNamespace(sleep=lambda seconds: None))
     found = Clock()
     monkeypatch.setattr(quirks, "time", found)
+    monkeypatch.setattr(waiting, "_AGAIN_S", 0.0)
     return found
 
 
