@@ -42,8 +42,11 @@ def forced_persistence(task: Task) -> bool | None:
 
 
 def renew_before_boots(task: Task, device: str) -> None:
-    """Let :func:`renew` set ``device`` before each boot from now on. The BMC has it for the next boot."""
-    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {"device": device, "is_once": True}
+    """Let :func:`renew` set ``device`` before each boot from now on.
+
+    Also before the next one, for which the BMC has it: the machine may reboot by itself until then.
+    """
+    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {"device": device, "is_once": False}
 
 
 def keep_for_next_boot(task: Task) -> None:

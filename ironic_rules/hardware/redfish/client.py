@@ -148,10 +148,14 @@ class RedfishInterface(Interface):
         with self._connection(task, wanted) as connection:
             yield connection.get_system(wanted.system_id)
 
-    def change(self, area: quirks.Area, forms: Sequence[quirks.Form], *, is_done: Callable[[], bool] | None = None,
-               is_shown_at_once: bool = False) -> quirks.Made:
-        """Make a change as :func:`quirks.make_change`, in a block of :meth:`system`."""
-        return quirks.make_change(area, forms, self.sushy.exceptions, self.conf.redfish.busy_timeout, is_done=is_done,
+    def change(self, area: quirks.Area, forms: Sequence[quirks.Form], *, is_shown_at_once: bool = False,
+               timeout_s: float | None = None) -> quirks.Made:
+        """Make a change as :func:`quirks.make_change`, in a block of :meth:`system`.
+
+        :param timeout_s: if ``[redfish]busy_timeout`` is longer
+        """
+        limit_s = self.conf.redfish.busy_timeout
+        return quirks.make_change(area, forms, self.sushy.exceptions, min(limit_s, timeout_s or limit_s),
                                   is_shown_at_once=is_shown_at_once)
 
     def why_not(self, exc: Exception) -> tuple[str, bool]:

@@ -109,7 +109,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
 
     def get_virtual_media(self, task: Task) -> list[JSONObject]:
         with self.system(task) as system:
-            return virtual_media.drives(self, system)
+            return virtual_media.drives(self, task, system)
 
     def attach_virtual_media(self, task: Task, device_type: str, image_url: str) -> None:
         with self.system(task) as system:
@@ -117,7 +117,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
 
     def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
         with self.system(task) as system:
-            virtual_media.eject(self, system, device_types or DEVICE_TYPES)
+            virtual_media.eject(self, task, system, device_types or DEVICE_TYPES)
 
     def get_secure_boot(self, task: Task) -> bool | None:
         with self.system(task) as system:

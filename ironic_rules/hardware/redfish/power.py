@@ -87,7 +87,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
         """Request the first of ``types`` that the BMC offers, and wait until it is complete."""
         def send() -> None:
             with self.system(task) as system:
-                self._send(task, system, types)
+                self._send(task, system, types, timeout_s)
 
         send()
         # A restart, or a request to the operating system, would have another effect the second time.
@@ -95,7 +95,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
         wait_for_power(task, lambda: self.get_power_state(task), ends,
                        timeout_s or self.conf.conductor.power_state_change_timeout, again=again)
 
-    def _send(self, task: Task, system: Any, types: tuple[str, ...]) -> None:
+    def _send(self, task: Task, system: Any, types: tuple[str, ...], timeout_s: float | None = None) -> None:
         """Request the first of ``types`` that the BMC offers and accepts."""
         offered = _offered(system)
         forms = [Form(kind, functools.partial(system.reset_system, self.sushy.ResetType(kind)),
@@ -107,7 +107,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
             raise BMCError(node=task.node.uuid, reason=f"it does not offer {' or '.join(types)}.")
         if types[0] not in _SWITCH_OFF:
             device.renew(self, task)
-        self.change(POWER, forms)
+        self.change(POWER, forms, timeout_s=timeout_s)
 
 
     def _off_and_on(self, task: Task, system: Any, switch_on: str) -> None:

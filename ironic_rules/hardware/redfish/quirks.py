@@ -258,7 +258,7 @@ def first_form(area: Area, vendors: Iterable[object]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A request for a change; ``is_done`` of another form than the one of the change, if it is not the same."""
+    """A request for a change; ``is_done`` reads the machine, None if that cannot show the change."""
 
     name: str
     send: Callable[[], Any]
@@ -279,23 +279,21 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _SHOWN_S = 1.0, 10.0, 1.0
 
 
 def make_change(area: Area, forms: Sequence[Form], errors: Any, limit_s: float, *,
-                is_done: Callable[[], bool] | None = None, is_shown_at_once: bool = False) -> Made:
+                is_shown_at_once: bool = False) -> Made:
     """Request a change until the BMC has accepted it, or has it already.
 
     :param forms: best first
     :param errors: ``sushy.exceptions``
     :param limit_s: for how long a busy BMC is asked again, over all forms
-    :param is_done: reads the machine; None if it cannot show the change
     :param is_shown_at_once: whether an accepted change must be shown, or else the next form is tried
     :raises SushyError: that of the first form, if none is accepted
     """
-    began = time.monotonic()
+    deadline = time.monotonic() + min(limit_s, waiting.left_s())
     first_error: Exception | None = None
     accepted: Made | None = None
     for form in forms:
-        reads = form.is_done or is_done
         try:
-            reply = _until_accepted(area, form, errors, began + min(limit_s, waiting.left_s()), reads)
+            reply = _until_accepted(area, form, errors, deadline)
         except _Done:
             return Made(form)
         except errors.SushyError as exc:
@@ -305,7 +303,7 @@ def make_change(area: Area, forms: Sequence[Form], errors: Any, limit_s: float, 
                      printable(" ".join(str(exc).split()), 300))
             first_error = first_error or exc
             continue
-        if not is_shown_at_once or reads is None or _is_shown(reads, errors):
+        if not is_shown_at_once or form.is_done is None or _is_shown(form.is_done, errors):
             return Made(form, reply)
         accepted = accepted or Made(form, reply, is_shown=False)
     if accepted is not None:
@@ -318,7 +316,7 @@ class _Done(Exception):
     """The machine has what was refused."""
 
 
-def _until_accepted(area: Area, form: Form, errors: Any, deadline: float, is_done: Callable[[], bool] | None) -> Any:
+def _until_accepted(area: Area, form: Form, errors: Any, deadline: float) -> Any:
     pause_s, began = _FIRST_PAUSE_S, time.monotonic()
     while True:
         try:
@@ -327,7 +325,7 @@ def _until_accepted(area: Area, form: Form, errors: Any, deadline: float, is_don
             raise
         except errors.SushyError as exc:
             line = _line(area, exc)
-            if is_done is not None and _reads(is_done, errors):
+            if form.is_done is not None and _reads(form.is_done, errors):
                 raise _Done from exc
             if line is None or line.answer is not Answer.AGAIN:
                 raise

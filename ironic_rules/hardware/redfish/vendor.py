@@ -91,7 +91,7 @@ class RedfishVendor(RedfishInterface, VendorInterface):
     def eject_vmedia(self, task: Task, boot_device: str | None = None) -> None:
         """Eject virtual media."""
         with self.system(task) as system:
-            virtual_media.eject(self, system, DEVICE_TYPES if boot_device is None else (_DEVICE[boot_device],))
+            virtual_media.eject(self, task, system, DEVICE_TYPES if boot_device is None else (_DEVICE[boot_device],))
 
     @contextlib.contextmanager
     def _one(self, task: Task, ident: str) -> Iterator[tuple[Any, str]]:

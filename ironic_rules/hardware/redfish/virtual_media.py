@@ -62,8 +62,8 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
         folder.write(file, media.floppy_image(LABEL, FILE, text.encode("ascii")))
         with self.system(task) as system:
-            drives = _Drives(self, system)
-            drives.check(task)
+            drives = _Drives(self, task, system)
+            drives.check()
             for device in drives.usual():
                 drives.eject(device)
             disc = drives.insert(_CD, iso)
@@ -74,7 +74,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def clean_up_ramdisk(self, task: Task) -> None:
         try:
             with self.system(task) as system:
-                drives, ours = _Drives(self, system), self._images(task)
+                drives, ours = _Drives(self, task, system), self._images(task)
                 usual = [device.path for device in drives.usual()]
                 for device in drives.all:
                     if device.path in usual or device.image in ours:
@@ -93,8 +93,8 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def prepare_instance(self, task: Task) -> None:
         iso = media.instance_image_url(self.conf, task, "boot_iso")
         with self.system(task) as system:
-            drives = _Drives(self, system)
-            drives.check(task, needs_second=False)
+            drives = _Drives(self, task, system)
+            drives.check(needs_second=False)
             for device in drives.usual():
                 drives.eject(device)
             drives.insert(_CD, iso)
@@ -104,13 +104,14 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def clean_up_instance(self, task: Task) -> None:
         self.clean_up_ramdisk(task)
 
-    def _images(self, task: Task) -> set[object]:
+    def _images(self, task: Task) -> set[str]:
         """Return the URLs of the images that this interface inserts for the node, into whichever drive."""
-        node, found = task.node, {self.conf.deploy.deploy_iso}
-        found.update((*map(node.driver_info.get, ("deploy_iso", "rescue_iso")), node.instance_info.get("boot_iso")))
+        node = task.node
+        given = [self.conf.deploy.deploy_iso, *map(node.driver_info.get, ("deploy_iso", "rescue_iso")),
+                 node.instance_info.get("boot_iso")]
         with contextlib.suppress(InvalidParameterValue):
-            found.add(self._folder().url(_file(task)))
-        return found - {None, ""}
+            given.append(self._folder().url(_file(task)))
+        return {url for url in given if isinstance(url, str) and url}
 
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
@@ -126,8 +127,9 @@ class _Drives:
     A manager of several systems does not say whose its drives are.
     """
 
-    def __init__(self, interface: RedfishInterface, system: Any) -> None:
+    def __init__(self, interface: RedfishInterface, task: Task, system: Any) -> None:
         self._interface = interface
+        self._task = task
         own = list(system.virtual_media.get_members()) if "VirtualMedia" in system.json else []
         others = [device for manager in _managers(system) for device in manager.virtual_media.get_members()]
         #: each drive that can be used; some BMCs have them in both places
@@ -136,16 +138,16 @@ class _Drives:
         self.listed: list[Any] = own or others
         self._emptied: list[Any] = []
 
-    def check(self, task: Task, *, needs_second: bool = True) -> None:
+    def check(self, *, needs_second: bool = True) -> None:
         """Check that there is a CD drive, and a second one.
 
         :raises BMCError: there is not
         """
         discs = self._of(_CD)
         if not discs:
-            raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
+            raise BMCError(node=self._task.node.uuid, reason="it has no virtual CD drive.")
         if needs_second and not any(device.path != discs[0].path for device in self._of(_FLOPPY)):
-            raise BMCError(node=task.node.uuid, reason=(
+            raise BMCError(node=self._task.node.uuid, reason=(
                 "it has no virtual floppy disk or USB stick besides the CD drive; the callback URL cannot be passed to "
                 "the ramdisk. Use boot interface ipxe."))
 
@@ -163,7 +165,7 @@ class _Drives:
     def insert_in(self, drives: Sequence[Any], image: str) -> Any:
         """Insert an image into the first of these drives that accepts it, and return the drive."""
         if not drives:
-            raise ValueError("no virtual drive is left for the second medium")
+            raise BMCError(node=self._task.node.uuid, reason="no virtual drive is left that may accept the image.")
         forms = [Form(device.path, functools.partial(device.insert_media, image, write_protected=True),
                       functools.partial(_has, device, image)) for device in drives]
         made = self._interface.change(VIRTUAL_MEDIA, forms)
@@ -182,10 +184,10 @@ class _Drives:
         return sorted(found, key=lambda device: types is _CD and bool(_types(device) & _FLOPPY))
 
 
-def drives(interface: RedfishInterface, system: object) -> list[JSONObject]:
+def drives(interface: RedfishInterface, task: Task, system: object) -> list[JSONObject]:
     """Return the virtual drives, as ``ManagementInterface.get_virtual_media``."""
     return [{"media_types": sorted(_types(device)), "inserted": bool(device.inserted), "image": device.image or None}
-            for device in _Drives(interface, system).listed]
+            for device in _Drives(interface, task, system).listed]
 
 
 def insert(interface: RedfishInterface, task: Task, system: object, device_type: str, image: str) -> None:
@@ -193,7 +195,7 @@ def insert(interface: RedfishInterface, task: Task, system: object, device_type:
 
     :raises BMCError: there is no such drive, or none is empty
     """
-    found = _Drives(interface, system)
+    found = _Drives(interface, task, system)
     fitting = [device for device in found.all if _types(device) & MEDIA_TYPES[device_type]]
     if not fitting:
         raise BMCError(node=task.node.uuid, reason=f"it has no virtual drive of type {device_type}.")
@@ -204,10 +206,10 @@ def insert(interface: RedfishInterface, task: Task, system: object, device_type:
     found.insert_in(free, image)
 
 
-def eject(interface: RedfishInterface, system: object, device_types: Iterable[str]) -> None:
+def eject(interface: RedfishInterface, task: Task, system: object, device_types: Iterable[str]) -> None:
     """Eject what is in the virtual drives of these types of ``MEDIA_TYPES``."""
     wanted = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
-    found = _Drives(interface, system)
+    found = _Drives(interface, task, system)
     for device in found.all:
         if _types(device) & wanted:
             found.eject(device)

@@ -179,7 +179,7 @@ def test_a_persistent_boot_device_is_set_again_before_each_boot_where_the_node_w
 
     told = [" ".join(command[1:]) for command in ipmitool.commands() if command[:2] != ["power", "status"]]
     disk = "bootdev disk options=efiboot"
-    assert told == [disk, "cycle", disk, "cycle", "bootdev pxe options=efiboot", "cycle", disk, "cycle",
+    assert told == [disk, disk, "cycle", disk, "cycle", "bootdev pxe options=efiboot", "cycle", disk, "cycle",
                     "bootdev disk options=persistent,efiboot", "cycle"]
 
 

@@ -390,6 +390,32 @@ def test_a_bmc_that_stays_busy_is_an_error_after_the_timeout(conf, bmc, clock, a
     assert 5 < len(bmc.sent(path)) < 15
 
 
+def test_the_time_out_of_a_request_limits_how_long_a_busy_bmc_is_asked(conf, bmc, clock):
+    bmc.refuse("POST", RESET, 503, OTHER)
+    hardware = Hardware(conf, bmc.bmc.url)
+
+    with pytest.raises(BMCError, match="refused a request"):
+        hardware.power.set_power_state(hardware.task, "power on", timeout_s=10)
+
+    assert 3 < clock.now <= 10
+
+
+def test_a_drive_that_is_missing_after_another_one_refused_is_told(conf, bmc, tmp_path):
+    conf.set_override("http_root", str(tmp_path), group="deploy")
+    conf.set_override("http_url", "http://web", group="deploy")
+    conf.set_override("deploy_iso", IMAGE, group="deploy")
+    bmc.change(MEDIA, **members(f"{MEDIA}/1", f"{MEDIA}/2"))
+    bmc.change(f"{MEDIA}/2", MediaTypes=["CD", "USBStick"])
+    bmc.refuse("POST", f"{MEDIA}/1/Insert", 405, OTHER)
+    hardware = Hardware(conf, bmc.bmc.url)
+
+    with pytest.raises(BMCError, match="no virtual drive is left"):
+        hardware.boot.prepare_ramdisk(hardware.task, {"ipa-api-url": "http://api"})
+    hardware.boot.clean_up_ramdisk(hardware.task)
+
+    assert not bmc.bmc.content[f"{MEDIA}/2"]["Inserted"]
+
+
 def test_what_is_refused_for_its_content_is_not_repeated(conf, bmc):
     bmc.refuse("POST", RESET, 400, OTHER)
     bmc.refuse("POST", VOLUMES, 500, OTHER)
@@ -424,7 +450,7 @@ def test_a_device_that_is_not_kept_is_set_before_each_boot_with_a_warning(conf, 
         act()
         accepted.append(bmc.system["Boot"][TARGET])
 
-    assert accepted == ["None", "Hdd", "Pxe", "None", "Hdd"]
+    assert accepted == ["Hdd", "Hdd", "Pxe", "None", "Hdd"]
 
 
 def test_what_is_accepted_and_never_shown_is_a_warning(conf, bmc):
