@@ -180,9 +180,16 @@ def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operati
 
 def _save(conductor: Conductor, context: RequestContext, lock: nodes.Lock, task: Task, name: str, reason: str | None,
           *, tell: bool) -> None:
-    """Release the lock, with what was changed or, if no caller waits for it, with why it failed."""
+    """Release the lock, with what was changed, or with why it failed if no caller waits for it; tell of warnings."""
     if reason is None:
-        conductor.db.write(lambda conn: task_store.save(conn, task, lock, {}, release=True))
+        notices = "".join(f" Warning: {notice}" for notice in task.notices)
+        warning = printable(secrets.mask_text(f"{name}:{notices}"), MAX_MESSAGE) if notices else None
+
+        def keep(conn: sa.Connection) -> None:
+            task_store.save(conn, task, lock, {}, release=True)
+            state_machine.add_history(conn, conductor, lock.node_id, "provisioning", warning, "INFO", context)
+
+        conductor.db.write(keep)
         return
     text = printable(secrets.mask_text(f"{name} failed: {reason}"), MAX_MESSAGE)
     LOG.warning("Node %s: %s", task.node.uuid, text)

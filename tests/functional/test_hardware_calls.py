@@ -61,6 +61,24 @@ def test_the_boot_device_is_set_and_shown(whole):
     assert whole.row(node).reservation is None
 
 
+def test_a_warning_of_an_interface_is_in_the_history(whole, monkeypatch):
+    set_device = FakeManagement.set_boot_device
+
+    def warning(self, task, device, persistent=False):
+        set_device(self, task, device, persistent)
+        task.notices.append("The BMC sets it for one boot only.")
+
+    monkeypatch.setattr(FakeManagement, "set_boot_device", warning)
+    node = whole.enroll()
+    body = {"boot_device": "cdrom", "persistent": True}
+
+    assert whole.app.put_json(f"/v1/nodes/{node}/management/boot_device", body).status_int == 204
+
+    (entry,) = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"]
+    assert entry["event"] == "set_boot_device: Warning: The BMC sets it for one boot only."
+    assert (entry["severity"], whole.row(node).last_error) == ("INFO", None)
+
+
 def test_indicators_are_shown_where_there_are_any_and_none_is_switched(whole):
     node, unable = whole.enroll(), whole.enroll(management_interface="noop")
     indicators = f"/v1/nodes/{node}/management/indicators"
