@@ -134,6 +134,9 @@ DEVIATIONS = (
               pattern=_ids("InvalidOperationForSystemState")),
     Deviation("lifecycle-controller", CHANGES, "Dell iDRAC", "Changes are refused while iDRAC is not ready.",
               Answer.AGAIN, "The request is repeated.", f"{_SUSHY}/connector.py", pattern=re.compile("SYS518")),
+    Deviation("pending-job", (BIOS, *_OVERRIDES), "Dell iDRAC", "Changes are refused while the job of the previous one "
+              "runs, although its settings are shown already.", Answer.AGAIN, "The request is repeated.",
+              "https://github.com/dsx-ai-factory/libredfish/pull/25", pattern=re.compile("SYS011|already commit+ed")),
     Deviation("eject-in-progress", (VIRTUAL_MEDIA,), "Dell iDRAC", "An insertion fails with 500 while an ejection is "
               "in progress.", Answer.AGAIN, "The request is repeated for 20 seconds.",
               "https://storyboard.openstack.org/#!/story/2008504", frozenset({500, 502, 504}), limit_s=_FAILURE_S),
@@ -212,6 +215,8 @@ DEVIATIONS = (
     Deviation("empty-body", (VIRTUAL_MEDIA,), "HPE iLO", "An ejection without a body is refused (400, 415).",
               Answer.OTHERWISE, "It is repeated with an empty object.",
               f"{_SUSHY}/resources/manager/virtual_media.py"),
+    Deviation("left-image", (VIRTUAL_MEDIA,), "Supermicro", "An empty drive still shows its last image.",
+              Answer.OTHERWISE, "A drive is empty if nothing is inserted.", f"{_ANSIBLE}/issues/6969"),
     Deviation("two-places", (VIRTUAL_MEDIA,), "Dell iDRAC 6.00", "Drives of the system and of the manager; only one of "
               "them can be used.", Answer.OTHERWISE, "Those of the system are tried, then those of the manager.",
               "https://github.com/dell/iDRAC-Redfish-Scripting/issues/265"),
