@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -48,6 +49,13 @@ class Dnsmasq:
             "--dhcp-range=2001:db8::1000,2001:db8::2000,64,120", f"--dhcp-hostsdir={hostsdir}",
             f"--dhcp-leasefile={folder / 'leases'}", f"--pid-file={self.pid_file}", *options]
         self._popen: subprocess.Popen[bytes] | None = None
+
+    def use(self, text: str) -> None:
+        """Use only the configuration ``text``, whose interface and files are set to those of the tests."""
+        file = self.pid_file.with_suffix(".conf")
+        file.write_text(re.sub(r"^pid-file=.*$", f"pid-file={self.pid_file}", text, flags=re.MULTILINE))
+        self._command = [*self._command[:self._command.index("dnsmasq")], "dnsmasq", "--keep-in-foreground",
+                         f"--conf-file={file}", "--no-ping", "--user=root", "--log-facility=-"]
 
     def start(self) -> None:
         """Start it and wait until it has read the folder."""
@@ -156,11 +164,16 @@ class Network:
         """The namespace of servers, and the interface in it, with the address 198.51.100.1."""
         return self._server, self._server_end
 
-    def dnsmasq(self, hostsdir: Path, *options: str) -> Dnsmasq:
-        """Start a dnsmasq on the network, with more options; only one at a time answers there."""
+    def dnsmasq(self, hostsdir: Path, *options: str, text: str = "") -> Dnsmasq:
+        """Start a dnsmasq on the network, with more options; only one at a time answers there.
+
+        :param text: a configuration with the interface of the network, instead of the options of the tests
+        """
         folder = self._folder / f"dnsmasq-{len(self._dnsmasqs)}"
         folder.mkdir()
         server = Dnsmasq(self._server, self._server_end, "198.51.100", folder, hostsdir, options)
+        if text:
+            server.use(text)
         self._dnsmasqs.append(server)
         server.start()
         return server

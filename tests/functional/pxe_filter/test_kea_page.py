@@ -81,7 +81,7 @@ def options(names: Names) -> dict[str, str]:
 
 def test_the_lines_of_the_page_are_those_of_the_sample() -> None:
     block = PART[PART.index(".. code-block:: text"):PART.index("Closed policy (")]
-    lines = [line.partition("(closed policy only)")[0].strip() for line in block.splitlines() if line.startswith("   ")]
+    lines = [line.partition("(closed policy only,")[0].strip() for line in block.splitlines() if line.startswith("   ")]
 
     assert len(lines) == 5
     assert [line for line in lines if line not in SAMPLE] == []

@@ -2,8 +2,10 @@
 
 A line is a JSON object: ``number``, ``v`` (4 or 6), ``mac``, and optionally ``duid`` and ``client_id`` (hexadecimal),
 ``hardware`` (the hardware type), ``relay`` (the relay's own address: the request comes from there) with ``server``,
-``wait`` (seconds). Each is answered by a line with ``number``, ``offered`` and ``after`` (seconds from the request to
-the offer). Requests do not wait for each other.
+``wait`` (seconds), ``arch`` (the architecture of a firmware that boots over the network), ``ipxe`` (whether iPXE is
+that client). Each is answered by a line with ``number``, ``offered``, ``after`` (seconds from the request to the
+offer), ``boot`` (the boot file of the offer), ``vendor_class`` and ``tftp`` (the server of the boot file, DHCPv4 only).
+Requests do not wait for each other.
 
 Usage: wire.py INTERFACE
 """
@@ -32,14 +34,70 @@ def checksum(data: bytes) -> int:
     return ~total & 0xffff
 
 
-def discover(xid: int, mac: bytes, client_id: bytes, relay: bytes = b"\0" * 4, kind: int = 1) -> bytes:
-    """Return a DHCPDISCOVER (RFC 2131); ``kind`` is the hardware type, 32 for InfiniBand (RFC 4390)."""
+#: The architectures of firmware that loads its boot program by HTTP.
+_HTTP = frozenset({15, 16, 18, 19})
+
+
+def vendor_class(arch: int) -> bytes:
+    """Return the class of a firmware (PXE specification 2.1, UEFI specification 24.7)."""
+    return f"{'HTTP' if arch in _HTTP else 'PXE'}Client:Arch:{arch:05}:UNDI:003016".encode()
+
+
+def discover(xid: int, mac: bytes, client_id: bytes, relay: bytes = b"\0" * 4, kind: int = 1,
+             booting: bytes = b"") -> bytes:
+    """Return a DHCPDISCOVER (RFC 2131).
+
+    :param kind: the hardware type, 32 for InfiniBand (RFC 4390)
+    :param booting: options of a client that boots over the network
+    """
     address = b"" if kind == 32 else mac
-    options = b"\x63\x82\x53\x63" + b"\x35\x01\x01" + b"\x37\x03\x01\x03\x06"
+    options = b"\x63\x82\x53\x63" + b"\x35\x01\x01" + booting
+    options += b"\x37\x07\x01\x03\x06\x2b\x3c\x42\x43" if booting else b"\x37\x03\x01\x03\x06"
     if client_id:
         options += bytes((61, len(client_id))) + client_id
     return struct.pack("!BBBBIHH4s4s4s4s16s64s128s", 1, kind, len(address), 1 if any(relay) else 0, xid, 0, 0x8000,
                        b"", b"", b"", relay, address, b"", b"") + options + b"\xff"
+
+
+def booting4(arch: int | None, *, ipxe: bool) -> bytes:
+    """Return the options of a client that boots over the network: of its class, its architecture, and iPXE's own."""
+    if arch is None:
+        return b""
+    name = vendor_class(arch)
+    return (bytes((60, len(name))) + name + struct.pack("!BBH", 93, 2, arch)
+            + (b"\xaf\x03\x13\x01\x01" + b"\x4d\x04iPXE" if ipxe else b""))
+
+
+def booting6(arch: int | None, *, ipxe: bool) -> bytes:
+    """Return the same options in DHCPv6 (RFC 5970), and a request for those of the answer."""
+    if arch is None:
+        return b""
+    name = vendor_class(arch)
+    return (struct.pack("!HHIH", 16, 6 + len(name), 343, len(name)) + name + struct.pack("!HHH", 61, 2, arch)
+            + struct.pack("!HHHHH", 6, 6, 59, 60, 16)
+            + (struct.pack("!HHH", 15, 6, 4) + b"iPXE" if ipxe else b""))
+
+
+def options4(message: bytes) -> dict[int, bytes]:
+    """Return the options of a DHCPv4 message by number."""
+    found, at = {}, 240
+    while at < len(message) and message[at] != 255:
+        if message[at]:
+            length = message[at + 1]
+            found[message[at]] = message[at + 2:at + 2 + length]
+            at += length + 1
+        at += 1
+    return found
+
+
+def options6(message: bytes) -> dict[int, bytes]:
+    """Return the options of a DHCPv6 message by number."""
+    found, at = {}, 4
+    while at + 4 <= len(message):
+        number, length = struct.unpack_from("!HH", message, at)
+        found[number] = message[at + 4:at + 4 + length]
+        at += 4 + length
+    return found
 
 
 def frame(payload: bytes, mac: bytes) -> bytes:
@@ -50,11 +108,11 @@ def frame(payload: bytes, mac: bytes) -> bytes:
     return _BROADCAST + mac + b"\x08\x00" + head + udp
 
 
-def solicit(xid: int, duid: bytes) -> bytes:
+def solicit(xid: int, duid: bytes, booting: bytes = b"") -> bytes:
     """Return a DHCPv6 Solicit for one address (RFC 8415)."""
     ia_na = struct.pack("!HHIII", 3, 12, 1, 0, 0)
     return bytes((1, *xid.to_bytes(3, "big"))) + struct.pack("!HH", 1, len(duid)) + duid + ia_na + struct.pack(
-        "!HHH", 8, 2, 0)
+        "!HHH", 8, 2, 0) + booting
 
 
 def relayed(message: bytes, link: str, peer: bytes, mac: bytes) -> bytes:
@@ -90,13 +148,15 @@ class Clients:
         if request["v"] == 4:
             client_id = bytes.fromhex(request.get("client_id", ""))
             kind = request.get("hardware", 1)
+            booting = booting4(request.get("arch"), ipxe=request.get("ipxe", False))
             if relay:
-                message = discover(xid, mac, client_id, socket.inet_aton(relay), kind)
+                message = discover(xid, mac, client_id, socket.inet_aton(relay), kind, booting)
                 self._relay(4, relay).sendto(message, (request["server"], 67))
             else:
-                self._raw.send(frame(discover(xid, mac, client_id, kind=kind), mac))
+                self._raw.send(frame(discover(xid, mac, client_id, kind=kind, booting=booting), mac))
             return
-        message = solicit(xid, bytes.fromhex(request.get("duid", "") or (b"\0\3\0\1" + mac).hex()))
+        message = solicit(xid, bytes.fromhex(request.get("duid", "") or (b"\0\3\0\1" + mac).hex()),
+                          booting6(request.get("arch"), ipxe=request.get("ipxe", False)))
         if relay:
             self._relay(6, relay).sendto(relayed(message, relay, link_local(mac), mac), (request["server"], 547))
         else:
@@ -137,24 +197,31 @@ class Clients:
         if version == 4:
             # An offer, not a refusal: message type (option 53) 2.
             if data[:1] == b"\2" and b"\x35\x01\x02" in data[236:]:
-                self._answered(int.from_bytes(data[4:8], "big"))
+                found = options4(data)
+                file = found.get(67) or data[108:236]
+                self._answered(int.from_bytes(data[4:8], "big"), file, found.get(60), data[20:24])
             return
         if data[:1] == b"\x0d":  # Relay-reply: the message is in option 9
             start = data.index(b"\0\x09", 34)
             data = data[start + 4:]
         # An advertisement with an address (option 5), not one with the status "no addresses".
         if data[:1] == b"\2" and b"\0\x05\0\x18" in data:
-            self._answered(int.from_bytes(data[1:4], "big"))
+            options = options6(data)
+            self._answered(int.from_bytes(data[1:4], "big"), options.get(59, b""), options.get(16, b"")[6:])
 
-    def _answered(self, xid: int) -> None:
+    def _answered(self, xid: int, file: bytes, name: bytes | None, server: bytes = b"") -> None:
         with self._lock:
             found = self._open.pop(xid, None)
         if found is not None:
-            self._print(found[0], time.monotonic() - found[1])
+            self._print(found[0], time.monotonic() - found[1], file, name, server)
 
-    def _print(self, request: dict[str, Any], after: float | None) -> None:
+    def _print(self, request: dict[str, Any], after: float | None, file: bytes = b"", name: bytes | None = b"",
+               server: bytes = b"") -> None:
+        answer = {"number": request["number"], "offered": after is not None, "after": after,
+                  "boot": file.rstrip(b"\0").decode(), "vendor_class": (name or b"").rstrip(b"\0").decode(),
+                  "tftp": socket.inet_ntoa(server) if server else ""}
         with self._printing:
-            print(json.dumps({"number": request["number"], "offered": after is not None, "after": after}), flush=True)
+            print(json.dumps(answer), flush=True)
 
 
 def main(interface: str) -> None:
