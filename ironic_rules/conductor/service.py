@@ -17,6 +17,8 @@ from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.db import operations as stored_operations
+from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+from ironic_rules.hardware.boot import ipxe
 from ironic_rules.models.resources import different_pins
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -67,8 +69,10 @@ class ConductorService:
         """Register, resume what this conductor left unfinished when it last ended, and serve.
 
         :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
+        :raises ConfigurationError: ``boot.ipxe`` cannot be made with the options of ``[pxe]``
         """
         conductor = self._conductor
+        self._write_boot_script()
         self._follow_clock()
         conductor.rules.current()
         conductor.legacy_rules.current()
@@ -85,6 +89,21 @@ class ConductorService:
         for loop in self._loops:
             loop.start()
         LOG.info("Conductor %s serves group '%s'", conductor.host, conductor.group)
+
+    def _write_boot_script(self) -> None:
+        """Write ``boot.ipxe``, which machines load before the service knows them."""
+        conf = self._conductor.conf
+        if not ipxe.is_used(conf):
+            return
+        try:
+            ipxe.write_boot_script(conf)
+        except ConfigurationError:
+            raise
+        except IronicRulesError as exc:
+            LOG.error("Machines that boot over the network have no script to begin with: %s", exc)
+        if ipxe.is_of_operator(conf):
+            LOG.warning("boot.ipxe in [deploy]http_root was written or changed by an operator, and remains as it is: "
+                        "the options of [pxe] have no effect on it")
 
     def is_well(self) -> bool:
         """Return whether the heartbeats continue; a database that cannot be reached is no reason why not."""

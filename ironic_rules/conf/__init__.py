@@ -21,6 +21,7 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     (inspection.INVENTORY_GROUP, inspection.INVENTORY_OPTS),
     (hardware.IPMI_GROUP, hardware.IPMI_OPTS),
     (inspection.LEGACY_RULES_GROUP, inspection.LEGACY_RULES_OPTS),
+    (deploy.PXE_GROUP, deploy.PXE_OPTS),
     (pxe_filter.GROUP, pxe_filter.OPTS),
     (hardware.REDFISH_GROUP, hardware.REDFISH_OPTS),
 )

@@ -1,4 +1,7 @@
-"""``[deploy]``: the images that machines boot, the web server that serves them, and the order of deploy steps."""
+"""``[deploy]``: the images that machines boot, the web server that serves them, and the order of deploy steps.
+
+``[pxe]``: ``boot.ipxe``, the script with which machines begin that boot over the network.
+"""
 
 from __future__ import annotations
 
@@ -78,4 +81,30 @@ OPTS: list[cfg.Opt] = [
                 help="Let ramdisks leave out disks that are read-only. False: the clean step fails."),
     cfg.IntOpt("disk_erasure_concurrency", default=4, min=1,
                help="How many disks of a machine a ramdisk erases at the same time."),
+]
+
+PXE_GROUP = cfg.OptGroup("pxe", title="PXE", help="boot.ipxe, with which machines begin that boot over the network.")
+PXE_OPTS: list[cfg.Opt] = [
+    cfg.StrOpt("unknown_machines",
+               choices=[("inspect", "they boot the inspection ramdisk, with kernel and ramdisk of this group"),
+                        ("next", "they continue with their next boot device"),
+                        ("script", "they continue with ipxe_fallback_script")],
+               help="What boot.ipxe does with a machine that has no script of its own: one that is not enrolled, or "
+                    "that the service does not boot at the moment. Default: script if ipxe_fallback_script is set, "
+                    "inspect with [auto_discovery]enabled, else next."),
+    cfg.Opt("kernel", type=ImageUrl(),
+            help="URL of the kernel for machines without a script of their own. Default: [deploy]deploy_kernel."),
+    cfg.Opt("ramdisk", type=ImageUrl(),
+            help="URL of the ramdisk for them. Default: [deploy]deploy_ramdisk."),
+    cfg.StrOpt("kernel_append_params",
+               help="Additional kernel parameters for them, separated by spaces. Default: "
+                    "[inspector]extra_kernel_params."),
+    cfg.Opt("callback_url", type=HttpUrlType(),
+            help="Root URL of the API that is passed to their ramdisk. Default: [inspector]callback_endpoint_override, "
+                 "then [api]public_endpoint."),
+    cfg.StrOpt("ipxe_fallback_script",
+               help="Name or URL of a script of the operator, with which machines without a script of their own "
+                    "continue. A name is that of a file in [deploy]http_root."),
+    cfg.StrOpt("ipxe_boot_script",
+               help="File from which boot.ipxe is made, instead of the one that is part of this package."),
 ]

@@ -138,7 +138,7 @@ _GROUPS = """
     agent agent_containers anaconda ansible audit audit_middleware_notifications cinder console cors dhcp
     disk_partitioner disk_utils dnsmasq dnsmasq_pxe_filter drac fake firewall glance healthcheck ibmc ilo ironic
     ironic_lib ironic_networking irmc iptables json_rpc local_rpc mdns metrics metrics_statsd molds neutron nova oci
-    oneview port_physnet processing profiler pxe sensor_data service_catalog snmp ssl swift vnc watcher_file xclarity"""
+    oneview port_physnet processing profiler sensor_data service_catalog snmp ssl swift vnc watcher_file xclarity"""
 GROUPS = frozenset(_GROUPS.split())
 
 #: Names of Ironic's options in groups that are also here. Each means what it means there.
@@ -182,6 +182,13 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
     "ipmi": """
         additional_retryable_ipmi_errors debug disable_boot_timeout kill_on_timeout store_cred_in_env
         use_ipmitool_retries""",
+    "pxe": """
+        boot_retry_check_interval boot_retry_timeout default_ephemeral_format dir_permission disable_boot_script
+        enable_netboot_fallback file_permission image_cache_size image_cache_ttl images_path initial_grub_template
+        instance_master_path ip_version ipxe_bootfile_name ipxe_bootfile_name_by_arch ipxe_config_template
+        ipxe_enabled ipxe_timeout ipxe_use_swift loader_file_paths pxe_append_params pxe_bootfile_name
+        pxe_bootfile_name_by_arch pxe_config_subdir pxe_config_template pxe_config_template_by_arch tftp_master_path
+        tftp_root tftp_server uefi_ipxe_bootfile_name uefi_pxe_bootfile_name uefi_pxe_config_template""",
     "pxe_filter": "dhcp_hostsdir_purge supported_inspection_interfaces",
     "redfish": """
         boot_mode_config_timeout default_inspection_hooks enable_verify_bmc_clock file_permission firmware_source

@@ -2,18 +2,23 @@
 
 ``boot.ipxe`` is the script that a DHCP server passes to every machine. It continues with
 ``pxelinux.cfg/<MAC address>``, which exists while the node is to boot a ramdisk of the service, else with
-``instances/<MAC address>``, which exists while the node has an instance that is booted over the network.
+``instances/<MAC address>``, which exists while the node has an instance that is booted over the network. Machines
+without either do as ``[pxe]unknown_machines`` says.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+import string
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 from oslo_config import cfg
 from oslo_log import log
 
-from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
+from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.base import BootInterface
 from ironic_rules.hardware.boot import kernel_parameters, media
 from ironic_rules.hardware.boot.device import boot_from
@@ -26,17 +31,11 @@ LOG = log.getLogger(__name__)
 
 FOLDER = "pxelinux.cfg"
 INSTANCES = "instances"
-BOOT_SCRIPT = """\
-#!ipxe
-# Written by ironic-rules. Continues with the script of this machine, if it is to boot a ramdisk.
-chain --autofree pxelinux.cfg/${netX/mac:hexhyp} || chain --autofree pxelinux.cfg/${mac:hexhyp} || goto instance
-:instance
-chain --autofree instances/${netX/mac:hexhyp} || chain --autofree instances/${mac:hexhyp} || goto none
-:none
-echo This machine has nothing to boot over the network: continuing with its next boot device.
-sleep 5
-exit
-"""
+BOOT_SCRIPT = "boot.ipxe"
+#: The script or URL of an operator; a name is below ``http_root``.
+_SCRIPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~:/?&%@+=,-]*")
+#: The line of a file that the service has written, with a hash of the lines after it.
+_MARK = "# Written by ironic-rules, which replaces this file while it has this hash: "
 _FAILED = """\
 :failed
 echo The ramdisk cannot be loaded; trying again in 30 seconds.
@@ -66,7 +65,7 @@ class IPXEBoot(BootInterface):
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         kernel_parameters.check(parameters)
         kernel, image = (media.image_url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
-        self._write_boot_script()
+        write_boot_script(self.conf)
         addresses = _addresses(task)
         # Stored, because a port may be deleted or have another address when the scripts must be removed.
         task.node.driver_internal_info[IPXE_SCRIPTS] = sorted(
@@ -91,7 +90,7 @@ class IPXEBoot(BootInterface):
 
     def prepare_instance(self, task: Task) -> None:
         script = _instance_script(self.conf, task).encode("ascii")
-        self._write_boot_script()
+        write_boot_script(self.conf)
         names = [_dashed(address) for address in _addresses(task)]
         task.node.driver_internal_info[IPXE_INSTANCE_SCRIPTS] = sorted(
             {*task.node.driver_internal_info.get(IPXE_INSTANCE_SCRIPTS, ()), *names})
@@ -111,14 +110,114 @@ class IPXEBoot(BootInterface):
     def _instances(self) -> PublishedFolder:
         return PublishedFolder(self.conf, INSTANCES, lasting=True)
 
-    def _write_boot_script(self) -> None:
-        path = Path(self.conf.deploy.http_root).absolute() / "boot.ipxe"
-        content = BOOT_SCRIPT.encode("ascii")
-        try:
-            if not path.is_file() or path.read_bytes() != content:
-                write_atomically(path, content)
-        except OSError as exc:
-            raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
+
+class _Template(string.Template):
+    """Text with ``@{name}``: iPXE has ``${name}`` itself."""
+
+    delimiter = "@"
+
+
+def is_used(conf: cfg.ConfigOpts) -> bool:
+    """Return whether machines may begin with ``boot.ipxe``: there is a web server, or something needs the script."""
+    return bool(conf.deploy.http_url or conf.pxe.unknown_machines or conf.pxe.ipxe_fallback_script
+                or "ipxe" in conf.enabled_boot_interfaces)
+
+
+def write_boot_script(conf: cfg.ConfigOpts) -> None:
+    """Write ``boot.ipxe``, unless there is one that an operator has written or changed.
+
+    :raises ConfigurationError: as from :func:`boot_script`
+    :raises IronicRulesError: the folder cannot be written
+    """
+    path = Path(conf.deploy.http_root).absolute() / BOOT_SCRIPT
+    content = boot_script(conf)
+    try:
+        present = path.read_bytes() if path.exists() else None
+        if present is None or (present != content and _is_ours(present)):
+            write_atomically(path, content)
+        elif present != content:
+            LOG.debug("%s was not written by the service: it remains as it is", path)
+    except OSError as exc:
+        raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
+
+
+def is_of_operator(conf: cfg.ConfigOpts) -> bool:
+    """Return whether ``boot.ipxe`` exists and is not what the service would write."""
+    path = Path(conf.deploy.http_root).absolute() / BOOT_SCRIPT
+    try:
+        return path.exists() and not _is_ours(path.read_bytes())
+    except OSError:
+        return False
+
+
+def _is_ours(content: bytes) -> bool:
+    first, mark, rest = (*content.split(b"\n", 2), b"", b"")[:3]
+    return mark == _mark(first, rest)
+
+
+def _mark(first: bytes, rest: bytes) -> bytes:
+    return _MARK.encode() + hashlib.sha256(first + b"\n" + rest).hexdigest().encode()
+
+
+def boot_script(conf: cfg.ConfigOpts) -> bytes:
+    """Return the content of ``boot.ipxe``, made from ``[pxe]ipxe_boot_script``.
+
+    :raises ConfigurationError: the template cannot be used, or what it needs is not configured
+    """
+    template = _template(conf.pxe.ipxe_boot_script)
+    try:
+        text = _Template(template).substitute(_values(conf))
+    except (KeyError, ValueError) as exc:
+        names = ", ".join(f"@{{{name}}}" for name in sorted(_values(conf)))
+        raise ConfigurationError(f"[pxe]ipxe_boot_script has a name that is not one of {names}, or a single @, for "
+                                 f"which it must have @@: {exc}.") from exc
+    first, _, rest = text.encode().partition(b"\n")
+    if first != b"#!ipxe":
+        raise ConfigurationError("[pxe]ipxe_boot_script must begin with the line #!ipxe.")
+    return b"\n".join((first, _mark(first, rest), rest))
+
+
+def _template(path: str | None) -> str:
+    if not path:
+        return resources.files(__package__).joinpath(BOOT_SCRIPT).read_text(encoding="utf-8")
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"[pxe]ipxe_boot_script: the file {path} cannot be read: {reason}.") from exc
+
+
+def _values(conf: cfg.ConfigOpts) -> dict[str, str]:
+    """Return the names of the template."""
+    chosen = conf.pxe.unknown_machines
+    script = conf.pxe.ipxe_fallback_script or ""
+    if script and not _SCRIPT.fullmatch(script):
+        raise ConfigurationError("[pxe]ipxe_fallback_script must be the name of a file or a URL, without white space, "
+                                 "quotes and other characters that have a meaning in boot scripts.")
+    if chosen == "script" and not script:
+        raise ConfigurationError("[pxe]unknown_machines is script, but [pxe]ipxe_fallback_script is not set.")
+    ramdisk = dict.fromkeys(("kernel", "ramdisk", "kernel_parameters"), "")
+    try:
+        ramdisk = _ramdisk_of_unknown_machines(conf)
+    except Invalid as exc:
+        if chosen == "inspect":
+            raise ConfigurationError(f"[pxe]unknown_machines is inspect: {exc}") from exc
+        if not chosen and not script and conf.auto_discovery.enabled:
+            LOG.warning("boot.ipxe cannot boot the inspection ramdisk on unknown machines, which continue with their "
+                        "next boot device: %s", exc)
+    wanted = "script" if script else "inspect" if conf.auto_discovery.enabled and ramdisk["kernel"] else "next"
+    return {"unknown_machines": chosen or wanted, "script": script, **ramdisk}
+
+
+def _ramdisk_of_unknown_machines(conf: cfg.ConfigOpts) -> dict[str, str]:
+    found = {}
+    for name in ("kernel", "ramdisk"):
+        option = f"[pxe]{name}" if conf.pxe[name] else f"[deploy]deploy_{name}"
+        if not (value := conf.pxe[name] or conf.deploy[f"deploy_{name}"]):
+            raise InvalidParameterValue(f"Neither [pxe]{name} nor [deploy]deploy_{name} is set.")
+        found[name] = media.operators_url(value, option)
+    parameters = kernel_parameters.parameters_of_unknown_machines(conf)
+    return {**found, "kernel_parameters": kernel_parameters.command_line(parameters)}
 
 
 def _no_port(task: Task) -> str:

@@ -34,19 +34,38 @@ def inspection_parameters(conf: cfg.ConfigOpts, *, is_external: bool = False,
     :raises InvalidParameterValue: the API's address is not configured, or ``extra_kernel_params`` is malformed
     """
     roots = {"[inspector]callback_endpoint_override": conf.inspector.callback_endpoint_override,
-             "[deploy]external_callback_url": conf.deploy.external_callback_url if is_external else None,
+             **({"[deploy]external_callback_url": conf.deploy.external_callback_url} if is_external else {}),
              "[api]public_endpoint": conf.api.public_endpoint}
-    root = next((value.rstrip("/") for value in roots.values() if value), None)
-    if not root:
-        names = [name for name in roots if is_external or not name.startswith("[deploy]")]
-        raise InvalidParameterValue("A managed boot must pass the URL of the API to the ramdisk: set "
-                                    f"{', '.join(names[:-1])} or {names[-1]}.")
+    root = _root_url(roots, "A managed boot")
     parameters = {"ipa-inspection-callback-url": root + _CALLBACK, "ipa-api-url": root}
     configured = conf.inspector.extra_kernel_params
     parameters |= parameters_of(
         of_node.replace("%default%", configured) if isinstance(of_node, str) else of_node or configured)
     check(parameters)
     return parameters
+
+
+def parameters_of_unknown_machines(conf: cfg.ConfigOpts) -> dict[str, str]:
+    """Return the kernel parameters of machines without a node, which have no URL for heartbeats.
+
+    :raises InvalidParameterValue: the API's address is not configured, or parameters are malformed
+    """
+    root = _root_url({"[pxe]callback_url": conf.pxe.callback_url,
+                      "[inspector]callback_endpoint_override": conf.inspector.callback_endpoint_override,
+                      "[api]public_endpoint": conf.api.public_endpoint}, "boot.ipxe")
+    given = conf.pxe.kernel_append_params
+    return {"ipa-inspection-callback-url": root + _CALLBACK,
+            **parameters_of(conf.inspector.extra_kernel_params if given is None else given)}
+
+
+def _root_url(roots: Mapping[str, str | None], what: str) -> str:
+    """Return the first URL that is set; ``roots`` has them by their options."""
+    root = next((value.rstrip("/") for value in roots.values() if value), None)
+    if not root:
+        *others, last = roots
+        raise InvalidParameterValue(f"{what} must pass the URL of the API to the ramdisk: set {', '.join(others)} or "
+                                    f"{last}.")
+    return root
 
 
 def parameters_of(text: str | None) -> dict[str, str]:

@@ -54,9 +54,16 @@ def image_url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
         return _checked_url(conf, value, f"/driver_info/{key}")
     if not conf.deploy[key]:
         raise InvalidParameterValue(f"Neither driver_info/{key} nor [deploy]{key} is set.")
-    # The operator's own URL may lead anywhere.
-    if (found := _parsed(conf.deploy[key])) is None:
-        raise InvalidParameterValue(f"[deploy]{key} {_NO_URL}.")
+    return operators_url(conf.deploy[key], f"[deploy]{key}")
+
+
+def operators_url(value: str, option: str) -> str:
+    """Return the URL in ``option``. The operator's own may lead anywhere.
+
+    :raises InvalidParameterValue: it has characters that are not allowed in a boot script
+    """
+    if (found := _parsed(value)) is None:
+        raise InvalidParameterValue(f"{option} {_NO_URL}.")
     return found
 
 

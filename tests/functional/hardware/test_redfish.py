@@ -117,7 +117,7 @@ def test_a_machine_boots_over_the_network_by_scripts_for_its_ports(ironic, bmc, 
 
     assert bmc.system(machine)["Boot"]["BootSourceOverrideTarget"] == "Pxe"
     boot = httpx.get(f"{web}/boot.ipxe", trust_env=False).text
-    assert "chain --autofree pxelinux.cfg/${netX/mac:hexhyp}" in boot
+    assert "chain --autofree pxelinux.cfg/${boot-mac}" in boot
     dashed = first.replace(":", "-")
     script = httpx.get(f"{web}/pxelinux.cfg/{dashed}", trust_env=False).text
     assert script.splitlines()[:3] == [

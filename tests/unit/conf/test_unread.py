@@ -77,7 +77,7 @@ def test_options_of_the_service_its_libraries_and_its_scopes_are_read(told):
     ("[api]\nenable_ssl_api = false\n", "[api]enable_ssl_api: no process reads this option."),
     ("[conductor]\nnode_history = false\n", "[conductor]node_history: no process reads this option."),
     ("[agent]\ncommand_timeout = 60\n", "[agent]: no process reads this group."),
-    ("[pxe]\ntftp_root = /tftpboot\n", "[pxe]: no process reads this group."),
+    ("[pxe]\ntftp_root = /tftpboot\n", "[pxe]tftp_root: no process reads this option."),
     ("[api]\napi_workers = 4\n", "[api]api_workers: no process reads this option; here it is [api]workers."),
     ("[conductor]\ndeploy_kernel = http://x\n",
      "[conductor]deploy_kernel: no process reads this option; here it is [deploy]deploy_kernel."),
