@@ -22,7 +22,7 @@ from ironic_rules import conf as service_conf
 from ironic_rules import exceptions, log_lines
 from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
-from ironic_rules.db import clock, conductors, migration, unusable
+from ironic_rules.db import clock, conductors, migration, sqlite, unusable
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import known_secrets, secrets, states
@@ -49,7 +49,8 @@ _prepared: deque[cfg.ConfigOpts] = deque(maxlen=1)
 PROJECT = "ironic-rules"
 NO_DATABASE = ("[database]connection is not set: set the URL of a database, such as "
                "mysql+pymysql://USER:PASSWORD@HOST/NAME. For the one of ironic-rules in one process, set "
-               "sqlite:////FOLDER/ironic-rules.sqlite with the absolute path of its state folder.")
+               "sqlite:////FOLDER/ironic-rules.sqlite with the absolute path of its state folder; ironic-pxe-filter "
+               "finds it itself, by [DEFAULT]state_path or --state-dir, once ironic-rules has been started.")
 #: Maximum number of groups and options that nothing reads, and that are logged at the start.
 _MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
@@ -155,7 +156,7 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration fall back to SQLite in ``state_path``, unmanaged boot, and the page.
+    """Let the configuration fall back to SQLite in ``state_path``, unmanaged boot, the page, and one DHCP server.
 
     :raises ConfigurationError: the folder cannot be made
     """
@@ -165,10 +166,35 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
         raise exceptions.ConfigurationError(
             f"[DEFAULT]state_path: the state folder {printable(conf.state_path)} cannot be made: {exc.strerror}: set "
             "another one, or --state-dir.") from exc
-    path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
-    conf.set_default("connection", f"sqlite:///{path}", group="database")
+    conf.set_default("connection", f"sqlite:///{_one_process_database(conf)}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
     conf.set_default("enable_ui", True, group="api")
+    conf.set_default("allow_all_ramdisks", True, group="pxe_filter")
+
+
+def _one_process_database(conf: cfg.ConfigOpts) -> str:
+    return os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
+
+
+def use_defaults_beside_one_process(conf: cfg.ConfigOpts) -> None:
+    """Let the configuration of a filter fall back to the database of ``ironic-rules`` in ``state_path``.
+
+    Nothing but that process has such a database, so that there is no broker unless one is configured.
+    """
+    path = _one_process_database(conf)
+    if not conf.database.connection and os.path.exists(path):
+        conf.set_default("connection", f"sqlite:///{path}", group="database")
+    if not is_sqlite(conf):
+        return
+    conf.set_default("allow_all_ramdisks", True, group="pxe_filter")
+    place = conf.get_location("transport_url")
+    if place is None or place.location == cfg.Locations.opt_default:
+        rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
+
+
+def is_sqlite(conf: cfg.ConfigOpts) -> bool:
+    """Return whether the database is a file of SQLite."""
+    return str(conf.database.connection or "").startswith("sqlite")
 
 
 def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
@@ -282,27 +308,32 @@ def _make_pipeline(conf: cfg.ConfigOpts) -> Pipeline:
 
 def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
                            displaced: Callable[[], None] = lambda: None, host: str | None = None,
-                           rules: RuleCaches | None = None, numbers: Numbers | None = None) -> ConductorService:
+                           rules: RuleCaches | None = None, numbers: Numbers | None = None,
+                           pxe_filter: PXEFilterAPI | None = None) -> ConductorService:
     """Return a conductor that serves RPC, not started.
 
     :param displaced: called when the process must end, because another one serves under the same host name
     :param host: its name; that of the configuration by default
     :param rules: from :func:`make_rules`, where the process has them already
     :param numbers: where its work is counted, with what else is counted in this process
+    :param pxe_filter: sends messages to the PXE filters; by default as configured
     """
     from ironic_rules.conductor.service import ConductorService
 
-    conductor = make_conductor(conf, db, host, rules, pxe_filter_rpc.make_client(transport, conf), numbers)
+    pxe_filter = pxe_filter or pxe_filter_rpc.make_client(transport, conf)
+    conductor = make_conductor(conf, db, host, rules, pxe_filter, numbers)
     return ConductorService(conductor, transport, displaced)
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  rules: RuleCaches | None = None, numbers: Numbers | None = None, address: str | None = None) -> Any:
+                  rules: RuleCaches | None = None, numbers: Numbers | None = None, address: str | None = None,
+                  pxe_filter: PXEFilterAPI | None = None) -> Any:
     """Return the API as a WSGI application.
 
     :param rules: from :func:`make_rules`, where the process has them already
     :param numbers: where its requests are counted, with what else is counted in this process
     :param address: on which the service listens; None: it is not known, because another WSGI server listens
+    :param pxe_filter: sends messages to the PXE filters; by default as configured
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
     from ironic_rules.api import app as api_app
@@ -324,13 +355,13 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
     numbers = numbers or Numbers()
     return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
-                            rules or make_rules(conf, db), pxe_filter_rpc.make_client(transport, conf),
+                            rules or make_rules(conf, db), pxe_filter or pxe_filter_rpc.make_client(transport, conf),
                             numbers, lambda: _make_pipeline(conf), address)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
              rules: RuleCaches | None = None, numbers: Numbers | None = None,
-             shared: socket.socket | None = None) -> ApiServer:
+             shared: socket.socket | None = None, pxe_filter: PXEFilterAPI | None = None) -> ApiServer:
     """Return the API with its own HTTP server, not started; other parameters are those of :func:`make_wsgi_app`.
 
     :param shared: from ``api.server.listen``, for one of several processes
@@ -338,7 +369,7 @@ def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTranspo
     from ironic_rules.httpd.server import ApiServer
 
     numbers = numbers or Numbers()
-    app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip)
+    app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip, pxe_filter)
     return ApiServer(conf, app, numbers, shared)
 
 
@@ -358,16 +389,31 @@ def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int 
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,
-                    alive_interval_s: float = 3600.0) -> FilterService:
+                    alive_interval_s: float = 3600.0, db: Database | None = None) -> FilterService:
     """Return a PXE filter, not started. It listens for messages if the transport brings any.
 
+    Otherwise it follows the changes of SQLite's file.
+
     :param alive: called while the filter is well, at least every ``alive_interval_s`` seconds
+    :param db: of this process, whose messages it gets
     :raises ConfigurationError: no folder is configured, or as from :func:`make_database`
     """
     from ironic_rules.pxe_filter import settings as pxe_filter_settings
     from ironic_rules.pxe_filter.service import FilterService
     from ironic_rules.pxe_filter.sync import Keeper
 
-    keeper = Keeper(pxe_filter_settings.from_conf(conf), make_database(conf))
-    transport = None if pxe_filter_rpc.is_local(conf) else rpc_transport.get_transport(conf)
-    return FilterService(conf, keeper, transport, alive=alive, alive_interval_s=alive_interval_s)
+    keeper = Keeper(pxe_filter_settings.from_conf(conf), db or make_database(conf))
+    transport = None if db or pxe_filter_rpc.is_local(conf) else rpc_transport.get_transport(conf)
+    watched = sqlite.Commits(conf.database.connection) if is_sqlite(conf) and db is None else None
+    return FilterService(conf, keeper, transport, alive=alive, alive_interval_s=alive_interval_s,
+                         has_changed=watched.are_new if watched else None)
+
+
+def make_own_filter(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
+                    ) -> tuple[FilterService | None, PXEFilterAPI]:
+    """Return the filter that ``ironic-rules`` runs itself, not started, and what sends messages to it and to others.
+
+    :raises ConfigurationError: as from :func:`make_pxe_filter`
+    """
+    own = make_pxe_filter(conf, db=db) if conf.pxe_filter.in_process else None
+    return own, pxe_filter_rpc.make_client(transport, conf, own)

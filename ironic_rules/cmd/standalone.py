@@ -79,10 +79,13 @@ def _run(argv: Sequence[str]) -> int:
     lifecycle.reach_broker(conf)
     rules = service.make_rules(conf, db)
     numbers = Numbers()
-    api = service.make_api(conf, db, transport, rules, numbers)
+    own_filter, messages = service.make_own_filter(conf, db, transport)
+    api = service.make_api(conf, db, transport, rules, numbers, pxe_filter=messages)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,
-                                               numbers=numbers)
+                                               numbers=numbers, pxe_filter=messages)
     service.serve_metrics(numbers, conf, "api")
+    if own_filter is not None:
+        own_filter.start()  # before a machine is started
     try:
         conductor.start()
         for warning in filter(None, (authorization.warn_if_open(conf), *_without_effect(conf))):
@@ -100,6 +103,9 @@ def _run(argv: Sequence[str]) -> int:
         api.stop()
     finally:
         finished = conductor.stop()
+        if own_filter is not None:
+            own_filter.stop()
+            own_filter.wait(2)
         lock.close()
     print("ironic-rules has stopped." if finished else
           "ironic-rules has stopped; unfinished work is stored and continues at the next start.")

@@ -138,12 +138,14 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
         abort(conductor, context, task)
         return
     lock = conductor.new_lock(node.id)
+    reached: list[str] = []
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> Work | None:
             row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
             admission.admit(conn, context, row.id)
             transition = states.after_verb(row, verb, holder=conductor.host)
+            reached.append(transition.state)  # the last one counts, if the transaction is repeated
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
             if row.auto_discovered:
@@ -159,8 +161,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
             return work
 
         work = conductor.db.write(store)
-        if verb == "inspect":
-            pxe_filter.follow(conductor, context, task, node.provision_state, states.INSPECTING)
+        pxe_filter.follow(conductor, context, task, node.provision_state, reached[-1])
         if work is not None:
             slot.run(work, conductor, lock, context)
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from oslo_log import log as logging
+
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
-from ironic_rules.models import states
+from ironic_rules.db import pxe_filter as records
+from ironic_rules.models import addresses as addresses_models
 from ironic_rules.models.task import Task
 
-_ON_INSPECTION = frozenset({states.INSPECTWAIT, states.INSPECTING})
+LOG = logging.getLogger(__name__)
+
+_ON_INSPECTION = frozenset(records.STATES)
+_ON_RAMDISK = frozenset(records.RAMDISK_STATES)
+#: Seconds for which a machine is not started because the filter does not serve it yet.
+_PATIENCE_S = 10.0
 
 
 def follow(conductor: Conductor, context: RequestContext, task: Task, before: str, after: str) -> None:
@@ -19,6 +27,8 @@ def follow(conductor: Conductor, context: RequestContext, task: Task, before: st
     """
     was, is_now = before in _ON_INSPECTION, after in _ON_INSPECTION
     if not (was or is_now):
+        if _is_other_procedure(conductor, before) != _is_other_procedure(conductor, after):
+            conductor.pxe_filter.update_pxe_filters(context)
         return
     addresses = sorted({port.address for port in task.ports})
     if is_now and _is_served(conductor, task):
@@ -26,6 +36,27 @@ def follow(conductor: Conductor, context: RequestContext, task: Task, before: st
             conductor.pxe_filter.update_pxe_filters(context, allow=addresses)
     elif was and not is_now:
         conductor.pxe_filter.update_pxe_filters(context, deny=addresses)
+
+
+def await_served(conductor: Conductor, context: RequestContext, task: Task) -> None:
+    """Wait until the filter of this process serves the machine, which is about to boot its ramdisk.
+
+    The filter may not know ports that the task has just created. Firmware gives up DHCP after half a minute.
+    """
+    state = task.node.provision_state
+    inspects = state in _ON_INSPECTION and _is_served(conductor, task)
+    if not (inspects or _is_other_procedure(conductor, state)):
+        return
+    addresses = [port.address for port in task.ports if addresses_models.is_mac(port.address)]
+    if inspects and _ports_changed(task):
+        conductor.pxe_filter.update_pxe_filters(context, allow=addresses)
+    if left := conductor.pxe_filter.await_served(addresses, _PATIENCE_S):
+        LOG.warning("Node %s boots its ramdisk, but after %g seconds the DHCP server does not serve %s: see the lines "
+                    "of the PXE filter, and ironic-pxe-filter --status", task.node.uuid, _PATIENCE_S, ", ".join(left))
+
+
+def _is_other_procedure(conductor: Conductor, state: str) -> bool:
+    return bool(conductor.conf.pxe_filter.allow_all_ramdisks) and state in _ON_RAMDISK
 
 
 def look(conductor: Conductor, context: RequestContext) -> None:

@@ -146,8 +146,13 @@ class Attempt:
         # A repetition reads it: an inspect interface of others may have changed it.
         task.report = None if self.repetitions else self.report
         task.watch = self.conductor.workers.watch()
-        task.begin_work(lambda: task_store.forget_token(self.conductor.db, self.lock))
+        task.begin_work(lambda: self._before_ramdisk(task))
         return task
+
+    def _before_ramdisk(self, task: Task) -> None:
+        """Do what has to be done immediately before a ramdisk is started."""
+        task_store.forget_token(self.conductor.db, self.lock)
+        pxe_filter.await_served(self.conductor, self.context, task)
 
     def repeats(self, error: Exception, result: StateResult | None = None) -> bool:
         """Return whether the work is repeated, because a save failed as others were faster; it begins then.

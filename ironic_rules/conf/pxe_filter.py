@@ -73,6 +73,14 @@ OPTS: list[cfg.Opt] = [
     cfg.ListOpt("supported_inspect_interfaces", default=["agent"],
                 help="Inspect interfaces whose nodes need the DHCP server. Nodes with other interfaces are always "
                      "denied."),
+    cfg.BoolOpt("allow_all_ramdisks", default=False,
+                help="Also allow the addresses of nodes that boot a ramdisk in another procedure than inspection: "
+                     "cleaning, deployment, rescue and servicing. False, for networks on which another DHCP server, "
+                     "such as Neutron's, answers these; ironic-rules in one process with its own filter, and a filter "
+                     "beside it, have true by default. Must be the same for all processes."),
+    cfg.BoolOpt("in_process", default=False,
+                help="Let ironic-rules, the service in one process, run the filter itself; no broker is needed, and "
+                     "machines are started when the DHCP server serves them."),
     cfg.BoolOpt("notify",
                 help="Whether the API and the conductors notify every ironic-pxe-filter of changes. Default: true, "
                      "unless transport_url works only within a process."),

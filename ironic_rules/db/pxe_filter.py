@@ -3,8 +3,8 @@
 A transaction that creates, deletes or moves a port, or changes its address, also adds the node's id to
 ``pxe_filter_changes``. Rows are only inserted: writers do not wait for each other, as they would for a counter.
 
-Provision states are not in the list. The nodes on inspection are few and found by an index, so all of them are read
-each time, which cannot miss one.
+Provision states are not in the list. The nodes that boot a ramdisk are few and found by an index, so all of them are
+read each time, which cannot miss one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from ironic_rules.models import states
 
 #: The states in which a node is on inspection.
 STATES = (states.INSPECTWAIT, states.INSPECTING)
+#: The states in which a node may boot a ramdisk, or runs one, in another procedure.
+RAMDISK_STATES = (states.CLEANING, states.CLEANWAIT, states.CLEANHOLD, states.DEPLOYING, states.DEPLOYWAIT,
+                  states.DEPLOYHOLD, states.RESCUING, states.RESCUEWAIT, states.SERVICING, states.SERVICEWAIT,
+                  states.SERVICEHOLD)
 
 #: Number of rows of the list that are kept, enough that no reader misses one; older ones are deleted from time to time.
 KEEP = 100_000
@@ -58,7 +62,7 @@ _IDENTIFIED = sa.select(ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).whe
 _NODES = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.inspect_interface,
                    nodes.c.conductor_group)
 _NODES_BY_ID = _NODES.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
-_ON_INSPECTION = _NODES.where(nodes.c.provision_state.in_(STATES))
+_IN_STATES = _NODES.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
 _LAST = sa.select(pxe_filter_changes.c.id).order_by(pxe_filter_changes.c.id.desc()).limit(_LOOK_BACK)
 _AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
     pxe_filter_changes.c.id > sa.bindparam("floor")).limit(LIMIT + 1)
@@ -134,10 +138,16 @@ def note(conn: sa.Connection, *node_ids: int) -> None:
             conn.execute(sa.delete(pxe_filter_changes).where(pxe_filter_changes.c.id <= number - KEEP))
 
 
-def on_inspection(conn: sa.Connection, interfaces: Collection[str], scope: Scope = EVERYTHING) -> dict[int, Node]:
-    """Return the nodes on inspection whose inspect interface is one of ``interfaces``, by id."""
-    found = conn.execute(_ON_INSPECTION.where(*scope.of_nodes()))
-    return {row.id: Node(*row) for row in found if row.inspect_interface in interfaces}
+def served(conn: sa.Connection, interfaces: Collection[str], scope: Scope = EVERYTHING, *,
+           all_ramdisks: bool = False) -> dict[int, Node]:
+    """Return the nodes on inspection whose inspect interface is one of ``interfaces``, by id.
+
+    :param all_ramdisks: also return those that may boot a ramdisk in another procedure
+    """
+    wanted = (*STATES, *RAMDISK_STATES) if all_ramdisks else STATES
+    found = conn.execute(_IN_STATES.where(*scope.of_nodes()), {"states": wanted})
+    return {row.id: Node(*row) for row in found
+            if row.provision_state in RAMDISK_STATES or row.inspect_interface in interfaces}
 
 
 def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Node]:

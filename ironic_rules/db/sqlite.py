@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event, pool
@@ -134,6 +135,31 @@ def _path(url: str | None) -> str | None:
         return None
     # A URI is parsed by SQLite only.
     return None if str(parts.database).startswith("file:") else str(parts.database)
+
+
+class Commits:
+    """Tells a process that others have committed changes to a file, by SQLite's own counter of them.
+
+    Only one thread may use it. The counter costs no lock, and a hundredth of a millisecond.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._path = _path(url) or ""
+        self._connection: sqlite3.Connection | None = None
+        self._seen: int | None = None
+
+    def are_new(self) -> bool:
+        """Return whether there may be changes since the last call; a file that cannot be read has none."""
+        try:
+            if self._connection is None:
+                self._connection = sqlite3.connect(f"file:{quote(self._path)}?mode=ro", uri=True,
+                                                   isolation_level=None)
+            [[version]] = self._connection.execute("PRAGMA data_version")
+        except sqlite3.Error:
+            self._connection, self._seen = None, None
+            return False
+        seen, self._seen = self._seen, version
+        return seen != version
 
 
 @contextlib.contextmanager

@@ -282,8 +282,10 @@ class Plan:
         self._by_node: dict[int, str | tuple[str, ...]] = {}
         #: names of files whose addresses are not in it yet
         self._unindexed: list[str] = []
-        #: ids of the nodes on inspection
+        #: ids of the nodes whose addresses are allowed
         self._inspecting: frozenset[int] = frozenset()
+        #: whether one of them is on inspection, so that unknown machines are expected
+        self._expects_unknown = False
         #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
@@ -315,7 +317,7 @@ class Plan:
 
     @property
     def inspecting(self) -> frozenset[int]:
-        """Ids of the nodes on inspection."""
+        """Ids of the nodes whose addresses are allowed: those on inspection, and perhaps those in other procedures."""
         return self._inspecting
 
     @property
@@ -391,14 +393,23 @@ class Plan:
         """
         return Comparison(self.layout, dict(self._files), refused)
 
-    def begin(self, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
-        """Take over which nodes are on inspection, and forget messages; ports follow with ``take_over``."""
+    def contradicted(self) -> set[int]:
+        """Return the ids of nodes that the database allowed, and of which a message has denied an address since."""
+        owners = {self.node_of(mac) for mac, allowed in self._told.items() if not allowed}
+        return {node_id for node_id in owners if node_id is not None and node_id in self._inspecting}
+
+    def begin(self, inspecting: Collection[int], keep: Collection[str] = (), *,
+              on_inspection: int | None = None) -> set[str]:
+        """Take over which nodes are allowed, and forget messages; ports follow with ``take_over``.
+
+        :param on_inspection: how many of them are on inspection; by default all
+        """
         outdated = [mac for mac in self._told if mac not in keep]
         touched = {*outdated, *(mac for node_id in self._inspecting ^ set(inspecting) for mac in self.macs_of(node_id))}
         before = {mac: self.verdict(mac) for mac in touched}
         for mac in outdated:
             del self._told[mac]
-        self._inspecting = frozenset(inspecting)
+        self._allow(inspecting, on_inspection)
         dirty = {self.layout.file_of(mac) for mac in touched} | self._reopen()
         for mac in sorted(touched):
             self._compare(mac, before[mac], self.node_of(mac) or GONE)
@@ -481,15 +492,17 @@ class Plan:
         self._by_node[now] = (*others, mac) if others else mac
 
     def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
-               keep: Collection[str] = (), refused: set[str] | None = None, again: Collection[str] = ()) -> set[str]:
+               keep: Collection[str] = (), refused: set[str] | None = None, again: Collection[str] = (), *,
+               on_inspection: int | None = None) -> set[str]:
         """Update the plan by the state of some nodes in the database.
 
         :param changed: ids of the nodes whose ports may have changed
         :param ports: the ports of those, of the nodes whose inspection has begun or ended, and of other nodes to check
-        :param inspecting: ids of all nodes on inspection
+        :param inspecting: ids of all nodes whose addresses are allowed
         :param keep: addresses of messages since the database was queried
         :param refused: invalid addresses are added to this set
         :param again: addresses of earlier messages; for those without a port, the database is newer
+        :param on_inspection: how many nodes are on inspection; by default all whose addresses are allowed
         """
         refused = set() if refused is None else refused
         owners = {mac: node_id for address, node_id in ports
@@ -507,7 +520,7 @@ class Plan:
                 moved.append((mac, node_id or GONE))
         # For addresses without a change in the database, messages are the latest state until all ports are read again.
         self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}
-        self._inspecting = frozenset(inspecting)
+        self._allow(inspecting, on_inspection)
         for mac, node_id in moved:
             owner = owners.get(mac, GONE)
             self._belongs(mac, node_id, owner)
@@ -556,8 +569,12 @@ class Plan:
             self._changes.append(Change(mac, allowed, node_id))
             self._flips.add(mac)
 
+    def _allow(self, node_ids: Collection[int], on_inspection: int | None) -> None:
+        self._inspecting = frozenset(node_ids)
+        self._expects_unknown = bool(self._inspecting if on_inspection is None else on_inspection)
+
     def _unknown(self) -> bool:
-        expected = self._discovery or bool(self._inspecting) or True in self._told.values()
+        expected = self._discovery or self._expects_unknown or True in self._told.values()
         return expected and not self._deny_unknown
 
     def _reopen(self) -> set[str]:

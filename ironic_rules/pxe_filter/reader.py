@@ -17,28 +17,40 @@ from ironic_rules.pxe_filter import plan
 class Everything(NamedTuple):
     """All that was read for one plan.
 
-    :param inspecting: ids of the nodes on inspection
+    :param inspecting: ids of the nodes whose addresses are allowed: those on inspection, and with
+        ``[pxe_filter]allow_all_ramdisks`` those in other procedures
     :param files: the files whose addresses differ from the plan, complete
+    :param on_inspection: number of those on inspection, because of which unknown machines are expected
     """
 
     inspecting: frozenset[int]
     files: plan.Files
+    on_inspection: int
 
 
 class Changes(NamedTuple):
     """The data that were read of some nodes for one plan.
 
-    :param inspecting: ids of all nodes on inspection
+    :param inspecting: ids of all nodes whose addresses are allowed
     :param changed: ids of the nodes whose ports may have changed
     :param ports: (address or identifier, node id) of the ports of these, of the nodes whose inspection has begun or
         ended, and of other nodes to check
     :param asked: ids of all those nodes
+    :param on_inspection: as of Everything
     """
 
     inspecting: frozenset[int]
     changed: Collection[int]
     ports: Sequence[tuple[str, int]]
     asked: Collection[int]
+    on_inspection: int
+
+
+class _Nodes(NamedTuple):
+    """Ids of the nodes whose addresses are allowed, and how many of these are on inspection."""
+
+    ids: frozenset[int]
+    on_inspection: int
 
 
 class Comparable(Protocol):
@@ -52,9 +64,12 @@ class Reader:
     """Reads for plans with these scopes, in their order; invalid addresses are added to ``refused``.
 
     :param interfaces: the inspect interfaces whose nodes need the DHCP server
+    :param all_ramdisks: whether nodes need it that boot a ramdisk in another procedure
     """
 
-    def __init__(self, scopes: Sequence[records.Scope], interfaces: Collection[str]) -> None:
+    def __init__(self, scopes: Sequence[records.Scope], interfaces: Collection[str], *,
+                 all_ramdisks: bool = False) -> None:
+        self._all_ramdisks = all_ramdisks
         self._scopes = scopes
         self._whole = records.union(scopes)
         self._interfaces = interfaces
@@ -72,7 +87,7 @@ class Reader:
         again = [comparison.needs_again() for comparison in comparisons]
         if any(again):
             self._compare(conn, comparisons, keys)
-        return [Everything(nodes, comparison.different)
+        return [Everything(nodes.ids, comparison.different, nodes.on_inspection)
                 for nodes, comparison in zip(inspecting, comparisons, strict=True)]
 
     def _compare(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
@@ -94,15 +109,19 @@ class Reader:
         if changed is None:
             return None
         inspecting = self._inspecting(conn)
-        asked = changed.union(unsure, *(known ^ now for known, now in zip(before, inspecting, strict=True)))
+        asked = changed.union(unsure, *(known ^ now.ids for known, now in zip(before, inspecting, strict=True)))
         ports = records.ports_of(conn, asked, self._whole)
-        return [Changes(nodes, changed, _pairs(ports, scope, refused), asked)
+        return [Changes(nodes.ids, changed, _pairs(ports, scope, refused), asked, nodes.on_inspection)
                 for nodes, scope in zip(inspecting, self._scopes, strict=True)]
 
-    def _inspecting(self, conn: sa.Connection) -> list[frozenset[int]]:
-        found = records.on_inspection(conn, self._interfaces, self._whole)
-        return [frozenset(node.id for node in found.values() if scope.has_group(node.conductor_group))
-                for scope in self._scopes]
+    def _inspecting(self, conn: sa.Connection) -> list[_Nodes]:
+        found = records.served(conn, self._interfaces, self._whole, all_ramdisks=self._all_ramdisks)
+        made = []
+        for scope in self._scopes:
+            mine = [node for node in found.values() if scope.has_group(node.conductor_group)]
+            made.append(_Nodes(frozenset(node.id for node in mine),
+                               sum(node.provision_state in records.STATES for node in mine)))
+        return made
 
 
 def _pairs(ports: Sequence[records.Port], scope: records.Scope, refused: set[str]) -> list[tuple[str, int]]:

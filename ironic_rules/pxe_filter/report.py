@@ -71,12 +71,13 @@ def _status(settings: FilterSettings, target: TargetSettings, db: Database) -> I
         wanted.remember(addresses)
         states.append(f"{one.name}\t{printable(state)}")
     with db.reader() as conn:
-        [read] = Reader([target.scope], settings.interfaces).read_everything(conn, [wanted], refused)
-        wanted.begin(read.inspecting)
+        reader = Reader([target.scope], settings.interfaces, all_ramdisks=settings.all_ramdisks)
+        [read] = reader.read_everything(conn, [wanted], refused)
+        wanted.begin(read.inspecting, on_inspection=read.on_inspection)
         wanted.take_over(read.files)
         ports = sorted(wanted.macs())
         nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
-    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, len(read.inspecting))}"
+    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, read.on_inspection)}"
     for mac, node_id in ports:
         yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):

@@ -9,7 +9,7 @@ import contextlib
 import errno
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import oslo_messaging as messaging
@@ -146,16 +146,26 @@ def _addresses(sent: object) -> list[str]:
     return found
 
 
+#: Seconds between two looks whether the database has changed.
+_WATCH_S = 0.1
+#: Seconds between two looks whether an address is served.
+_SERVED_S = 0.05
+
+
 class FilterService:
     """``start``, ``stop`` and ``wait`` of one filter.
 
     :param transport: None: the filter receives no messages, and only reads the database
     :param alive: called while the loop is running, at least every ``alive_interval_s`` seconds
+    :param has_changed: tells whether the database has changed since the last call, if that can be told without reading
+        it; it is called several times a second, by one thread
     """
 
     def __init__(self, conf: cfg.ConfigOpts, keeper: Keeper, transport: messaging.RPCTransport | None, *,
-                 alive: Callable[[], None] = lambda: None, alive_interval_s: float = 3600.0) -> None:
+                 alive: Callable[[], None] = lambda: None, alive_interval_s: float = 3600.0,
+                 has_changed: Callable[[], bool] | None = None) -> None:
         self._keeper = keeper
+        self._has_changed = has_changed
         self._period_s = conf.pxe_filter.sync_period
         self._alive = alive
         self._alive_interval_s = alive_interval_s
@@ -176,6 +186,7 @@ class FilterService:
         self._writers = [threading.Thread(target=self._write_told, args=pair, name="pxe-writer", daemon=True)
                          for pair in zip(keeper.areas, self._told, strict=True)]
         self._loop = threading.Thread(target=self._run, name="pxe-filter", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="pxe-watcher", daemon=True)
 
     @property
     def statistics(self) -> Statistics:
@@ -199,6 +210,8 @@ class FilterService:
             time.sleep(RETRY_S)
             eventually(lambda: self._keeper.sync(periodic=True))
         self._loop.start()
+        if self._has_changed is not None:
+            self._watcher.start()
 
     def _open(self) -> None:
         try:
@@ -218,6 +231,21 @@ class FilterService:
         for thread in (self._loop, *self._writers):
             if thread.is_alive():
                 thread.join(timeout_s)
+
+    def update_pxe_filters(self, context: RequestContext, allow: Sequence[str] | None = None,
+                           deny: Sequence[str] | None = None) -> None:
+        """Apply a message of this process."""
+        self.manager.update_pxe_filters(context, allow, deny)
+
+    def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
+        """Return those of the addresses (normalised) that are not served after so many seconds."""
+        deadline = time.monotonic() + timeout_s
+        left = list(addresses)
+        while left := [mac for mac in left if not self._keeper.serves(mac)]:
+            if self._stopped or time.monotonic() >= deadline:
+                break
+            time.sleep(_SERVED_S)
+        return left
 
     def look(self) -> None:
         """Make the loop read changes from the database now."""
@@ -241,6 +269,13 @@ class FilterService:
         LOG.info("Listening for messages to %s", rpc.TOPIC)
         # Changes of earlier messages are in the database.
         self.look()
+
+    def _watch(self) -> None:
+        assert self._has_changed is not None
+        while not self._stopped:
+            if self._has_changed():
+                self._look(0)
+            time.sleep(_WATCH_S)
 
     def _tell(self, is_known: bool) -> None:
         """A message was applied: write what it has changed, and read the database."""

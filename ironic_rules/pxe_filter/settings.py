@@ -53,6 +53,8 @@ class FilterSettings:
     targets: tuple[TargetSettings, ...]
     interfaces: frozenset[str]
     full_sync_period: float
+    #: whether nodes are served that boot a ramdisk in another procedure than inspection
+    all_ramdisks: bool = False
 
 
 def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
@@ -66,7 +68,8 @@ def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
     made = tuple(_of_target(conf, name, group_of(name)) for name in names or [""])
     _check_together(made)
     return FilterSettings(tuple(_beside(one, made) for one in made),
-                          frozenset(conf.pxe_filter.supported_inspect_interfaces), conf.pxe_filter.full_sync_period)
+                          frozenset(conf.pxe_filter.supported_inspect_interfaces), conf.pxe_filter.full_sync_period,
+                          conf.pxe_filter.allow_all_ramdisks)
 
 
 def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:

@@ -87,7 +87,8 @@ _GAUGES = (
     ("addresses", "Addresses in the files.", "addresses"),
     ("addresses_gone", "Addresses in the files without a port.", "gone"),
     ("addresses_refused", "Ports whose address is not a unicast MAC address.", "refused"),
-    ("nodes_on_inspection", "Nodes on inspection.", "inspecting"),
+    ("nodes_on_inspection", "Nodes whose addresses are allowed: those on inspection, and with "
+                            "[pxe_filter]allow_all_ramdisks those in other procedures.", "inspecting"),
     ("files_unwritten", "Files that are waiting to be written.", "unwritten"),
     ("files_unread", "Files that dnsmasq has not read since they were written; -1: unknown.", "unread"),
     ("in_force", "Whether the DHCP servers follow everything that was decided.", "in_force"),

@@ -92,6 +92,15 @@ class Area:
                 self._writer.note_changes(dirty, flips, {*allow, *deny})
         return known
 
+    def serves(self, mac: str) -> bool:
+        """Return whether the address is allowed, and the servers follow that, as far as it can be observed."""
+        with self._lock:
+            verdict = self._plan.verdict(mac)
+            if not (self._plan.allows_unknown if verdict is None else verdict):
+                return False
+        self._writer.observe()
+        return self.statistics.unwritten == 0 and self.statistics.unread <= 0
+
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""
         self._writer.write()
@@ -116,7 +125,8 @@ class Area:
     @property
     def unsure(self) -> set[int]:
         """Ids of nodes that have to be read again."""
-        return self._unsure
+        with self._lock:
+            return self._unsure | self._plan.contradicted()
 
     def compare(self, refused: set[str]) -> plan.Comparison:
         """Return a comparison of the plan with all ports."""
@@ -134,13 +144,13 @@ class Area:
         self._asked = read.asked
         with self._lock:
             dirty = self._plan.update(read.changed, read.ports, read.inspecting, self._recent, refused,
-                                      self._unsure_macs)
+                                      self._unsure_macs, on_inspection=read.on_inspection)
             self._writer.note_changes(dirty, self._plan.take_flips())
 
     def _replace(self, read: Everything) -> None:
         """Take over a complete reading, a few files at a time: messages come in between."""
         with self._lock:
-            self._writer.note(self._plan.begin(read.inspecting, self._recent))
+            self._writer.note(self._plan.begin(read.inspecting, self._recent, on_inspection=read.on_inspection))
         files = read.files
         while files:
             some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
@@ -251,7 +261,8 @@ class Keeper:
         self.areas = [Area(target) for target in settings.targets]
         self.statistics = Statistics([area.statistics for area in self.areas])
         self._pool = None if len(self.areas) == 1 else futures.ThreadPoolExecutor(len(self.areas), "pxe-area")
-        self._reader = Reader([area.scope for area in self.areas], settings.interfaces)
+        self._reader = Reader([area.scope for area in self.areas], settings.interfaces,
+                              all_ramdisks=settings.all_ramdisks)
         self._refused: set[str] = set()
         self._synced = False
         #: time at which all ports were read; None: they must be read
@@ -287,6 +298,10 @@ class Keeper:
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""
         self._each(Area.write)
+
+    def serves(self, mac: str) -> bool:
+        """Return whether a server of one of the areas serves the address."""
+        return any(area.serves(mac) for area in self.areas)
 
     def sync(self, *, periodic: bool) -> None:
         """Read changes from the database, and write the files.

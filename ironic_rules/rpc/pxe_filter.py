@@ -10,8 +10,8 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
 
 import oslo_messaging as messaging
 from oslo_config import cfg
@@ -52,19 +52,35 @@ def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint
     return server
 
 
-def make_client(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> PXEFilterAPI:
-    """Return a client that sends according to ``[pxe_filter]notify``: by default if other processes can be reached."""
+class OwnFilter(Protocol):
+    """The filter that runs in this process."""
+
+    def update_pxe_filters(self, context: RequestContext, allow: Sequence[str] | None = None,
+                           deny: Sequence[str] | None = None) -> None:
+        """Apply a message at once."""
+
+    def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
+        """Return those of the addresses that are not served after so many seconds."""
+
+
+def make_client(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, own: OwnFilter | None = None) -> PXEFilterAPI:
+    """Return a client that sends according to ``[pxe_filter]notify``: by default if other processes can be reached.
+
+    :param own: as of PXEFilterAPI
+    """
     sends = not is_local(conf) if conf.pxe_filter.notify is None else conf.pxe_filter.notify
-    return PXEFilterAPI(transport if sends else None)
+    return PXEFilterAPI(transport if sends else None, own)
 
 
 class PXEFilterAPI:
     """The client side; ``update_pxe_filters`` returns at once, even if the broker is unavailable.
 
     :param transport: None: nothing is sent
+    :param own: the filter of this process, which gets all messages as well
     """
 
-    def __init__(self, transport: messaging.RPCTransport | None = None) -> None:
+    def __init__(self, transport: messaging.RPCTransport | None = None, own: OwnFilter | None = None) -> None:
+        self._own = own
         self._client = None if transport is None else messaging.get_rpc_client(
             transport, messaging.Target(topic=TOPIC, version=VERSION, fanout=True), serializer=Serializer(),
             version_cap=VERSION, retry=0)
@@ -79,6 +95,8 @@ class PXEFilterAPI:
 
         Without addresses, the filters read the changes from the database.
         """
+        if self._own is not None:
+            self._own.update_pxe_filters(context, list(allow), list(deny))
         if self._client is None:
             return
         try:
@@ -92,6 +110,13 @@ class PXEFilterAPI:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._send, name="pxe-filter-casts", daemon=True)
                     self._thread.start()
+
+    def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
+        """Wait until the filter of this process serves the addresses; return those that it does not serve in time.
+
+        Other filters do not report that.
+        """
+        return [] if self._own is None or not addresses else self._own.await_served(addresses, timeout_s)
 
     def flush(self, timeout_s: float) -> None:
         """Wait until all messages are sent, for at most ``timeout_s`` seconds."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from ironic_rules.db import pxe_filter
 from ironic_rules.db.tables import ports
 from ironic_rules.models import states
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
@@ -52,6 +53,44 @@ def test_only_nodes_on_inspection_are_let_in(site, state):
 
     on_inspection = state in (states.INSPECTWAIT, states.INSPECTING)
     assert site.verdicts() == {mac: on_inspection, "*": on_inspection}
+
+
+@pytest.mark.parametrize("state", sorted(states.ALL))
+def test_nodes_in_every_procedure_with_a_ramdisk_are_served_if_that_is_configured(site, state):
+    # Its inspect interface is of no importance for the other procedures.
+    _, mac = site.machine()
+    _, own = site.machine(state)
+    other = "52:54:00:00:0f:01"
+    site.node(state, other, interface="redfish")
+
+    site.synced(allow_all_ramdisks=True)
+
+    inspects, boots = state in pxe_filter.STATES, state in pxe_filter.RAMDISK_STATES
+    # Only during inspections, unknown machines are expected.
+    assert site.verdicts() == {mac: False, own: inspects or boots, other: boots, "*": inspects}
+
+
+def test_every_state_in_which_a_node_waits_for_a_ramdisk_is_one_of_those() -> None:
+    assert {*pxe_filter.STATES, *pxe_filter.RAMDISK_STATES} >= states.WAITING | states.HOLDING
+
+
+def test_a_procedure_that_follows_an_inspection_immediately(site):
+    """The denial of an inspection's end does not deny a node that is being cleaned when the filter reads."""
+    node, mac = site.machine(states.INSPECTWAIT)
+    keeper = site.synced(allow_all_ramdisks=True)
+    keeper.tell([], [mac])
+    keeper.write()
+    assert site.verdicts()[mac] is False
+
+    site.move(node, states.CLEANING)
+    keeper.sync(periodic=False)
+
+    assert site.verdicts() == {mac: True, "*": False}
+    assert keeper.serves(mac)
+    site.move(node, states.AVAILABLE)
+    keeper.sync(periodic=False)
+    assert site.verdicts() == {mac: False, "*": False}
+    assert not keeper.serves(mac)
 
 
 def test_a_node_with_another_inspect_interface_is_never_let_in(site):
