@@ -115,3 +115,54 @@ def test_the_early_example_answers_as_if_the_machine_were_unknown(whole):
     whole.at_rest(node)
     assert whole.show(node)["provision_state"] == "manageable"
     whole.app.delete(f"/v1/nodes/{node}")
+
+
+@pytest.fixture(scope="module")
+def discovering(tmp_path_factory):
+    """A service that enrols unknown machines."""
+    with running(tmp_path_factory.mktemp("discovering"),
+                 "[auto_discovery]\nenabled = true\ndriver = fake-hardware\n") as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _no_rules_remain(request):
+    yield
+    if "discovering" in request.fixturenames:
+        request.getfixturevalue("discovering").app.delete("/v1/inspection_rules")
+
+
+def found(whole, body):
+    """Let an unknown machine send its report; return its node."""
+    reply = whole.app.post_json("/v1/continue_inspection", body, headers={"X-OpenStack-Ironic-API-Version": "1.1"})
+    assert reply.status_int == 200, reply.text
+    whole.at_rest(reply.json["uuid"])
+    return whole.show(reply.json["uuid"])
+
+
+@pytest.mark.parametrize("sample", ["dell-r660", "hpe-dl380-gen11", "vm-qemu-bios"])
+def test_the_samples_do_not_break_the_inspection_of_a_discovered_machine(discovering, sample):
+    for rule in samples.rules():
+        assert discovering.app.post_json("/v1/inspection_rules", rule).status_int == 201
+    node = found(discovering, samples.inventory(sample))
+
+    assert (node["provision_state"], node["last_error"]) == ("enroll", None)
+
+
+def test_later_inspections_keep_what_an_operator_has_changed_of_a_discovered_machine(discovering):
+    first, _ = rules_of("discovered")
+    assert first["actions"][0]["args"] == ["/driver", "ipmi"]
+    del first["actions"][0]  # there is no BMC
+    assert discovering.app.post_json("/v1/inspection_rules", first).status_int == 201
+    body = samples.inventory("extra-hardware-r730")
+    body["inventory"]["bmc_address"] = "192.0.2.77"
+    shown = found(discovering, body)
+    node = shown["uuid"]
+    assert (shown["last_error"], shown["driver_info"]["ipmi_address"]) == (None, "192.0.2.77")
+
+    changed = [{"op": "replace", "path": "/driver_info/ipmi_username", "value": "mine"}]
+    assert discovering.app.patch_json(f"/v1/nodes/{node}", changed).status_int == 200
+    discovering.provision(node, "manage")
+    shown = discovering.inspect(node, body)
+
+    assert (shown["provision_state"], shown["driver_info"]["ipmi_username"]) == ("manageable", "mine")

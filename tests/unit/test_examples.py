@@ -129,3 +129,30 @@ def test_the_guide_has_every_limit_with_its_default() -> None:
                      if option.dest.startswith("max_")}
     assert any(re.match(rf"characters of a regular expression +{MAX_REGEX:,} ", line) for line in lines)
     assert any(re.match(rf"requests of ``api-call`` +{MAX_REQUESTS} ", line) for line in lines)
+
+
+#: Rules of the samples and examples, by the name of what they are from.
+SETS = {"samples": samples.rules(), **{path.stem: rules_of(path.stem) for path in FILES}}
+
+
+def deliberate(rule_dicts: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the longest text between two values of each message with which a rule refuses machines."""
+    for rule in rule_dicts:
+        for action in rule["actions"]:
+            if action["op"] == "fail":
+                args = action["args"]
+                message = str(args["msg"] if isinstance(args, dict) else args[0])
+                yield max(re.split(r"\{.*?\}", message), key=len)
+
+
+@pytest.mark.parametrize("sample", samples.inventory_names())
+@pytest.mark.parametrize("stem", sorted(SETS))
+def test_no_rule_breaks_the_inspection_of_a_discovered_machine(stem: str, sample: str) -> None:
+    """Such a node has no name, no settings of a BMC and no properties. Rules may refuse it, but not by accident."""
+    node = {"auto_discovered": True, "target_provision_state": "enroll", "provision_state": "inspecting", "name": None}
+    facts = facts_of({"sample": sample, "node": node})
+    rule_set = rules.RuleSet(map(world.compiled, SETS[stem]))
+    try:
+        run({}, rule_set, facts)
+    except RuleFailed as exc:
+        assert any(text in str(exc) for text in deliberate(SETS[stem])), str(exc)
