@@ -9,17 +9,18 @@ What is written is noted in a journal (``models.journal``): it can be undone, an
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import documents, secrets, traits
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields, Type
-from ironic_rules.models.journal import MISSING, Checkpoint, DraftJournal, FieldChange, KeyChange, Signature
+from ironic_rules.models.journal import MISSING, Change, Checkpoint, DraftJournal, FieldChange, KeyChange, Signature
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
@@ -140,6 +141,28 @@ class _Draft:
         """
         for name in self._owned:
             secrets.refuse_masks(self._values[name], (name,), self._original.get(name))
+
+    @contextlib.contextmanager
+    def as_stored(self, names: Iterable[str]) -> Iterator[None]:
+        """Give these fields their original values for the block; what is written to them there has no effect."""
+        position, before = self.position(), {name: self._values[name] for name in names if name in self._values}
+        owned, private = self._owned.intersection(before), self._private.intersection(before)
+        self._forget(before)
+        self._values.update((name, self._original[name]) for name in before)
+        try:
+            yield
+        finally:
+            entries = self._journal.entries
+            entries[position:] = [entry for entry in entries[position:]
+                                  if not (isinstance(entry, Change) and entry.name in before)]
+            self._values.update(before)
+            self._forget(before)
+            self._owned.update(owned)
+            self._private.update(private)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        self._owned.difference_update(names)
+        self._private.difference_update(names)
 
     def author_of(self, name: str | None = None) -> tuple[Any, Any]:
         """Return who wrote a field last and the action that did; None, None without an author.

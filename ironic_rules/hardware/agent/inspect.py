@@ -19,10 +19,13 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
+#: The fields by which a node's BMC is reached.
+_OF_BMC = ("driver", "driver_info", *(f"{kind}_interface" for kind in INTERFACES))
 
 class AgentInspect(InspectInterface):
     """Boots the ramdisk, which sends the data, and switches the machine off after they have been processed."""
@@ -95,10 +98,14 @@ class AgentInspect(InspectInterface):
     def finish(self, task: Task) -> None:
         """Switch the node off and invalidate its ramdisk's token.
 
+        The BMC is the stored one, which has booted the ramdisk; only that of a discovered node is what rules have set.
+
         :raises BMCError: the node cannot be switched off, or its boot configuration cannot be undone
         """
+        is_new = task.node.target_provision_state == states.ENROLL
         try:
-            self._leave(task)
+            with task.node.as_stored(() if is_new else _OF_BMC):
+                self._leave(task)
         except BMCError as exc:
             # A reader of this error must not look for the cause in the data or in a rule.
             raise BMCError(f"{exc} This happened at the end of the inspection, when the machine is switched off and "
@@ -138,8 +145,15 @@ class AgentInspect(InspectInterface):
             power.set_power_state(task, states.POWER_OFF)
             return
         # A discovered node has not been managed yet; the service may not know how to reach its BMC.
+        by_rule = _by_rule(task)  # as reading a field counts as writing it
         try:
             power.validate(task)
             power.set_power_state(task, states.POWER_OFF)
         except IronicRulesError as exc:
-            LOG.info("The discovered node %s is not switched off: %s", task.node.uuid, exc)
+            LOG.info("The discovered node %s is not switched off%s: %s", task.node.uuid, by_rule, exc)
+
+
+def _by_rule(task: Task) -> str:
+    """Return the rule that has set the BMC of a node, for a message."""
+    rule, _ = task.node.author_of("driver_info")
+    return f", with driver_info that the inspection rule {rule.uuid} has set" if hasattr(rule, "uuid") else ""

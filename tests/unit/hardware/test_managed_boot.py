@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, UnsupportedDriverExtension
@@ -197,6 +199,49 @@ def test_a_node_that_waits_since_before_an_upgrade_is_cleaned_up_by_its_own_inte
 
     assert machine.calls[-2:] == ["power off", "clean up"]
     assert "inspection_managed_boot" not in task.node.driver_internal_info
+
+
+class Reached(Machine):
+    """Notes which BMC a call was for."""
+
+    def _do(self, name):
+        super()._do(f"{name} by {self.task.node.driver_info.get('address')}")
+
+    def set_power_state(self, task, target, timeout_s=None):
+        self.task = task
+        super().set_power_state(task, target, timeout_s)
+
+    def clean_up_ramdisk(self, task):
+        self.task = task
+        super().clean_up_ramdisk(task)
+
+
+@pytest.mark.parametrize(("target", "reached"), [("manageable", "stored"), ("enroll", "new")])
+def test_the_end_reaches_the_bmc_that_has_booted_the_ramdisk(agent, target, reached):
+    machine = Reached()
+    task = make_task({"driver_info": {"address": "stored"}, "target_provision_state": target,
+                      "driver_internal_info": {"inspection_managed_boot": True}})
+    task.checkpoint("rule")("action")
+    task.node.write("/driver_info/address", "new")
+
+    agent(machine).finish(task)
+
+    assert machine.calls == [f"power off by {reached}", f"clean up by {reached}"]
+    assert task.node.driver_info == {"address": "new"}
+    assert task.node.changes()["driver_info"] == {"address": "new"}
+
+
+def test_the_log_names_the_rule_whose_bmc_of_a_discovered_node_does_not_answer(agent, caplog):
+    rule = types.SimpleNamespace(uuid="5f2c", sensitive=False)
+    task = make_task({"target_provision_state": "enroll"})
+    task.checkpoint(rule)("action")
+    task.node.write("/driver_info/address", "new")
+    task.checkpoint()
+
+    with caplog.at_level("INFO"):
+        agent(Machine("power off")).finish(task)
+
+    assert "is not switched off, with driver_info that the inspection rule 5f2c has set: " in caplog.text
 
 
 @pytest.mark.parametrize("fails", ["power off", "clean up"])

@@ -275,6 +275,25 @@ def test_a_draft_knows_who_wrote_a_field_last(task: Task) -> None:
     assert [port.author_of("extra") for port in task.ports] == [("first", "c"), (None, None)]
 
 
+def test_stored_values_can_be_used_for_a_while(task: Task) -> None:
+    node = task.node
+    task.checkpoint("rule")("action")
+    node.write("/driver_info/ipmi_address", "new")
+    node.write("/extra/old", "changed")
+    changes = node.changes()
+
+    with node.as_stored(["driver_info", "nothing"]):
+        assert node.driver_info == node.original("driver_info")
+        node.driver_info = {"lost": True}
+        assert node.extra["old"] == "changed"
+        node.write("/extra/kept", 1)
+
+    assert node.changes() == {**changes, "extra": {**changes["extra"], "kept": 1}}
+    assert node.author_of("driver_info") == ("rule", "action")
+    task.rollback()
+    assert node.changes() == {}
+
+
 def test_what_was_undone_has_its_earlier_author(task: Task) -> None:
     task.checkpoint("first")
     task.sign("a")
