@@ -146,7 +146,7 @@ class Attempt:
         # A repetition reads it: an inspect interface of others may have changed it.
         task.report = None if self.repetitions else self.report
         task.watch = self.conductor.workers.watch()
-        task.begin_work(lambda: self._before_ramdisk(task))
+        task.begin_work(lambda task: self._before_ramdisk(task))
         return task
 
     def _before_ramdisk(self, task: Task) -> None:

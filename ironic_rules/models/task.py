@@ -171,16 +171,17 @@ class Task:
         #: settings and components that the BMC reported during this work, to be stored; None: they were not read
         self.bios_settings: Sequence[BIOSSetting] | None = None
         self.firmware_components: Sequence[FirmwareComponent] | None = None
-        self._forget_token: Callable[[], None] | None = None
+        self._before_ramdisk: Callable[[Task], None] | None = None
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
 
-    def begin_work(self, forget_token: Callable[[], None]) -> None:
+    def begin_work(self, before_ramdisk: Callable[[Task], None]) -> None:
         """Set what the work on a node may store before its end.
 
-        :param forget_token: invalidates the agent token of the node at once
+        :param before_ramdisk: invalidates the agent token of the node at once, and waits for what its ramdisk needs;
+            called with the task, which it must not keep
         """
-        self._forget_token = forget_token
+        self._before_ramdisk = before_ramdisk
 
     def expect_ramdisk(self) -> None:
         """Invalidate the agent token, immediately before a ramdisk is started that will get another one.
@@ -188,10 +189,10 @@ class Task:
         This is stored at once: the ramdisk may look its node up before the work that starts it has ended, and the draft
         does not have its token.
         """
-        if self._forget_token is None:
+        if self._before_ramdisk is None:
             self.node.agent_token_hash = None
         else:
-            self._forget_token()
+            self._before_ramdisk(self)
 
     def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory) -> None:
         """Set what hooks can know of this inspection besides its data.

@@ -88,7 +88,7 @@ def test_off_prepare_on(agent):
 @pytest.mark.parametrize("stays_on", [False, True])
 def test_the_old_token_is_forgotten_immediately_before_the_machine_starts(agent, stays_on):
     machine, task = Machine(), make_task({"disable_power_off": stays_on})
-    task.begin_work(lambda: machine.calls.append("forget"))
+    task.begin_work(lambda task: machine.calls.append("forget"))
 
     agent(machine).inspect_hardware(task)
 
