@@ -55,6 +55,14 @@ def await_served(conductor: Conductor, context: RequestContext, task: Task) -> N
                     "of the PXE filter, and ironic-pxe-filter --status", task.node.uuid, _PATIENCE_S, ", ".join(left))
 
 
+def not_served(conductor: Conductor, task: Task) -> list[str] | None:
+    """Return the addresses of a node that the filter of this process does not serve; None if it has no filter."""
+    if not conductor.pxe_filter.has_own:
+        return None
+    return conductor.pxe_filter.await_served(
+        [port.address for port in task.ports if addresses_models.is_mac(port.address)], 0)
+
+
 def _is_other_procedure(conductor: Conductor, state: str) -> bool:
     return bool(conductor.conf.pxe_filter.allow_all_ramdisks) and state in _ON_RAMDISK
 

@@ -14,6 +14,7 @@ from ironic_rules.conductor import operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
+from ironic_rules.conductor.power_states import PowerStates
 from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.db import operations as stored_operations
@@ -47,7 +48,7 @@ class ConductorService:
         options = conductor.conf.conductor
         self._polls = StepPolls(conductor)
         conductor.step_waits.listen(self._polls.expect)
-        self._loops = (
+        self._loops: tuple[Loop, ...] = (
             Loop("heartbeat", options.heartbeat_interval, self._heartbeat),
             Loop("operations", max(1, options.recovery_interval / _OPERATIONS_LOOKS),
                  lambda: operations.work(conductor), until_idle=True),
@@ -59,6 +60,9 @@ class ConductorService:
             Loop("step polls", options.step_poll_interval, lambda: periodics.in_turn(
                 conductor, "step polls", options.step_poll_interval, lambda _: self._polls.poll_all())),
         )
+        self._power_states = PowerStates(conductor)
+        if options.sync_power_state_interval:
+            self._loops += (Loop("power states", options.sync_power_state_interval, self._power_states.sync),)
         conductor.numbers.gauge("locks", conductor.lock_ages.older_than)
         self._displaced = displaced
         self._clock_is_wrong = False
@@ -118,6 +122,7 @@ class ConductorService:
         for loop in self._loops:
             loop.stop()
         self._polls.stop()
+        self._power_states.stop()
         # oslo.messaging takes a second to stop a server; the work in progress continues meanwhile.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()

@@ -7,7 +7,7 @@ import datetime
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, power_states, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
@@ -15,6 +15,7 @@ from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
 from ironic_rules.models import secrets, states
 from ironic_rules.models.inspections import ABORTED, TIMED_OUT
+from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         with conductor.db.reader() as conn:
             record = task_store.read_locked(conn, lock)
         row, task = record.node, record.task(context)
+        if event == "fail":
+            error = f"{error} {_known(conductor, task)}"
         transition = states.after_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
             error = printable(secrets.mask_text(f"{error} Cleaning up failed: {reason}"), MAX_MESSAGE)
@@ -74,6 +77,21 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
             conductor.numbers.count("inspections", "aborted" if event == "abort" else "timed out", "wait")
         pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
         LOG.warning("Node %s: %s", row.uuid, error)
+
+
+def _known(conductor: Conductor, task: Task) -> str:
+    """Return what is known of a machine that was waited for too long. Its BMC is asked, once."""
+    try:
+        told = [f"Its power state is '{power_states.ask(conductor, task)}'."]
+    except IronicRulesError as exc:
+        told = [f"Its power state cannot be read: {printable(secrets.mask_text(str(exc)), MAX_MESSAGE)}"]
+    is_seen = task.node.agent_token_hash is not None
+    told.append("A ramdisk has looked the node up." if is_seen else "No ramdisk has looked the node up.")
+    refused = pxe_filter.not_served(conductor, task)
+    if refused is not None:
+        told.append(f"The DHCP server does not serve {', '.join(refused)}." if refused
+                    else "The DHCP server serves its addresses.")
+    return " ".join(told)
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime,

@@ -81,6 +81,11 @@ OPTS: list[cfg.Opt] = [
                     "warning that names them, and ironic-rules-status upgrade check names them, too."),
     cfg.IntOpt("power_state_change_timeout", default=60, min=2,
                help="Seconds that a machine may take to reach the requested power state."),
+    cfg.IntOpt("sync_power_state_interval", default=60, min=0,
+               help="Seconds between two readings of the power states that BMCs report. Where another state is stored, "
+                    "it is corrected; no machine is switched. Requests are spread over the interval. 0: none."),
+    cfg.IntOpt("sync_power_state_workers", default=8, min=1, max=1000,
+               help="Maximum number of BMCs from which one conductor reads the power state at the same time."),
     cfg.ListOpt("file_url_allowed_paths", default=[], item_type=Folder(),
                 help="Folders of which files may be deployed as images with file:/// URLs; they are served to machines "
                      "through [deploy]http_root. Empty: none."),

@@ -168,7 +168,7 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
         power_failure_recovery_interval power_state_sync_max_retries poweroff_in_cleanfail poweroff_in_servicefail
         record_step_flows_in_history require_rescue_password_hashed rescue_kernel rescue_kernel_by_arch
         rescue_password_hash_algorithm rescue_ramdisk rescue_ramdisk_by_arch reserved_workers_pool_percentage
-        send_sensor_data sync_local_state_interval sync_power_state_interval sync_power_state_workers
+        send_sensor_data sync_local_state_interval
         verify_step_priority_override""",
     "database": """
         asyncio_connection backend connection_trace db_inc_retry_interval db_max_retry_interval db_retry_interval

@@ -188,6 +188,40 @@ def polled_pages(db: Database, conductor_group: str, key: str) -> Iterator[list[
         last = page[-1].id
 
 
+#: Nodes whose power state is that of a BMC. One that is enrolled may have none that can be reached.
+_WITH_POWER = sa.and_(
+    nodes.c.provision_state.not_in((states.ENROLL, states.VERIFYING)), nodes.c.reservation.is_(None),
+    nodes.c.maintenance.is_(False), sa.func.coalesce(nodes.c.power_interface, "") != "fake")
+_POWER = sa.select(*(nodes.c[name] for name in _COLUMNS), *_INTERFACES).where(_WITH_POWER)
+
+
+def _shared(conductor_group: str, place: int, count: int) -> sa.ColumnElement[bool]:
+    return sa.and_(nodes.c.conductor_group == conductor_group, nodes.c.id % count == place)
+
+
+def count_with_power(db: Database, conductor_group: str, place: int, count: int) -> int:
+    """Return the number of nodes of :func:`pages_with_power`."""
+    query = sa.select(sa.func.count()).select_from(nodes).where(_WITH_POWER, _shared(conductor_group, place, count))
+    with db.reader() as conn:
+        return int(conn.scalar(query) or 0)
+
+
+def pages_with_power(db: Database, conductor_group: str, place: int, count: int) -> Iterator[list[Row]]:
+    """Yield one of ``count`` shares of the nodes of a group whose BMC reports a power state, a page at a time.
+
+    Not those that are locked or in maintenance.
+    """
+    last = 0
+    while True:
+        with db.reader() as conn:
+            page = list(conn.execute(_POWER.where(_shared(conductor_group, place, count), nodes.c.id > last).order_by(
+                nodes.c.id).limit(_PAGE)).all())
+        if not page:
+            return
+        yield page
+        last = page[-1].id
+
+
 def polled_node(db: Database, node_id: int) -> Row | None:
     """Return a node as :func:`pages` does, if it waits; else None."""
     with db.reader() as conn:

@@ -111,6 +111,11 @@ class PXEFilterAPI:
                     self._thread = threading.Thread(target=self._send, name="pxe-filter-casts", daemon=True)
                     self._thread.start()
 
+    @property
+    def has_own(self) -> bool:
+        """Whether this process runs a filter."""
+        return self._own is not None
+
     def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
         """Wait until the filter of this process serves the addresses; return those that it does not serve in time.
 

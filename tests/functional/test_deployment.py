@@ -302,7 +302,8 @@ def test_a_machine_that_never_calls_back_fails_the_deployment(whole):
     assert (row.provision_state, row.target_provision_state) == ("deploy failed", "active")
     assert row.power_state == "power off"
     assert row.last_error == ("Timeout reached while waiting for the machine's call-back in deploy step raid.pretend "
-                              "(1800 seconds, [conductor]deploy_callback_timeout).")
+                              "(1800 seconds, [conductor]deploy_callback_timeout). Its power state is 'power off'. "
+                              "No ramdisk has looked the node up.")
     assert whole.events(node)[-1] == ("ERROR", row.last_error)
     assert_forgotten(row)
     assert row.agent_token_hash is None

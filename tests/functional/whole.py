@@ -55,7 +55,7 @@ def options(text: str = "") -> str:
     """Return the configuration of a service without its host name, broker and database; ``text`` is added to it."""
     return ("[inspector]\nrequire_managed_boot = false\n"
             # The tests run recovery themselves.
-            "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
+            "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\nsync_power_state_interval = 0\n"
             # Nodes that tests lock stay locked.
             "[api]\nlock_patience = 0\n"
             "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)

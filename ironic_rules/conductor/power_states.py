@@ -1,0 +1,169 @@
+"""Power states: those that the BMCs report are read periodically, and stored where they differ.
+
+A machine may lose its power, or be switched by hand. Each conductor reads its share of the nodes of its group, without
+their locks and with a bounded number of requests at once, evenly over the interval. A BMC that does not answer is asked
+more and more seldom, so that many of them do not keep the others waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from ironic_rules import context
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.db import conductors, node_queries, nodes
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound
+from ironic_rules.models import secrets
+from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.known_secrets import KNOWN
+from ironic_rules.models.task import Task
+from ironic_rules.text import MAX_MESSAGE, printable
+
+LOG = logging.getLogger(__name__)
+
+_PURPOSE = "power state: read"
+#: The part of the interval within which the requests are spread, and that of a random pause before the first one.
+_SPREAD, _JITTER = 0.8, 0.1
+#: Seconds between two looks whether the conductor ends.
+_LOOK_S = 0.5
+#: Maximum number of rounds in which a BMC that does not answer is left out.
+_MOST_ROUNDS = 32
+
+
+def ask(conductor: Conductor, task: Task) -> str:
+    """Return the power state that the BMC reports, which is also noted in the task.
+
+    :raises IronicRulesError: it cannot be asked, or sends an invalid response
+    """
+    try:
+        state = conductor.hardware.interface(task.node, "power").get_power_state(task)
+    except IronicRulesError:
+        raise
+    except Exception as exc:  # a BMC may answer anything
+        LOG.info("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
+        raise IronicRulesError(f"it sent an invalid response ({type(exc).__name__})") from exc
+    task.node.power_state = state
+    return state
+
+
+class PowerStates:
+    """Reads the power states of one conductor's share of its group."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+        self._stopped = threading.Event()
+        #: by node, for how many rounds its BMC is left out, and how many of them are left
+        self._silent: dict[int, tuple[int, int]] = {}
+
+    def stop(self) -> None:
+        """Begin no further requests."""
+        self._stopped.set()
+
+    def sync(self) -> int:
+        """Read the power state of each node of the share once; return how many were other than stored."""
+        options = self._conductor.conf.conductor
+        interval_s = float(options.sync_power_state_interval)
+        self._stopped.wait(random.uniform(0, _JITTER * interval_s))
+        place, count = self._share()
+        total = node_queries.count_with_power(self._conductor.db, self._conductor.group, place, count)
+        waiting: queue.Queue[Row | None] = queue.Queue(1)
+        changed: list[bool] = []
+        # Daemons: a process that ends must not wait for BMCs.
+        threads = [threading.Thread(target=self._work, args=(waiting, changed), name="power-state", daemon=True)
+                   for _ in range(min(options.sync_power_state_workers, total))]
+        for thread in threads:
+            thread.start()
+        began = time.monotonic()
+        for number, row in enumerate(self._nodes(place, count) if threads else ()):
+            self._stopped.wait(max(0.0, began + _SPREAD * interval_s * number / total - time.monotonic()))
+            if not self._put(waiting, row):
+                break
+        for _ in threads:
+            self._put(waiting, None)
+        for thread in threads:
+            thread.join(0 if self._stopped.is_set() else None)
+        return sum(changed)
+
+    def _put(self, waiting: queue.Queue[Row | None], row: Row | None) -> bool:
+        """Give a node to the next free thread; return False if the conductor ends."""
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                waiting.put(row, timeout=_LOOK_S)
+                return True
+        return False
+
+    def _work(self, waiting: queue.Queue[Row | None], changed: list[bool]) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Empty):
+                if (row := waiting.get(timeout=_LOOK_S)) is None:
+                    return
+                changed.append(self._check(row))
+
+    def _share(self) -> tuple[int, int]:
+        """Return the place of this conductor among those of its group, and their number."""
+        conductor = self._conductor
+        with conductor.db.reader() as conn:
+            living = conductors.living_hosts(conn, conductor.conf.conductor.heartbeat_timeout)
+        hosts = sorted(row.hostname for row in living if row.conductor_group == conductor.group)
+        return (hosts.index(conductor.host), len(hosts)) if conductor.host in hosts else (0, 1)
+
+    def _nodes(self, place: int, count: int) -> Iterator[Row]:
+        for page in node_queries.pages_with_power(self._conductor.db, self._conductor.group, place, count):
+            for row in page:
+                rounds, left = self._silent.get(row.id, (0, 0))
+                if left > 0:
+                    self._silent[row.id] = (rounds, left - 1)
+                else:
+                    yield row
+
+    def _check(self, row: Row) -> bool:
+        """Read the power state of a node; return whether another one was stored."""
+        task = Task(NodeDraft(row._asdict()), context=context.admin())
+        KNOWN.learn(task.node.driver_info)
+        try:
+            state = ask(self._conductor, task)
+        except IronicRulesError as exc:
+            rounds, _ = self._silent.get(row.id, (0, 0))
+            rounds = min(max(1, 2 * rounds), _MOST_ROUNDS)
+            self._silent[row.id] = (rounds, rounds)
+            tell = LOG.warning if rounds == 1 else LOG.debug
+            tell("The power state of node %s cannot be read; it remains '%s': %s", row.uuid, row.power_state,
+                 printable(secrets.mask_text(str(exc)), MAX_MESSAGE))
+            return False
+        if self._silent.pop(row.id, None) is not None:
+            LOG.info("The power state of node %s can be read again", row.uuid)
+        if state == row.power_state:
+            return False
+        try:
+            return self._store(row, state)
+        except (NodeLocked, NodeNotFound):
+            return False  # its work knows more
+        except Exception:  # of the database: the next round reads it again
+            LOG.exception("The power state of node %s cannot be stored", row.uuid)
+            return False
+
+    def _store(self, row: Row, state: str) -> bool:
+        lock = self._conductor.new_lock(row.id)
+
+        def store(conn: sa.Connection) -> bool:
+            # In one transaction, so that no request finds the node locked.
+            if not nodes.is_lockable(conn, row.id):
+                return False
+            locked = nodes.reserve(conn, lock, _PURPOSE)
+            is_same = (locked.power_state, locked.provision_state) == (row.power_state, row.provision_state)
+            nodes.release(conn, lock, {"power_state": state} if is_same else None)
+            return is_same
+
+        if stored := self._conductor.db.write(store):
+            LOG.warning("Node %s: the BMC reports '%s', but '%s' was stored; the state is corrected", row.uuid, state,
+                        row.power_state)
+        return stored

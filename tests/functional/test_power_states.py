@@ -1,0 +1,217 @@
+"""The stored power states follow those that BMCs report; a time-out says what is known of the machine."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+
+import pytest
+
+from ironic_rules.conductor import recovery
+from ironic_rules.conductor.power_states import PowerStates
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware.fake import FakePower
+from tests.functional.faulty import FaultyPower
+from tests.functional.whole import running
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("whole")) as service:
+        yield service
+
+
+@pytest.fixture
+def whole(service):
+    yield service
+    for node in service.app.get("/v1/nodes").json["nodes"]:
+        service.put(node["uuid"], maintenance=True)  # left out by the next tests
+
+
+class BMCs:
+    """What the BMCs of faulty hardware report, by node: a state, an error, or nothing for a while."""
+
+    def __init__(self):
+        self.reported = {}
+        self.asked = []
+        self._lock = threading.Lock()
+
+    def get_power_state(self, task):
+        with self._lock:
+            self.asked.append(task.node.uuid)
+        reported = self.reported[task.node.uuid]
+        if isinstance(reported, Exception):
+            raise reported
+        return reported
+
+
+@pytest.fixture
+def bmcs(monkeypatch):
+    made = BMCs()
+    monkeypatch.setattr(FaultyPower, "get_power_state", lambda self, task: made.get_power_state(task))
+    return made
+
+
+def enroll(whole, bmcs, reported, state="active", **values):
+    node = whole.enroll(state, driver="faulty-hardware")
+    whole.put(node, power_state="power on", **values)
+    bmcs.reported[node] = reported
+    return node
+
+
+def test_a_machine_that_has_lost_its_power_is_shown_as_off(whole, bmcs, caplog):
+    lost, same = enroll(whole, bmcs, "power off"), enroll(whole, bmcs, "power on")
+
+    assert PowerStates(whole.conductor).sync() == 1
+
+    assert (whole.row(lost).power_state, whole.row(same).power_state) == ("power off", "power on")
+    assert whole.row(lost).reservation is None
+    assert f"Node {lost}: the BMC reports 'power off', but 'power on' was stored" in caplog.text
+
+
+@pytest.mark.parametrize("state", ["inspect wait", "clean wait", "wait call-back", "manageable"])
+def test_it_is_read_in_every_state_in_which_no_conductor_works(whole, bmcs, state):
+    node = enroll(whole, bmcs, "power off", state)
+
+    PowerStates(whole.conductor).sync()
+
+    assert (whole.row(node).power_state, whole.row(node).provision_state) == ("power off", state)
+
+
+@pytest.mark.parametrize(("state", "values"), [
+    ("enroll", {}), ("active", {"maintenance": True}), ("active", {"reservation": "other"}),
+    ("active", {"conductor_group": "rack-9"}), ("active", {"power_interface": "fake"}),
+])
+def test_who_is_left_out(whole, bmcs, state, values):
+    node = enroll(whole, bmcs, "power off", state, **values)
+
+    assert PowerStates(whole.conductor).sync() == 0
+
+    assert whole.row(node).power_state == "power on"
+    assert bmcs.asked == []
+
+
+def test_a_state_that_a_request_has_changed_meanwhile_remains(whole, bmcs, monkeypatch):
+    node = enroll(whole, bmcs, "power off")
+
+    def changed_meanwhile(self, task):
+        whole.put(node, power_state="rebooting")
+        return "power off"
+
+    monkeypatch.setattr(FaultyPower, "get_power_state", changed_meanwhile)
+    assert PowerStates(whole.conductor).sync() == 0
+
+    assert whole.row(node).power_state == "rebooting"
+
+
+def test_a_bmc_that_does_not_answer_is_asked_more_and_more_seldom(whole, bmcs, caplog):
+    silent = enroll(whole, bmcs, BMCError(node="n", reason="it does not answer"))
+    other = enroll(whole, bmcs, ValueError("not JSON"))
+    states = PowerStates(whole.conductor)
+
+    for _ in range(12):
+        states.sync()
+
+    assert bmcs.asked.count(silent) == bmcs.asked.count(other) == 4  # rounds 1, 3, 6, 11
+    assert caplog.text.count(f"The power state of node {silent} cannot be read") == 1
+    assert "it sent an invalid response (ValueError)" in caplog.text
+    assert whole.row(silent).power_state == "power on"
+
+    bmcs.reported[silent] = "power off"
+    while whole.row(silent).power_state == "power on":
+        states.sync()
+    bmcs.asked.clear()
+    for _ in range(3):
+        states.sync()
+    assert bmcs.asked.count(silent) == 3
+
+
+def test_conductors_of_a_group_share_the_nodes(whole, bmcs, monkeypatch):
+    nodes = {enroll(whole, bmcs, "power off") for _ in range(5)}
+    states = PowerStates(whole.conductor)
+    parts = []
+    for place in range(2):
+        monkeypatch.setattr(states, "_share", lambda place=place: (place, 2))
+        bmcs.asked.clear()
+        states.sync()
+        parts.append(set(bmcs.asked))
+
+    assert parts[0] | parts[1] == nodes and not parts[0] & parts[1]
+    assert {len(part) for part in parts} == {2, 3}
+
+
+def test_many_bmcs_are_asked_at_once_but_no_more_than_configured(whole, bmcs, monkeypatch):
+    for _ in range(6):
+        enroll(whole, bmcs, "power on")
+    both, busy, most = threading.Barrier(3, timeout=30), [0], [0]
+
+    def slow(self, task):
+        busy[0] += 1
+        most[0] = max(most[0], busy[0])
+        both.wait()
+        busy[0] -= 1
+        return "power on"
+
+    monkeypatch.setattr(FaultyPower, "get_power_state", slow)
+    with whole.option("conductor", "sync_power_state_workers", 3):
+        PowerStates(whole.conductor).sync()
+
+    assert most[0] == 3
+
+
+def test_it_ends_when_the_conductor_does(whole, bmcs):
+    enroll(whole, bmcs, "power off")
+    states = PowerStates(whole.conductor)
+    states.stop()
+
+    assert states.sync() == 0
+    assert bmcs.asked == []
+
+
+def overdue(whole, node):
+    whole.put(node, provision_updated_at=datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1))
+    with whole.option("conductor", "inspect_wait_timeout", 1800):
+        recovery.fail_overdue(whole.conductor)
+    return whole.at_rest(node)
+
+
+@pytest.mark.parametrize(("reported", "told"), [
+    ("power off", "Its power state is 'power off'."), ("power on", "Its power state is 'power on'."),
+    (BMCError(node="n", reason="it does not answer"), "Its power state cannot be read: The BMC of node n: it does not"),
+])
+def test_a_time_out_asks_the_bmc_and_says_what_is_known(whole, monkeypatch, reported, told):
+    node = whole.enroll("manageable")
+    whole.provision(node, "inspect")
+    asked = []
+
+    def get_power_state(self, task):
+        asked.append(task.node.uuid)
+        if isinstance(reported, Exception):
+            raise reported
+        return reported
+
+    monkeypatch.setattr(FakePower, "get_power_state", get_power_state)
+    row = overdue(whole, node)
+
+    assert row.provision_state == "inspect failed"
+    assert f"[conductor]inspect_wait_timeout). {told}" in row.last_error
+    assert "No ramdisk has looked the node up." in row.last_error
+    assert asked == [node]
+
+
+def test_a_time_out_says_that_a_ramdisk_was_seen_and_whether_dhcp_serves_the_machine(whole, monkeypatch):
+    class Own:
+        def update_pxe_filters(self, context, allow=None, deny=None):
+            pass
+
+        def await_served(self, addresses, timeout_s):
+            return list(addresses)
+
+    node, mac = whole.enroll("manageable"), "52:54:00:00:00:0a"
+    assert whole.app.post_json("/v1/ports", {"node_uuid": node, "address": mac}).status_int == 201
+    whole.provision(node, "inspect")
+    whole.put(node, agent_token_hash="x")
+    monkeypatch.setattr(whole.conductor.pxe_filter, "_own", Own())
+    row = overdue(whole, node)
+
+    assert "A ramdisk has looked the node up. The DHCP server does not serve 52:54:00:00:00:0a." in row.last_error
