@@ -64,8 +64,9 @@ def test_ci_runs_the_test_command_of_the_readme():
 
 
 def test_every_command_that_a_page_calls_exists():
+    of_others = {"ironic-python-agent-builder"}
     assert CALLS
-    assert [f"{place}: {words[0]}" for place, words in CALLS if words[0] not in SCRIPTS] == []
+    assert [f"{place}: {words[0]}" for place, words in CALLS if words[0] not in {*SCRIPTS, *of_others}] == []
 
 
 def test_the_help_of_a_command_names_every_option_that_the_documentation_uses():
