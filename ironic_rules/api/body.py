@@ -28,6 +28,7 @@ from ironic_rules.httpd import faults
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import json_text
 from ironic_rules.models.documents import JSON
+from ironic_rules.models.json_text import Oddity
 
 LOG = logging.getLogger(__name__)
 
@@ -74,6 +75,38 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False, max_values: in
     """
     if not raw:
         return None
+    value, reason = _load(raw, max_depth, max_values)
+    if reason is None and not allow_nul and b"\\u0000" in raw and _has_nul(value):
+        reason = "The body contains a NUL character."
+    if reason is not None:
+        raise Invalid(reason)
+    return value
+
+
+def parse_report(raw: bytes, max_depth: int, max_values: int = MAX_VALUES) -> tuple[JSON, list[Oddity]]:
+    """Return the JSON value in ``raw``, and what is odd in it: one odd value must not cost a machine its report.
+
+    Accepts what :func:`json_text.read_tolerantly` does; refuses what endangers the service, as :func:`parse` does.
+
+    :raises Invalid: 400, with the position or the reason
+    """
+    if not raw:
+        return None, []
+    value, reason = _load(raw, max_depth, max_values)
+    if reason is None:
+        return value, []
+    try:
+        with turn_of_large_call(len(raw)):
+            return json_text.read_tolerantly(raw, max_depth)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(reason) from error
+
+
+def _load(raw: bytes, max_depth: int, max_values: int) -> tuple[JSON, str | None]:
+    """Return the JSON value in ``raw``, and why it is not accepted, or None.
+
+    :raises Invalid: 400, it endangers the service: it is too deep, or has too many values
+    """
     # Separators in strings are counted too, which is fast; a body with too many is counted again without its strings.
     if _separators(raw) > max_values and _exceeds(raw, max_values):
         raise Invalid(f"The body has more than {max_values} values.")
@@ -83,18 +116,16 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False, max_values: in
     except orjson.JSONDecodeError as error:
         if error.msg.startswith("depth limit"):
             raise Invalid(_too_deep(max_depth)) from error
-        raise Invalid(f"The body is not valid JSON: {error}.") from error
+        return None, f"The body is not valid JSON: {error}."
     keys, levels, has_large = _measure(value, max_depth)
     if levels > max_depth:
         raise Invalid(_too_deep(max_depth))
     # More places that look like the end of a key than keys: a string that begins with a colon, or duplicates.
     if _keys_at_most(raw) != keys and _keys(raw) != keys:
-        raise Invalid("The body has an object with duplicate keys.")
-    if has_large:
-        _check_integers(raw)
-    if not allow_nul and b"\\u0000" in raw and _has_nul(value):
-        raise Invalid("The body contains a NUL character.")
-    return value
+        return value, "The body has an object with duplicate keys."
+    if has_large and not _has_64_bits(raw):
+        return value, "The body has an integer beyond 64 bits."
+    return value, None
 
 
 def most_values(size: int) -> int:
@@ -134,17 +165,17 @@ def _keys(raw: bytes) -> int:
     return keys
 
 
-def _check_integers(raw: bytes) -> None:
+def _has_64_bits(raw: bytes) -> bool:
+    """Return whether all integers of valid JSON have 64 bits at most."""
     rest = b""
     for outline in json_text.outlines(raw):
         outline = rest + outline
         # A number that may continue in the next piece is looked at there.
         numbers = len(outline.rstrip(_NUMBER))
         rest = outline[numbers:]
-        for digits in _LONG_INTEGER.findall(outline, 0, numbers):
-            _int64(digits.decode())
-    for digits in _LONG_INTEGER.findall(rest):
-        _int64(digits.decode())
+        if not all(map(_is_int64, _LONG_INTEGER.findall(outline, 0, numbers))):
+            return False
+    return all(map(_is_int64, _LONG_INTEGER.findall(rest)))
 
 
 def depth(value: JSON, most: int) -> int:
@@ -182,9 +213,8 @@ def _measure(value: JSON, max_depth: int) -> tuple[int, int, bool]:
     return keys, levels, has_large
 
 
-def _int64(digits: str) -> None:
-    if len(digits) > 20 or int(digits) not in _INT64:
-        raise Invalid("The body has an integer beyond 64 bits.")
+def _is_int64(digits: bytes) -> bool:
+    return len(digits) <= 20 and int(digits) in _INT64
 
 
 def _has_nul(value: JSON) -> bool:

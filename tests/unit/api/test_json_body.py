@@ -27,6 +27,24 @@ def test_valid_json_is_what_any_parser_makes_of_it(value):
 
 def test_an_empty_body_is_none():
     assert body_api.parse(b"", 100) is None
+    assert body_api.parse_report(b"", 100) == (None, [])
+
+
+@pytest.mark.parametrize("raw", [
+    b'{"a":1,"a":2}', b"18446744073709551616", b"NaN", b"1e400", b'"\\ud800"', b"\xef\xbb\xbf{}", b'"a\nb"',
+    b'["\\u0000"]'])
+def test_a_report_may_have_what_other_bodies_may_not(raw):
+    with pytest.raises(Invalid):
+        body_api.parse(raw, 100)
+    assert body_api.parse_report(raw, 100)
+
+
+@pytest.mark.parametrize(("raw", "reason"), [
+    (b"[" * 101 + b"NaN" + b"]" * 101, "not valid|100 levels"), (b"[" * 101 + b"]" * 101, "100 levels"),
+    (b"[" + b"NaN," * 50 + b"1]", "more than 20 values"), (b"{'a': NaN}", "not valid"), (b"[NaN", "not valid")])
+def test_a_report_that_endangers_the_service_or_is_not_json_is_refused(raw, reason):
+    with pytest.raises(Invalid, match=reason):
+        body_api.parse_report(raw, 100, max_values=200 if raw[1:2] == b"[" else 20)
 
 
 @walking("raw, reason", [

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 
+import orjson
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError
@@ -111,3 +112,32 @@ class TestPlaces:
 ])
 def test_documents_of_bmcs_may_have_another_encoding(content, encoding, value):
     assert connections.document(content, encoding) == value
+
+
+@pytest.mark.parametrize(("raw", "value", "odd"), [
+    (b'{"a": 1}', {"a": 1}, {}),
+    (b"\xef\xbb\xbf[1]", [1], {}),
+    (b'["a\tb"]', ["a\tb"], {}),
+    (b"NaN", "NaN", {"": True}),
+    (b'[NaN, -Infinity, 1e999, 18446744073709551615, 18446744073709551616, -9223372036854775809]',
+     ["NaN", "-Infinity", "1e999", 2**64 - 1, "18446744073709551616", "-9223372036854775809"],
+     {"/0": True, "/1": True, "/2": True, "/4": True, "/5": True}),
+    (b'{"a": {"b": 1, "b": [NaN]}}', {"a": {"b": ["NaN"]}}, {"/a": False, "/a/b/0": True}),
+    (b'["\xff\xfe\xc3\xa9", "\\ud83d\\ude00", "\\ud83d"]', ["\\xff\\xfe\xe9", "\U0001f600", "\\ud83d"],
+     {"/0": False, "/2": False}),
+    (b'{"\xff": {"\xff": 1}}', {"\\xff": {"\\xff": 1}}, {"": False, "/\\xff": False}),
+    (b'{"a/~b": NaN}', {"a/~b": "NaN"}, {"/a~1~0b": True}),
+])
+def test_a_text_that_is_nearly_json_is_read_and_what_is_odd_is_named(raw, value, odd):
+    found, oddities = json_text.read_tolerantly(raw, 10)
+
+    assert found == value
+    assert {each.where: each.is_unusable for each in oddities} == odd
+    assert json.loads(orjson.dumps(found)) == found
+    assert not oddities or all(each.problem for each in oddities)
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b"[1,]", b"[" * 12 + b"]" * 12, b"nan", b"[1] x", b"\x00"])
+def test_a_text_that_is_not_nearly_json_is_refused(raw):
+    with pytest.raises(ValueError):
+        json_text.read_tolerantly(raw, 10)
