@@ -39,14 +39,15 @@ from ironic_rules.exceptions import (
     VersionTooLow,
 )
 from ironic_rules.httpd import faults
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.models.json_text import Oddity
 from ironic_rules.text import forget_locals
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
 _NO_QUERY = Query()
 #: Parameters of methods that are not idents of the path.
-_GIVEN = ("body", "query", "conditions")
+_GIVEN = ("body", "query", "conditions", "oddities")
 _READING = ("GET", "HEAD")
 _JSON = [faults.CONTENT_TYPE]
 
@@ -68,8 +69,11 @@ class Route:
     status: int
     public: bool
     allow_nul: bool
+    refused: Callable[[Request, Invalid], None] | None
     #: True if the method checks preconditions.
     conditional: bool
+    #: True if the method gets the odd values of the body.
+    tolerant: bool
     #: Names of the parameters in the path, and the number of required ones.
     path_arguments: tuple[str, ...]
     fewest_arguments: int
@@ -78,11 +82,13 @@ class Route:
 def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
            query: Query | None = None, status: int = 200, public: bool = False,
            allow_nul: bool = False, hidden: bool = False, unacceptable: bool = False,
-           policy_first: bool = False, ident: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+           policy_first: bool = False, refused: Callable[[Request, Invalid], None] | None = None,
+           ident: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.routes.Resource`.
 
     The method's parameters are the request, the idents of the path in order, then those of ``body``, ``query`` and
-    ``conditions`` (preconditions) that it takes. It returns an object to be encoded as JSON; bytes are JSON already,
+    ``conditions`` (preconditions) that it takes. One that takes ``oddities`` gets bodies that are nearly JSON, too, and
+    what is odd in them: see ``body.parse_report``. It returns an object to be encoded as JSON; bytes are JSON already,
     None is an empty reply. A request for a change by a method that does not take ``conditions`` is refused if it has
     any. What is exposed takes the request and the idents, and returns the reply.
 
@@ -95,6 +101,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     :param allow_nul: strings in the body may contain NUL characters
     :param hidden: below ``since`` the resource does not exist for this method
     :param unacceptable: below ``since`` this method is not acceptable
+    :param refused: called with a request whose body is refused, and why
     :param policy_first: the policy is checked before the version, as in Ironic
     :param ident: what a route calls its only ident; None: the names are those of the parameters
     """
@@ -103,9 +110,9 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
         parameters = [p for p in signature.parameters.values() if p.name not in _GIVEN]
         path = parameters[2:]  # without self and the request
         names = tuple(p.name for p in path)
-        takes_body, takes_query, takes_conditions = (name in signature.parameters for name in _GIVEN)
+        takes_body, takes_query, takes_conditions, takes_oddities = (name in signature.parameters for name in _GIVEN)
         route = Route(since, hidden, unacceptable, policy_first, policy, body, query or _NO_QUERY, status, public,
-                      allow_nul, takes_conditions, names if ident is None else (ident,),
+                      allow_nul, refused, takes_conditions, takes_oddities, names if ident is None else (ident,),
                       sum(p.default is p.empty for p in path))
 
         @functools.wraps(method)
@@ -114,7 +121,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                 # Read for each attempt: a method may change what it is given.
                 try:
                     query_values = route.query.load(request.environ.get("QUERY_STRING", ""))
-                    body_value = _load_body(route, request)
+                    body_value, oddities = _load_body(route, request)
                 except Invalid:
                     if request.confinement is not None and route.path_arguments[:1] == ("node",):
                         _check_node(request, request.confinement, arguments[0])
@@ -124,6 +131,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
+                if takes_oddities:
+                    given["oddities"] = oddities
                 if takes_conditions:
                     given["conditions"] = etags.read(request.environ)
                 result = _call(method, self, arguments, given, request)
@@ -189,22 +198,37 @@ def _check_node(request: Request, confined: Confinement, ident: str) -> None:
         confined.check_node(nodes.get(conn, ident), NodeNotFound(node=ident))
 
 
-def _load_body(route: Route, request: Request) -> Any:
+def _load_body(route: Route, request: Request) -> tuple[JSON, list[Oddity]]:
+    """Return the body, and what is odd in it, of a route that accepts that."""
+    try:
+        return _loaded_body(route, request)
+    except Invalid as error:
+        if route.refused is not None:
+            route.refused(request, error)
+        raise
+
+
+def _loaded_body(route: Route, request: Request) -> tuple[JSON, list[Oddity]]:
     raw: bytes = request.environ.get("ironic_rules.body", b"")
     limits = request.conf.api
     most = body.most_values(limits.max_anonymous_body_size) if route.public else body.MAX_VALUES
     try:
-        value = body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
+        value: JSON
+        oddities: list[Oddity] = []
+        if route.tolerant:
+            value, oddities = body.parse_report(raw, limits.max_json_depth, max_values=most)
+        else:
+            value = body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
     except Invalid as error:
         request.numbers.count("api_bodies_refused", "not acceptable as JSON")
         if "HTTP_CONTENT_ENCODING" in request.environ:  # the header of a body that can be read does no harm
             raise EncodingUnsupported() from error
         raise
     if route.body is not None:
-        return route.body.load(value)
+        return route.body.load(value), oddities
     if value:
         raise Invalid("This request takes no body.")
-    return None
+    return None, oddities
 
 
 def _sent(request: Request, status: int, result: object) -> Sent:

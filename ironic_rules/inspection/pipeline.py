@@ -16,6 +16,7 @@ from oslo_log import log as logging
 
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
+from ironic_rules.inspection import payload
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
@@ -26,7 +27,7 @@ from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfaces
 from ironic_rules.legacy import DataSource, LegacyOutcome
 from ironic_rules.legacy import values as legacy_values
 from ironic_rules.models.documents import JSONObject, clone
-from ironic_rules.models.inventories import AUTO_DISCOVERED
+from ironic_rules.models.inventories import AUTO_DISCOVERED, WARNINGS
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import HOOK, Abandoned, Task
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
@@ -96,6 +97,8 @@ class Pipeline:
             runs: RuleRuns | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
+        They read what is usable of the data; a warning tells what is not, and stays in the plug-in data.
+
         :param task: its drafts are changed; its inspection has begun
         :param rule_set: None runs only hooks
         :param spent: see ``rules.Facts``
@@ -107,22 +110,28 @@ class Pipeline:
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
-        received = _Inventory(inventory)
-        data: JSONObject = orjson.loads(orjson.dumps(plugin_data or {}))
+        given, warnings = payload.usable(inventory, plugin_data or {})
+        received = _Inventory(given.inventory)
+        data: JSONObject = orjson.loads(orjson.dumps(given.plugin_data))
+        if warnings:
+            task.messages.append(("warning", payload.summary(warnings)))
         # Not what a machine says of itself.
         data.pop(AUTO_DISCOVERED, None)
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
         facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=trial is not None,
                       explainer=None if trial is None else trial.explainer)
-        if trial is None:
-            return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
-        trial.begin(task, data)
+        if trial is not None:
+            trial.begin(task, data)
         try:
-            return self._run(task, received, data, facts, rule_set, trial, legacy, rules_only=rules_only)
+            outcome = self._run(task, received, data, facts, rule_set, trial, legacy, rules_only=rules_only)
         except (HookFailed, RuleFailed) as exc:
-            trial.failed(exc)
+            if trial is not None:
+                trial.failed(exc)
             raise
+        if warnings:
+            outcome.plugin_data[WARNINGS] = list(warnings)
+        return outcome
 
     def _run(self, task: Task, received: _Inventory, data: JSONObject, facts: Facts, rule_set: RuleSet | None,
              trial: TrialSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:

@@ -34,7 +34,6 @@ from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.trials import RulesToTry, TrialSetting
 from ironic_rules.models.documents import JSONObject, same
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.rules import Rule
 from ironic_rules.rules import Checked, built_in, strict_yaml
 from ironic_rules.rules.built_in import Found
@@ -133,7 +132,7 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
         try:
             sent = payload.split(_report(file, where, case.get("report")))
             machine = _machine(file, where, case)
-            result = trials.try_rules(setting, machine, InspectionData(sent.inventory, sent.plugin_data), compiled,
+            result = trials.try_rules(setting, machine, sent.to_store(), compiled,
                                       traces=True, early=True)
         except Invalid as error:
             raise BadCase(f"{file}: {where}: {error}") from error

@@ -24,7 +24,7 @@ from ironic_rules.exceptions import (
     LookupFailed,
     RuleFailed,
 )
-from ironic_rules.inspection import fitting, reapplying
+from ironic_rules.inspection import fitting, payload, reapplying
 from ironic_rules.inspection.explained_steps import TrialSteps, messages
 from ironic_rules.inspection.pipeline import LegacyRun, Outcome, Pipeline, withheld
 from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
@@ -161,7 +161,8 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
     """
     runs_legacy = not isinstance(machine, LookupFailed) and _runs_legacy(machine, given)
     steps = TrialSteps(setting.tick, traces=traces or early or runs_legacy or given.rule_set.shows_secrets)
-    facts = Facts(None, data.inventory, dict(data.plugin_data), dry_run=True, explainer=steps.explainer)
+    read = payload.usable(data.inventory, data.plugin_data)[0].inventory
+    facts = Facts(None, read, dict(data.plugin_data), dry_run=True, explainer=steps.explainer)
     if early:
         try:
             given.rule_set.check("early", None)

@@ -151,8 +151,10 @@ def mac_of_port(text: object) -> str | None:
 
 
 def of_inventory(inventory: Mapping[str, Any]) -> list[str]:
-    """Return the MAC addresses by which the interfaces of an inventory are known."""
-    found = (interface.get("mac_address") for interface in inventory.get("interfaces") or ())
+    """Return the MAC addresses by which the interfaces of an inventory, as it came, are known."""
+    listed = inventory.get("interfaces")
+    found = (interface.get("mac_address") for interface in (listed if isinstance(listed, list) else ())
+             if isinstance(interface, dict))
     return [known for address in found if (known := mac_of_interface(address, infiniband=True))]
 
 

@@ -35,6 +35,10 @@ PluginData: TypeAlias = JSONObject
 #: A field of the node, and the key of the plugin data that is true if the field is. Inspector and Ironic have the key
 #: only.
 AUTO_DISCOVERED = "auto_discovered"
+#: The key of stored plug-in data with what is odd in the report, a list of objects: ``path``, a JSON pointer from the
+#: top of the report; ``problem``; and ``used``, what hooks and rules read in its place, or ``left_out``, if it is no
+#: longer in its list. With neither, it is used as it came.
+WARNINGS = "report_warnings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import discovery, lookup, payload
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.json_text import Oddity
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
 from ironic_rules.policies import base
@@ -36,12 +37,29 @@ LOG = log.getLogger(__name__)
 _MAX_SOURCE = 64
 
 
+_QUERY = filters.Query(node_uuid=filters.uuid)
+
+
+def _note_malformed(request: Request, error: Invalid) -> None:
+    """Note a callback whose body is refused: by the addresses in it, it is found in the journal."""
+    macs, bmc_addresses = payload.addresses_in(request.environ.get("ironic_rules.body", b""))
+    node_uuid = _QUERY.load(request.environ.get("QUERY_STRING", "")).get("node_uuid")
+    request.context.source = _source(request)
+    request.journal.note(RefusedCallback(
+        MALFORMED, str(error), request.context.source, clock.now(), node_uuid, macs, bmc_addresses))
+
+
+def _source(request: Request) -> str | None:
+    # Behind a proxy, some servers pass what a client says of itself.
+    return printable(request.environ.get("REMOTE_ADDR") or "", _MAX_SOURCE) or None
+
+
 class ContinueInspectionController(Resource):
     """In the base version as in Inspector; since API 1.84 it also replaces a lookup."""
 
-    @expose(public=True, policy=base.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
-            body=schemas.CONTINUE_INSPECTION, allow_nul=True)
-    def post(self, request: Request, body: JSONObject, query: QueryValues) -> JSONObject:
+    @expose(public=True, policy=base.CONTINUE_INSPECTION, query=_QUERY, body=schemas.CONTINUE_INSPECTION,
+            allow_nul=True, refused=_note_malformed)
+    def post(self, request: Request, body: JSONObject, query: QueryValues, oddities: list[Oddity]) -> JSONObject:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
         A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
@@ -49,6 +67,9 @@ class ContinueInspectionController(Resource):
 
         If no node is found for the machine and ``[auto_discovery]enabled`` is true, a node is created.
 
+        One odd value does not cost a machine its report: see ``inspection.payload``.
+
+        :param oddities: of the text of the body
         :returns: ``{"uuid"}``; since 1.84 the same as ``/v1/lookup``
         :raises Invalid: 400, the data are malformed, or have nothing by which a node can be found
         :raises LookupFailed: 404, always with the same text: no node, several, not waiting for data, or refused by an
@@ -60,12 +81,11 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(versions.required(versions.CONTINUE_INSPECTION))
         digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
-        # Behind a proxy, some servers pass what a client says of itself.
-        request.context.source = printable(request.environ.get("REMOTE_ADDR") or "", _MAX_SOURCE) or None
+        request.context.source = _source(request)
         try:
-            sent = payload.split(body, infiniband=request.conf.infiniband_addresses)
+            sent = payload.split(body, oddities, infiniband=request.conf.infiniband_addresses)
         except InvalidInventory as error:
-            _note(request, MALFORMED, str(error))
+            _note_malformed(request, error)
             raise
         refused: LookupFailed | None = None
         began = time.monotonic()
@@ -181,7 +201,7 @@ def _note(request: Request, reason: str, detail: str, node_uuid: str | None = No
     macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
     report, size = None, 0
     if sent is not None:
-        report, size = {"inventory": sent.inventory, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
+        report, size = {"inventory": sent.received, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
     request.journal.note(RefusedCallback(
         reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
 
@@ -198,9 +218,10 @@ def _hand_over(request: Request, node: NodeFound, sent: payload.Payload, is_new:
     :raises Unavailable: 503
     """
     request.context.token_hash = None if token is None else ramdisk.hashed_token(token)
+    data = sent.to_store()
     try:
         claimed: bool | None = request.rpc.continue_inspection(
-            request.context, node.id, sent.inventory, sent.plugin_data, refusal, group=node.conductor_group)
+            request.context, node.id, data.inventory, data.plugin_data, refusal, group=node.conductor_group)
         return claimed
     except NotFound as error:
         raise LookupFailed.because("the node no longer waits for data", WRONG_STATE) from error

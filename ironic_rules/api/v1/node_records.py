@@ -232,7 +232,8 @@ class InventoryController(Resource):
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest}``; secrets in them are masked.
 
-        With a parameter, the reply also contains ``status``: how far the inspection came.
+        With a parameter, the reply also contains ``status``: how far the inspection came. If values of the report could
+        not be used as they came, it contains ``warnings``, a list.
 
         These are the data with the requested ``version``, or the newest ones with the requested ``status``. If neither
         is requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
@@ -253,9 +254,12 @@ class InventoryController(Resource):
             raise InventoryNotFound(wanted and f"Node {row.uuid} has no inspection inventory that is {wanted}.",
                                     node=row.uuid)
         plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
-        data = {"inventory": _masked(found.inventory_data), "plugin_data": _masked(plugin_data or "{}")}
-        # Clients of Ironic expect these two keys alone.
-        return {**data, "status": _WORDS[found.status]} if query else data
+        # Clients of Ironic expect the two keys alone.
+        shown = {"inventory": _masked(found.inventory_data), **({"status": _WORDS[found.status]} if query else {})}
+        if inventories.WARNINGS not in (plugin_data or ""):
+            return {**shown, "plugin_data": _masked(plugin_data or "{}")}
+        rest = _loaded(plugin_data)
+        return {**shown, "warnings": rest.pop(inventories.WARNINGS, []), "plugin_data": rest}
 
 
 def _wanted(conn: sa.Connection, node: Node, version: int | None,

@@ -490,7 +490,7 @@ def _machine(request: Request, conn: sa.Connection, body: JSONObject,
             raise InventoryNotFound(node=row.uuid)
         data = InspectionData(found.inventory_data, found.received_plugin_data)
         return trial_machines.stored_machine(conn, request.db, row, data, found.id), data
-    data = InspectionData(sent.inventory, sent.plugin_data)
+    data = sent.to_store()
     if body.get("imagined"):
         driver = request.conf.auto_discovery.driver
         return trial_machines.imagined_machine({"driver": driver, "inspect_interface": _IN_BAND}), data

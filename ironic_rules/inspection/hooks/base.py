@@ -46,7 +46,7 @@ class InspectionHook(ExtensionPoint, metaclass=abc.ABCMeta):
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         """Process the data.
 
-        :param inventory: as the ramdisk sent it
+        :param inventory: as the ramdisk sent it; odd values of known fields are null
         :param plugin_data: everything else that it sent, and what hooks and rules have added
         :raises HookFailed: the inspection must not continue
         """

@@ -85,7 +85,8 @@ def _disks(task: Task, inventory: JSONObject) -> list[Disk] | None:
     if listed is None:
         return None
     if not isinstance(listed, list):
-        raise InvalidInventory(node=task.node.uuid, where="/disks is not a list")
+        warn(task, "disks are not evaluated: /disks is not a list")
+        return None
     malformed = [f"/disks/{index}" for index, disk in enumerate(listed) if not _has_size(disk)]
     if malformed:
         warn(task, f"disks without a size are ignored: {enumeration(malformed)}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ironic_rules.exceptions import ConfigurationError, InvalidInventory
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import printable
@@ -23,41 +23,46 @@ from ironic_rules.text import printable
 class ArchitectureHook(InspectionHook):
     """Sets ``properties/cpu_arch`` from ``inventory.cpu.architecture``, e.g. ``x86_64``.
 
-    Null, which an out-of-band inspection writes if the BMC does not report the architecture, leaves the property
-    unchanged and causes a warning. A report without the field fails the inspection.
+    Null, which an out-of-band inspection writes if the BMC does not report the architecture, and a value that is no
+    name leave the property unchanged and cause a warning. A report without the field fails the inspection.
     """
 
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
-        cpu = inventory.get("cpu")
-        if not isinstance(cpu, dict):
-            raise InvalidInventory(node=task.node.uuid, where="/cpu is missing")
-        if "architecture" in cpu and cpu["architecture"] is None:
+        architecture = _required(task, inventory, "cpu", "architecture")
+        if not architecture or not isinstance(architecture, str):
             warn(task, "cpu_arch is not set: /cpu/architecture is unknown")
-            return
-        architecture = cpu.get("architecture")
-        if not isinstance(architecture, str) or not architecture:
-            raise InvalidInventory(node=task.node.uuid, where="/cpu/architecture is missing")
-        task.node.properties["cpu_arch"] = architecture
+        else:
+            task.node.properties["cpu_arch"] = architecture
+
+
+def _required(task: Task, inventory: JSONObject, part: str, name: str) -> JSON:
+    """Return a field of a part of the inventory; None if the machine does not know it, or sent something else.
+
+    :raises InvalidInventory: the ramdisk did not send the field
+    """
+    if part not in inventory:
+        raise InvalidInventory(node=task.node.uuid, where=f"/{part} is missing")
+    found = inventory[part]
+    if not isinstance(found, dict):
+        return None
+    if name not in found:
+        raise InvalidInventory(node=task.node.uuid, where=f"/{part}/{name} is missing")
+    return found[name]
 
 
 class MemoryHook(InspectionHook):
     """Sets ``properties/memory_mb``, an integer, from ``inventory.memory.physical_mb`` (MiB).
 
-    0 and null, which a ramdisk sends if it could not determine the amount, leave the property unchanged and cause a
-    warning. An inventory without the field, or with a value that is not a number, fails the inspection.
+    0 and null, which a ramdisk sends if it could not determine the amount, and what is not a whole number leave the
+    property unchanged and cause a warning. An inventory without the field fails the inspection.
     """
 
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
-        memory = inventory.get("memory")
-        if not isinstance(memory, dict):
-            raise InvalidInventory(node=task.node.uuid, where="/memory is missing")
-        if "physical_mb" not in memory:
-            raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is missing")
-        size_mb = memory["physical_mb"]
+        size_mb = _required(task, inventory, "memory", "physical_mb")
         if size_mb is None or (size_mb == 0 and size_mb is not False):
             warn(task, "memory_mb is not set: the ramdisk could not determine the amount of memory")
         elif isinstance(size_mb, bool) or not isinstance(size_mb, int) or size_mb < 0:
-            raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is not a whole number of MiB")
+            warn(task, "memory_mb is not set: /memory/physical_mb is not a whole number of MiB")
         else:
             task.node.properties["memory_mb"] = size_mb
 
@@ -74,7 +79,7 @@ class BootModeHook(InspectionHook):
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         boot = inventory.get("boot")
         mode = boot.get("current_boot_mode") if isinstance(boot, dict) else None
-        if mode not in _MODES:
+        if not isinstance(mode, str) or mode not in _MODES:
             reason = "is missing" if mode is None else "is neither bios nor uefi"
             warn(task, f"the capability boot_mode is not set: /boot/current_boot_mode {reason}")
             return
@@ -125,8 +130,8 @@ class CPUsHook(InspectionHook):
     """Sets ``properties/cpus``, an integer, from ``inventory.cpu.count``.
 
     For rules and scripts that come from ironic-inspector; not enabled by default, because Nova no longer reads the
-    property. 0, null and a missing number leave the property unchanged and cause a warning. A value that is not a
-    number fails the inspection.
+    property. 0, null, a missing number, and what is not a whole number leave the property unchanged and cause a
+    warning.
     """
 
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
@@ -135,6 +140,6 @@ class CPUsHook(InspectionHook):
         if count is None or (count == 0 and count is not False):
             warn(task, "cpus is not set: the number of processors is unknown")
         elif isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise InvalidInventory(node=task.node.uuid, where="/cpu/count is not a whole number")
+            warn(task, "cpus is not set: /cpu/count is not a whole number")
         else:
             task.node.properties["cpus"] = count

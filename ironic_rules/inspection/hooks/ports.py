@@ -34,7 +34,8 @@ class PortsHook(InspectionHook):
         if self.settings.keep_ports != "all":
             self._delete(task, set(known) if self.settings.keep_ports == "present" else selected, selected)
         self._update(task, known)
-        silent = "pxe_interface" not in (inventory.get("boot") or {}) and not plugin_data.get("boot_interface")
+        boot = inventory.get("boot")
+        silent = not (isinstance(boot, dict) and "pxe_interface" in boot) and not plugin_data.get("boot_interface")
         for address, interfaces in valid.items():
             is_added = address in selected and _ensure(task, address, interfaces, silent=silent)
             for _, interface in interfaces:

@@ -6,7 +6,6 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import has_ip, natural
 from ironic_rules.models import addresses
@@ -38,7 +37,8 @@ class ValidateInterfacesHook(InspectionHook):
     """
 
     def preprocess(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
-        boot = inventory.get("boot") or {}
+        boot = inventory.get("boot")
+        boot = boot if isinstance(boot, dict) else {}
         reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
         boot_interface = next((text for text in reported if addresses.mac_from_pxelinux(text)), None)
         known = _interfaces(task, inventory, addresses.mac_from_pxelinux(boot_interface),
@@ -60,11 +60,13 @@ def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None,
     found: dict[str, list[JSONObject]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
-        raise InvalidInventory(node=task.node.uuid, where="/interfaces is not a list")
+        warn(task, "interfaces are not evaluated: /interfaces is not a list")
+        listed = []
     for index, interface in enumerate(listed):
         where = f"/interfaces/{index}"
         if not isinstance(interface, dict):
-            raise InvalidInventory(node=task.node.uuid, where=f"{where} is not an object")
+            warn(task, f"{where} is ignored: it is not an object")
+            continue
         name, address = interface.get("name"), interface.get("mac_address")
         if not address or (addresses.is_infiniband(address) and not infiniband):
             continue

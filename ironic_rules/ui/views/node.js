@@ -253,6 +253,14 @@ async function showTable(place, path, name, caption, columns, cells, otherwise, 
     : [table(caption, columns, items.map(cells)), more && empty("There are more than these 200.")]);
 }
 
+/** Return the values of a report that could not be used as they came; nothing, if there are none. */
+function warned(warnings = []) {
+  const used = (each) => each.left_out ? "left out" : "used" in each ? JSON.stringify(each.used) : "as it came";
+  return warnings.length > 0 && el("details", {class: "notice", open: warnings.length <= 10},
+    el("summary", {}, `${warnings.length} ${warnings.length === 1 ? "value is" : "values are"} not used as the machine sent ${warnings.length === 1 ? "it" : "them"}`),
+    el("ul", {}, warnings.map((each) => el("li", {}, el("code", {}, each.path || "/"), ` ${each.problem}. Hooks and rules read: ${used(each)}.`))));
+}
+
 async function showInventory(place, base, newest, signal) {
   const {items, error} = await pages(`${base}/inventory/versions?sort_dir=desc`, "versions", {signal, most: 100});
   if (error || items.length === 0) {
@@ -277,7 +285,7 @@ async function showInventory(place, base, newest, signal) {
     fill(body, loading("Loading the inventory …", 16));
     const reply = await request("GET", `${base}/inventory?version=${encodeURIComponent(one.value)}`, {signal});
     if (reply.error) fill(body, notice(reply.error, showOne));
-    else fill(body, tree({inventory: reply.json.inventory, plugin_data: reply.json.plugin_data}, {label: "the inventory"}));
+    else fill(body, warned(reply.json.warnings), tree({inventory: reply.json.inventory, plugin_data: reply.json.plugin_data}, {label: "the inventory"}));
   }
 
   async function compare() {

@@ -6,8 +6,9 @@ import pytest
 
 import ironic_rules
 from ironic_rules.exceptions import InvalidInventory
-from ironic_rules.inspection.payload import split
-from tests.walking import walking
+from ironic_rules.inspection.payload import addresses_in, split, usable
+from ironic_rules.models.inventories import WARNINGS
+from ironic_rules.models.json_text import Oddity
 
 SAMPLES = sorted((Path(ironic_rules.__file__).parent / "samples" / "inventories").glob("*.json"))
 
@@ -107,51 +108,118 @@ def test_an_inventory_that_is_no_object_is_refused(inventory):
     assert problems({"inventory": inventory}) == {"/inventory": "must be an object"}
 
 
-@walking("address", [
+def warned(data, **given):
+    """Return what is odd in a report: by place, what is read there, or "left out", or "as it came"."""
+    found = split(data, **given)
+    assert found.received == data["inventory"]
+    return {each["path"]: "left out" if "left_out" in each else each.get("used", "as it came")
+            for each in found.warnings}
+
+
+@pytest.mark.parametrize("address", [
     "zz", "52:54:00:00:00:01\n", " 52:54:00:00:00:01", "ff:ff:ff:ff:ff:fg", "00:00:00:00:00", 5, [], False,
-    "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n",
+    "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n", "00:11:22:ff:fe:33:44:55",
 ])
-def test_a_malformed_mac_address_is_refused_with_its_place(address):
-    assert list(problems(body(interfaces=[{"mac_address": ""}, {"mac_address": address}]))) == [
-        "/inventory/interfaces/1/mac_address"]
+def test_a_malformed_mac_address_costs_itself_only(address):
+    sent = body(interfaces=[{"mac_address": address}, {"name": "b", "mac_address": "52:54:00:00:00:01"}])
+
+    assert warned(sent) == {"/inventory/interfaces/0/mac_address": None}
+    assert split(sent).macs == ("52:54:00:00:00:01",)
 
 
-@walking("inventory, where", [
-    ({"interfaces": {}}, "/inventory/interfaces"),
-    ({"interfaces": ["eth0"]}, "/inventory/interfaces/0"),
-    ({"interfaces": [None]}, "/inventory/interfaces/0"),
-    ({"interfaces": [{"name": "eth0"}]}, "/inventory/interfaces/0/mac_address"),
-    ({"interfaces": [{"mac_address": "", "name": 1}]}, "/inventory/interfaces/0/name"),
-    ({"interfaces": [{"mac_address": "", "lldp": "x"}]}, "/inventory/interfaces/0/lldp"),
-    ({"interfaces": [{"mac_address": "", "has_carrier": "yes"}]}, "/inventory/interfaces/0/has_carrier"),
+@pytest.mark.parametrize(("inventory", "where", "read"), [
+    ({"interfaces": {}}, "/interfaces", None),
+    ({"interfaces": ["eth0"]}, "/interfaces/0", "left out"),
+    ({"interfaces": [None]}, "/interfaces/0", "left out"),
+    ({"interfaces": [{"mac_address": "", "name": 1}]}, "/interfaces/0/name", "1"),
+    ({"interfaces": [{"mac_address": "", "name": True}]}, "/interfaces/0/name", None),
+    ({"interfaces": [{"mac_address": "", "lldp": "x"}]}, "/interfaces/0/lldp", None),
+    ({"interfaces": [{"mac_address": "", "has_carrier": "yes"}]}, "/interfaces/0/has_carrier", True),
+    ({"interfaces": [{"mac_address": "", "has_carrier": "perhaps"}]}, "/interfaces/0/has_carrier", None),
+    ({"interfaces": [{"mac_address": "", "ipv4_address": "N/A"}]}, "/interfaces/0/ipv4_address", None),
+    ({"disks": [{"size": "big"}]}, "/disks/0/size", None),
+    ({"disks": [{"size": 1.5}]}, "/disks/0/size", None),
+    ({"disks": [{"size": True}]}, "/disks/0/size", None),
+    ({"disks": [{"size": 2**63}]}, "/disks/0/size", None),
+    ({"disks": [{"size": -1}]}, "/disks/0/size", None),
+    ({"disks": [{"size": "-1"}]}, "/disks/0/size", None),
+    ({"cpu": []}, "/cpu", None),
+    ({"cpu": {"flags": ["a", [1]]}}, "/cpu/flags/1", None),
+    ({"cpu": {"flags": ["a", 1]}}, "/cpu/flags/1", "1"),
+    ({"cpu": {"architecture": "x" * 4097}}, "/cpu/architecture", None),
+    ({"cpu": {"architecture": "N/A"}}, "/cpu/architecture", None),
+    ({"memory": {"physical_mb": "4"}}, "/memory/physical_mb", 4),
+    ({"memory": {"physical_mb": 4.0}}, "/memory/physical_mb", 4),
+    ({"system_vendor": {"firmware": "1"}}, "/system_vendor/firmware", None),
+    ({"system_vendor": {"serial_number": 4711}}, "/system_vendor/serial_number", "4711"),
+    ({"boot": {"pxe_interface": {}}}, "/boot/pxe_interface", None),
+    ({"bmc_address": "nowhere"}, "/bmc_address", None),
+    ({"bmc_address": 1}, "/bmc_address", None),
+    ({"bmc_v6address": "192.0.2.1:623"}, "/bmc_v6address", None),
+])
+def test_a_value_of_another_kind_costs_itself_only(inventory, where, read):
+    assert warned(body(**inventory)) == {f"/inventory{where}": read}
+
+
+@pytest.mark.parametrize("name", ["data", "pci_devices", "usb_devices", "lldp_raw"])
+def test_free_form_data_of_collectors_are_only_noted(name):
+    sent = {**body(), name: "text"}
+
+    assert warned(sent) == {f"/{name}": "as it came"}
+    assert split(sent).plugin_data[name] == "text"
+
+
+@pytest.mark.parametrize(("inventory", "where"), [
     ({"interfaces": [{"mac_address": ""}] * 1025}, "/inventory/interfaces"),
-    ({"disks": [{"size": "big"}]}, "/inventory/disks/0/size"),
-    ({"disks": [{"size": 1.5}]}, "/inventory/disks/0/size"),
-    ({"disks": [{"size": True}]}, "/inventory/disks/0/size"),
-    ({"disks": [{"size": 2**63}]}, "/inventory/disks/0/size"),
     ({"disks": [{}] * 4097}, "/inventory/disks"),
-    ({"cpu": []}, "/inventory/cpu"),
-    ({"cpu": {"flags": [1]}}, "/inventory/cpu/flags/0"),
-    ({"cpu": {"architecture": "x" * 4097}}, "/inventory/cpu/architecture"),
-    ({"memory": {"physical_mb": "4"}}, "/inventory/memory/physical_mb"),
-    ({"system_vendor": {"firmware": "1"}}, "/inventory/system_vendor/firmware"),
-    ({"boot": {"pxe_interface": {}}}, "/inventory/boot/pxe_interface"),
-    ({"bmc_address": "nowhere"}, "/inventory/bmc_address"),
-    ({"bmc_address": 1}, "/inventory/bmc_address"),
-    ({"bmc_v6address": "192.0.2.1:623"}, "/inventory/bmc_v6address"),
 ])
-def test_a_wrong_type_or_size_is_refused_with_its_place(inventory, where):
+def test_too_many_values_are_refused_with_their_place(inventory, where):
     assert list(problems(body(**inventory))) == [where]
 
 
-def test_all_problems_are_told_at_once_up_to_a_bound():
-    found = problems(body(interfaces=[{"mac_address": "zz"}] * 1000, bmc_address=5))
+def test_hooks_read_what_is_usable_and_the_rest_is_stored_as_it_came():
+    sent = body(interfaces=["eth0", {"name": 1, "mac_address": "zz"}, None], bmc_address="N/A")
+    sent["data"] = [[1, "NaN"]]
 
-    assert len(found) == 20
+    stored = split(sent, [Oddity("/data/0/1", "is no number", True), Oddity("/logs", "is odd", True)]).to_store()
+    data, warnings = usable(stored.inventory, stored.plugin_data)
+
+    assert stored.inventory == sent["inventory"]
+    assert stored.plugin_data["data"] == [[1, "NaN"]]
+    assert data.inventory == {**sent["inventory"], "interfaces": [{"name": "1", "mac_address": None}],
+                              "bmc_address": None}
+    assert data.plugin_data["data"] == [[1, None]]
+    assert WARNINGS not in data.plugin_data
+    assert len(warnings) == 6
+
+
+def test_what_a_machine_says_of_its_own_report_is_dropped():
+    claimed = [{"path": "/inventory/bmc_address", "problem": "none", "used": "192.0.2.1"}]
+
+    assert WARNINGS not in split({**body(), WARNINGS: claimed}).to_store().plugin_data
+
+
+@pytest.mark.parametrize("written", [5, "x", [5], [{"path": 1}], [{"path": "~", "problem": "x", "used": 1}],
+                                     [{"path": "/a/b/c", "problem": "x", "left_out": True}]])
+def test_what_an_early_rule_writes_in_the_place_of_warnings_does_no_harm(written):
+    assert usable({"a": 1}, {WARNINGS: written})[0].inventory == {"a": 1}
+
+
+def test_a_part_with_very_many_odd_values_is_left_out_as_a_whole():
+    sent = body(disks=[{"size": "big", "name": []}] * 1000, bmc_address=5)
+
+    assert warned(sent) == {"/inventory/disks": None, "/inventory/bmc_address": None}
 
 
 def test_nothing_of_the_body_comes_back():
     with pytest.raises(InvalidInventory) as caught:
-        split(body(bmc_address="<script>", cpu={"architecture": ["<script>"]}))
+        split({"inventory": {**body()["inventory"], "interfaces": [{"mac_address": "<script>"}] * 1025}})
 
     assert "script" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [
+    '{"inventory": {"interfaces": {"a": {"mac_address":"7C-C2-55-0A-66-00"}, "mac_address": "zz"}, "bmc_address": '
+    '"192.0.2.131"', '{"mac_address" : "7c:c2:55:0a:66:00"} {"bmc_v6address":"192.0.2.131/24", "mac_address": "7c:c2'])
+def test_the_addresses_in_any_text_are_found(text):
+    assert addresses_in(text.encode()) == (("7c:c2:55:0a:66:00",), ("192.0.2.131",))
