@@ -31,13 +31,13 @@ from ironic_rules.rules.signatures import (
     Flag,
     Kind,
     Level,
+    Message,
     NodeDelPath,
     NodePath,
     PortDelPath,
     PortId,
     PortPath,
     Registry,
-    Text,
     Trait,
 )
 from ironic_rules.text import MAX_MESSAGE, printable
@@ -369,7 +369,7 @@ class RemoveTrait(InspectionRuleActionBase):
 class Fail(InspectionRuleActionBase):
     """Fail the inspection with a message.
 
-    :param msg: the reason, shown in ``last_error``
+    :param msg: the reason, shown in ``last_error``; missing values are named
 
     .. rule:: {op: fail, args: {msg: "{inventory[hostname]} is not ours"}}
     """
@@ -378,7 +378,7 @@ class Fail(InspectionRuleActionBase):
     supports_early = True
     touches = frozenset()
 
-    def __call__(self, task: Task | None, rule: ActiveRule, msg: Text) -> None:
+    def __call__(self, task: Task | None, rule: ActiveRule, msg: Message) -> None:
         raise ActionError(printable(msg, MAX_MESSAGE))
 
     def call_early(self, rule: ActiveRule, msg: str) -> None:  # type: ignore[override]
@@ -389,8 +389,8 @@ class Fail(InspectionRuleActionBase):
 class Log(InspectionRuleActionBase):
     """Write a message to the service's log.
 
-    :param msg: the message; control characters are escaped
-    :param level: critical, error, warning, info or debug
+    :param msg: the message; control characters are escaped, and missing values are named
+    :param level: critical, error, warning, info or debug; warning, if a template gives something else
 
     .. rule:: {op: log, args: {msg: "found {inventory[cpu][count]} CPUs", level: warning}}
     """
@@ -399,7 +399,7 @@ class Log(InspectionRuleActionBase):
     supports_early = True
     touches = frozenset()
 
-    def __call__(self, task: Task | None, rule: ActiveRule, msg: Text, level: Level = "info") -> None:
+    def __call__(self, task: Task | None, rule: ActiveRule, msg: Message, level: Level = "info") -> None:
         rule.log(level, msg)
 
     def call_early(self, rule: ActiveRule, msg: str, level: str = "info") -> None:  # type: ignore[override]

@@ -8,8 +8,8 @@ from typing import Any
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.rules import template
-from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.getters import Getter, View
+from ironic_rules.rules.errors import CannotEvaluate, OperandError
+from ironic_rules.rules.getters import Getter, View, message_getter
 from ironic_rules.rules.regex import Pattern
 from ironic_rules.rules.signatures import Kind, Operation, Parameter
 from ironic_rules.rules.template import ROOT_GROUPS
@@ -199,10 +199,14 @@ def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: boo
         if compiled.gives is not None and not kind.takes(compiled.gives):
             scope.complain(where, f"must be {kind.expected}; {compiled.why}")
         _check_prefix(scope, kind, value, where)
+        if kind.for_people:
+            return Filled(message_getter(template.parse(value), scope.limits.result))
     elif kind.literal is not None and not isinstance(value, kind.literal):
         scope.complain(where, f"must be {kind.expected}")
     if convert is None:
         return compiled
+    if kind.otherwise is not None:
+        return _converting_or(kind.otherwise, compiled.get, convert)
     return _converting(compiled.get, convert)
 
 
@@ -217,6 +221,16 @@ def _without_templates(kind: Kind, text: str) -> str:
 
 def _converting(get: Getter, convert: Callable[[Any], Any]) -> Filled:
     return Filled(lambda view: convert(get(view)))
+
+
+def _converting_or(otherwise: str, get: Getter, convert: Callable[[Any], Any]) -> Filled:
+    def converted(view: View) -> Any:
+        try:
+            return convert(get(view))
+        except CannotEvaluate:
+            return otherwise
+
+    return Filled(converted)
 
 
 def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:

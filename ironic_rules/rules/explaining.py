@@ -24,7 +24,7 @@ from ironic_rules.rules import reads, template, values
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction, Condition
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import Getter, View, Views
+from ironic_rules.rules.getters import Getter, View, Views, message_getter
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.signatures import Operation, parse_address
@@ -284,25 +284,32 @@ def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
         known = operation.parameter(name)
         is_formatted = operation.formatted is None or name in operation.formatted
         is_regex = known is not None and known.kind.regex
+        for_people = known is not None and known.kind.for_people
         if known is not None and known.variadic == "positional" and isinstance(value, list):
             for index, item in enumerate(value):
                 yield written_argument(_scope(), f"{name}/{index}", item, formatted=is_formatted, regex=is_regex)
         else:
-            yield written_argument(_scope(), name, value, formatted=is_formatted, regex=is_regex)
+            yield written_argument(_scope(), name, value, formatted=is_formatted, regex=is_regex,
+                                   for_people=for_people)
 
 
 def _scope() -> Scope:
     return Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
 
 
-def written_argument(scope: Scope, name: str, written: object, *, formatted: bool, regex: bool = False) -> Argument:
+def written_argument(scope: Scope, name: str, written: object, *, formatted: bool, regex: bool = False,
+                     for_people: bool = False) -> Argument:
     """Return an argument as it is written.
 
     :param scope: of this argument alone
+    :param for_people: it is a message
     """
     compiled = compile_value(scope, written, "", formatted=formatted, regex=regex)
     if isinstance(compiled, Const) or scope.problems:
         return Argument(name, written, None, (), None)
+    if for_people and isinstance(written, str):
+        return Argument(name, written, message_getter(template.parse(written), _LIMITS.result), tuple(scope.fields),
+                        None)
     return Argument(name, written, compiled.get, tuple(scope.fields), compiled.path)
 
 

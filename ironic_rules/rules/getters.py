@@ -173,6 +173,36 @@ def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit
     return render
 
 
+@functools.lru_cache(maxsize=4096)
+def message_getter(parts: tuple[str | template.Field, ...], limit: int) -> Getter:
+    """Return a function that fills in a text for people as far as possible; it always returns a text.
+
+    ``<missing node.name>`` is in the place of a missing value or null, ``<unusable ...>`` in that of one that cannot be
+    converted. A text of more than ``limit`` characters is cut.
+    """
+    pieces = [part if isinstance(part, str) else (_converted(part, True, limit), part.text[1:-1]) for part in parts]
+
+    def render(view: View) -> str:
+        result = ""
+        for piece in pieces:
+            result += piece if isinstance(piece, str) else _told(view, *piece)
+            if len(result) > limit:
+                return result[:limit]
+        return result
+
+    return render
+
+
+def _told(view: View, get: Getter, text: str) -> str:
+    try:
+        value = get(view)
+    except MissingPath:
+        value = None
+    except CannotEvaluate:
+        return f"<unusable {text}>"
+    return f"<missing {text}>" if value is None else str(value)
+
+
 def _converted(used: template.Field, strict: bool, limit: int) -> Getter:
     """Return a function that applies the field's conversions to the value at its path, if there are any.
 

@@ -113,6 +113,8 @@ class Kind:
     :ivar cautions: returns the warnings about a valid text; instead of its templates the text has letters
     :ivar tolerated: returns the warning about a literal that is not valid, but that clients are known to send; None if
         it is refused. An action with it fails when it runs
+    :ivar for_people: the text is a message: what cannot be filled in is named in its place, and nothing fails
+    :ivar otherwise: the value in the place of data that cannot be converted; None: the action fails
     """
 
     name: str
@@ -126,6 +128,8 @@ class Kind:
     check: Callable[[Any], Any] | None = None
     cautions: Callable[[str], Iterable[str]] | None = None
     tolerated: Callable[[Any], str | None] | None = None
+    for_people: bool = False
+    otherwise: str | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
         """Return the function that converts a value to what the operation receives; None if it is unchanged."""
@@ -287,6 +291,7 @@ def _in_braces(path: object) -> str | None:
 _STRING = {"type": "string"}
 ANY = Kind("any", {})
 TEXT = Kind("string", _STRING, (str,), "a string", _text)
+MESSAGE = Kind("string", _STRING, (str,), "a string", _text, for_people=True)
 ADDRESS = Kind("address", _STRING, (str,), "a string", check=_check_address)
 BOOLEAN = Kind("boolean", {"type": ["boolean", "string"]}, (bool,), "true or false", _boolean)
 INTEGER = Kind("integer", {"type": ["integer", "string"]}, (int,), "an integer", _integer)
@@ -295,7 +300,7 @@ OBJECT = Kind("object", {"type": ["object", "string"]}, (dict,), "an object, or 
 REGEX = Kind("regular expression", _STRING, (str,), "a string", limited=_regex, regex=True,
              cautions=cautions)
 NETWORK = Kind("network", _STRING, (str,), "a string", _network)
-LEVEL = Kind("log level", _STRING, (str,), "a string", _level)
+LEVEL = Kind("log level", _STRING, (str,), "a string", _level, otherwise="warning")
 TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)
 CAPABILITY = Kind("capability", _STRING, (str,), "a string", _capability)
 PORT_ID = Kind("port", _STRING, (str,), "a string", _port_id)
@@ -310,6 +315,7 @@ PORT_DEL_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.P
                      prefix=_prefix(draft.PortDraft), tolerated=_in_braces)
 
 Text = Annotated[str, TEXT]
+Message = Annotated[str, MESSAGE]
 Address = Annotated[Any, ADDRESS]
 Flag = Annotated[bool, BOOLEAN]
 Values = Annotated[list[Any], LIST]

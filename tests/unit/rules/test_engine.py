@@ -190,7 +190,8 @@ def test_sensitive_rule_tells_nothing_when_it_works() -> None:
 
 
 def test_plain_rule_names_its_missing_path() -> None:
-    rule = world.rule(actions=[{"op": "log", "args": ["x"]}, {"op": "log", "args": ["{plugin_data[a][0].b}"]}])
+    rule = world.rule(actions=[{"op": "log", "args": ["x"]},
+                               {"op": "set-plugin-data", "args": ["x", "{plugin_data[a][0].b}"]}])
     with pytest.raises(RuleFailed, match=r"failed at /actions/1: \{plugin_data\[a\]\[0\]\.b\} is missing"):
         world.run(rule)
 
