@@ -9,7 +9,15 @@ from ironic_rules.models.rules import MAX_PRIORITY, PHASES, Rule
 from ironic_rules.rules.actions import ACTIONS, load_plugins
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiled import BrokenRule, CompiledRule
-from ironic_rules.rules.compiler import Checked, check, compile, compile_stored, reads_groups, validate
+from ironic_rules.rules.compiler import (
+    Checked,
+    check,
+    compares_absence,
+    compile,
+    compile_stored,
+    reads_groups,
+    validate,
+)
 from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, SpentRules, Trace, evaluate
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
@@ -22,7 +30,7 @@ from ironic_rules.rules.values import RuleWarning
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
-    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "check", "compile",
-    "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
+    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "check", "compares_absence",
+    "compile", "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
     "vocabulary",
 ]

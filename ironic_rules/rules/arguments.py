@@ -8,7 +8,7 @@ from typing import Any
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSONObject, clone
 from ironic_rules.rules import template
-from ironic_rules.rules.errors import CannotEvaluate, OperandError
+from ironic_rules.rules.errors import Absent, CannotEvaluate, OperandError
 from ironic_rules.rules.getters import Getter, View, message_getter
 from ironic_rules.rules.regex import Pattern
 from ironic_rules.rules.signatures import Kind, Operation, Parameter
@@ -20,9 +20,11 @@ from ironic_rules.text import nearest
 class Bound:
     """Compiled arguments: ``positional`` in order, then those that ``rest`` returns, and ``named`` by keyword."""
 
-    __slots__ = ("literals", "named", "positional", "rest")
+    __slots__ = ("absent", "literals", "named", "positional", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, absent: bool | None = None) -> None:
+        #: what the operation gives if a value is missing; None: it is called with null
+        self.absent = absent
         self.positional: list[Compiled] = []
         self.rest: Getter | None = None
         self.named: dict[str, Compiled] = {}
@@ -45,9 +47,11 @@ def bind(scope: Scope, operation: Operation, args: object, where: str) -> Bound 
     missing = [p.name for p in operation.parameters if p.required and p.name not in given]
     if missing:
         scope.complain(where, f"missing: {', '.join(missing)}")
-    bound = Bound()
+    bound = Bound(operation.absent)
     for parameter in operation.parameters:
         if parameter.name in given:
+            # Of a list to search, single items may be missing.
+            scope.absent = operation.absent is not None and parameter is operation.parameters[0]
             _compile(scope, operation, parameter, bound, *given[parameter.name], by_name=isinstance(args, dict))
     return bound if len(scope.problems) == before else None
 
@@ -248,6 +252,25 @@ def condition_call(function: Callable[..., bool], bound: Bound,
 
     :param pair: the comparison of each value with the next one, if that is what ``function`` does
     """
+    call, absent = _condition_call(function, bound, pair), bound.absent
+    if absent is None or not _is_filled(bound):
+        return call
+
+    def check(view: View) -> bool:
+        try:
+            return call(view)
+        except Absent:
+            return absent
+
+    return check
+
+
+def _is_filled(bound: Bound) -> bool:
+    return bound.rest is not None or any(isinstance(each, Filled) for each in bound.positional)
+
+
+def _condition_call(function: Callable[..., bool], bound: Bound,
+                    pair: Callable[[Any, Any], bool] | None = None) -> Callable[[View], bool]:
     if pair is not None and bound.rest is None and all(isinstance(each, Const) for each in bound.named.values()):
         return _pairwise_call(pair, bound)
     if bound.named or bound.rest is not None:

@@ -20,10 +20,10 @@ from ironic_rules.models.task import is_signal
 from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition, Loop
-from ironic_rules.rules.getters import View
+from ironic_rules.rules.getters import View, path_getter
 from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.operators import CAPTURES, INVERSES, OPERATORS, PAIRS
+from ironic_rules.rules.operators import CAPTURES, OPERATORS, PAIRS
 from ironic_rules.rules.signatures import Operation, UnknownName
 from ironic_rules.rules.template import Groups
 from ironic_rules.rules.values import (
@@ -199,7 +199,7 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     op = item["op"]
     inverted = op.startswith("!")
     name = op.removeprefix("!").removeprefix(" ") if inverted else op
-    operation = _find(scope, OPERATORS.get, name, where, inverted)
+    operation = _find(scope, OPERATORS.get, name, where)
     items = _loop(scope, item, where)
     multiple = "any" if item.get("multiple") is None else item["multiple"]
     if multiple not in values.MULTIPLE:
@@ -208,6 +208,8 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
     if operation is None or bound is None:
         return None
+    if operation.absent is not None:
+        _warn_of_null(scope, bound, f"{where}/args")
     call = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
     # A condition that is inverted, or for all items, has no single match.
     has_match = not inverted and (items is None or multiple != "all")
@@ -224,6 +226,35 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     names, call = capturing
     return _shared(scope, made), replace(
         made, call=call if items is None else values.join(multiple, items, call), groups=names, captures=True)
+
+
+_ABSENCE = "a missing value equals nothing, also not null: is-none asks whether a value is missing or null"
+
+
+def compares_absence(conditions: object) -> list[str]:
+    """Return the places of the conditions, as a user writes them, by which missing values once were equal.
+
+    They compare two templates, or a template with null.
+    """
+    found = []
+    for place, item in enumerate(conditions if isinstance(conditions, list) else ()):
+        op = item.get("op") if isinstance(item, dict) else None
+        if not isinstance(op, str) or op.removeprefix("!").removeprefix(" ") not in operators.EQUALITY:
+            continue
+        args = item.get("args")
+        values = list(args.values()) if isinstance(args, dict) else args if isinstance(args, list) else []
+        values = [each for value in values for each in (value if isinstance(value, list) else [value])]
+        templates = sum(isinstance(value, str) and "{" in value for value in values)
+        if templates > 1 or (templates and None in values):
+            found.append(f"/conditions/{place}")
+    return found
+
+
+def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:
+    given = [each for each in bound.positional if isinstance(each, Const)]
+    listed = [each for const in given for each in (const.value if isinstance(const.value, list) else [const.value])]
+    if len(given) < len(bound.positional) and None in listed:
+        scope.warn(where, _ABSENCE)
 
 
 def _written(item: JSONObject) -> bytes:
@@ -265,7 +296,8 @@ def _lookup(function: Callable[..., bool], bound: arguments.Bound, *, inverted: 
 def _of_path(compiled: Compiled, test: tuple[str, Hashable] | None, inverted: bool) -> Lookup | None:
     if test is None or isinstance(compiled, Const) or compiled.path is None or compiled.path.root not in index.ROOTS:
         return None
-    return Lookup(compiled.path.root, compiled.path.steps, compiled.get, *test, inverted)
+    # For the index, what is missing is null.
+    return Lookup(compiled.path.root, compiled.path.steps, path_getter(compiled.path, False), *test, inverted)
 
 
 def _test(function: Callable[..., bool], operand: object, place: int) -> tuple[str, Hashable] | None:
@@ -276,9 +308,10 @@ def _test(function: Callable[..., bool], operand: object, place: int) -> tuple[s
         return None
     value = operand.value
     if function is _EQ:
-        return index.EQUAL, frozenset({index.hash_key(value)})
+        # The index does not tell null from what is missing, which equals nothing.
+        return None if value is None else (index.EQUAL, frozenset({index.hash_key(value)}))
     if function is operators.one_of:
-        return index.EQUAL, frozenset(map(index.hash_key, value))
+        return None if None in value else (index.EQUAL, frozenset(map(index.hash_key, value)))
     if function in _ORDERED:
         return _ORDERED[function][place], index.bound_of(value)
     if function is operators.in_net:
@@ -333,14 +366,11 @@ def _is_operation(scope: Scope, item: object, keys: tuple[str, ...], where: str)
     return True
 
 
-def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str,
-          inverted: bool = False) -> Operation | None:
+def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str) -> Operation | None:
     try:
         return get(name)
     except UnknownName as exc:
-        inverse = INVERSES.get(name) if get == OPERATORS.get else None
-        use = inverse.removeprefix("!") if inverse and inverted else inverse
-        scope.complain(f"{where}/op", f"there is no such operator; use {use!r}" if use else str(exc))
+        scope.complain(f"{where}/op", str(exc))
         return None
 
 

@@ -5,6 +5,7 @@
     IronicRulesError
     ├── CannotEvaluate          a condition: it and its inverse are false;  an action: the rule fails
     │   ├── MissingPath         a template refers to a missing value
+    │   │   └── Absent          it is all of a value that is compared
     │   └── OperandError        an argument is found to be invalid at run time
     └── ActionError             an action failed, or was ``fail``
 """
@@ -27,6 +28,10 @@ class MissingPath(CannotEvaluate):
 
     def __init__(self, path: str) -> None:
         super().__init__(path=path)
+
+
+class Absent(MissingPath):
+    """A value that is compared is missing: it equals nothing."""
 
 
 class OperandError(CannotEvaluate):

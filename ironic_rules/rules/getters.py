@@ -15,7 +15,7 @@ from typing import Any
 from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
-from ironic_rules.rules.errors import CannotEvaluate, MissingPath, OperandError
+from ironic_rules.rules.errors import Absent, CannotEvaluate, MissingPath, OperandError
 
 MODES = ("always", "never", "sensitive")
 
@@ -137,16 +137,17 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
 
 
 @functools.lru_cache(maxsize=4096)
-def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit: int) -> Getter:
+def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit: int, absent: bool = False) -> Getter:
     """Return a function that fills in a template: the value of a single field, otherwise a text.
 
     A missing value and null have no text: MissingPath. That of a single field is None, or MissingPath if strict. A text
     has at most ``limit`` characters before and after conversions and in all; another one cannot be evaluated.
 
     :param parts: those of a template, of which at least one is a field
+    :param absent: a single field whose path is missing raises Absent; null is None
     """
     if len(parts) == 1 and isinstance(parts[0], template.Field):
-        return _converted(parts[0], strict, limit)
+        return _converted(parts[0], strict, limit, absent=absent)
     #: text before each field, its getter and its own text; and the text after the last one
     pieces: list[tuple[str, Getter, str]] = []
     before = ""
@@ -175,7 +176,7 @@ def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit
 
 @functools.lru_cache(maxsize=4096)
 def message_getter(parts: tuple[str | template.Field, ...], limit: int) -> Getter:
-    """Return a function that fills in a text for people as far as possible; it always returns a text.
+    """Return a function that fills in a message as far as possible; it always returns a text.
 
     ``<missing node.name>`` is in the place of a missing value or null, ``<unusable ...>`` in that of one that cannot be
     converted. A text of more than ``limit`` characters is cut.
@@ -203,12 +204,12 @@ def _told(view: View, get: Getter, text: str) -> str:
     return f"<missing {text}>" if value is None else str(value)
 
 
-def _converted(used: template.Field, strict: bool, limit: int) -> Getter:
+def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool = False) -> Getter:
     """Return a function that applies the field's conversions to the value at its path, if there are any.
 
     Null is like a missing value for a conversion; for a group of a regular expression, it means no part in the match.
     """
-    get, text = path_getter(used, strict), used.text
+    get, text = _present(path_getter(used, True)) if absent else path_getter(used, strict), used.text
     if not used.conversions and used.root != template.ROOT_GROUPS:
         return get
     convert = template.conversion_chain(used.conversions) if used.conversions else None
@@ -230,6 +231,16 @@ def _converted(used: template.Field, strict: bool, limit: int) -> Getter:
         return value
 
     return converted
+
+
+def _present(get: Getter) -> Getter:
+    def present(view: View) -> Any:
+        try:
+            return get(view)
+        except MissingPath as exc:
+            raise Absent(exc.facts["path"]) from None
+
+    return present
 
 
 def _check_length(value: object, limit: int) -> None:

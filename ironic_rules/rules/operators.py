@@ -6,7 +6,7 @@ The engine implements ``!``, ``loop``, ``multiple`` and templates; operators rec
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,12 @@ def _read(name: str, function: Callable[..., bool]) -> Operation:
     # A condition without any value is certainly a mistake: it would hold for every node.
     return Operation(name, function, tuple(
         replace(parameter, required=True) if parameter.variadic else parameter for parameter in parameters),
-        function.__doc__ or "")
+        function.__doc__ or "", absent=_ABSENT.get(name))
+
+
+#: What operators that compare for equality give if a value is missing: it equals nothing, not even another missing one.
+_ABSENT = {"eq": False, "ne": True, "one-of": False}
+EQUALITY = frozenset(_ABSENT)
 
 
 OPERATORS = Registry("operator", _read)
@@ -140,7 +145,7 @@ CAPTURES: dict[Callable[..., bool], Callable[[Any, Pattern], dict[str, str | Non
 
 @OPERATORS.add("one-of")
 def one_of(value: Any, values: Values) -> bool:
-    """True when ``value`` equals one of ``values``.
+    """True when ``value`` equals one of ``values``. A missing value equals none.
 
     :param value: anything
     :param values: a list, or a template that returns one
@@ -170,6 +175,18 @@ def _greater(a: Any, b: Any) -> bool:
     return _less(b, a)
 
 
+def _at_least(a: Any, b: Any) -> bool:
+    return _greater(a, b) or (_is_ordered(a) and same(a, b))
+
+
+def _at_most(a: Any, b: Any) -> bool:
+    return _at_least(b, a)
+
+
+def _is_ordered(value: object) -> bool:
+    return isinstance(value, str) or _is_number(value)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -178,21 +195,23 @@ def _is_number(value: object) -> bool:
 PAIRS: dict[Callable[..., bool], Callable[[Any, Any], bool]] = {}
 
 
-def _pairwise(name: str, compare: Callable[[Any, Any], bool], doc: str) -> None:
+def _pairwise(name: str, compare: Callable[[Any, Any], bool], doc: str,
+              decide: Callable[[Iterable[bool]], bool] = all) -> None:
     def operator(*values: Any, force_strings: Flag = False) -> bool:
         if force_strings:
             values = tuple(str(value) for value in values)
         if len(values) == 2:
             return compare(values[0], values[1])
-        return all(compare(a, b) for a, b in itertools.pairwise(values))
+        return decide(compare(a, b) for a, b in itertools.pairwise(values))
 
     operator.__name__ = name
     operator.__doc__ = doc
     OPERATORS.add(name, operator)
-    PAIRS[operator] = compare
+    if decide is all:
+        PAIRS[operator] = compare
 
 
-_PAIRWISE_DOC = """True when {meaning}. Always true for a single value; false for values of different types.
+_PAIRWISE_DOC = """True when {meaning}.{rest}
 
     :param values: the values: ``[a, b]``, ``{{values: [a, b]}}`` and ``[[a, b]]`` are equivalent
     :param force_strings: compare the values as text instead
@@ -200,16 +219,24 @@ _PAIRWISE_DOC = """True when {meaning}. Always true for a single value; false fo
     .. rule:: {example}
     """
 
+_UNLIKE = " Always true for a single value; false for values of different types."
+
 _pairwise("eq", same, _PAIRWISE_DOC.format(
     meaning="all values are equal, at any depth (40 and 40.0 are, 40 and \"40\" or 1 and true are not)",
+    rest=f" A missing\n    value equals nothing, not even another missing one.{_UNLIKE}",
     example='{op: eq, args: ["{inventory[cpu][architecture]}", x86_64]}'))
 _pairwise("lt", _less, _PAIRWISE_DOC.format(
-    meaning="each value is less than the next",
+    meaning="each value is less than the next", rest=_UNLIKE,
     example='{op: lt, args: {values: ["{inventory[memory][physical_mb]}", 65536]}}'))
 _pairwise("gt", _greater, _PAIRWISE_DOC.format(
-    meaning="each value is greater than the next",
+    meaning="each value is greater than the next", rest=_UNLIKE,
     example='{op: gt, args: ["{inventory[cpu][count]}", 16]}'))
-
-
-#: Operators of ironic-inspector that are written as an inverse here.
-INVERSES = {"ne": "!eq", "le": "!gt", "ge": "!lt"}
+_pairwise("le", _at_most, _PAIRWISE_DOC.format(
+    meaning="each value is less than the next, or equal to it", rest=_UNLIKE,
+    example='{op: le, args: {values: ["{inventory[cpu][count]}", 64]}}'))
+_pairwise("ge", _at_least, _PAIRWISE_DOC.format(
+    meaning="each value is greater than the next, or equal to it", rest=_UNLIKE,
+    example='{op: ge, args: {values: ["{inventory[cpu][count]}", 8]}}'))
+_pairwise("ne", lambda a, b: not same(a, b), _PAIRWISE_DOC.format(
+    meaning="``eq`` is not: a value differs from the next, or is missing", rest=" Always false for a single value.",
+    example='{op: ne, args: {values: ["{inventory[cpu][architecture]}", aarch64]}}'), any)

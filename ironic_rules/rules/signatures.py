@@ -366,6 +366,7 @@ class Operation:
     :ivar call: the function, or the instance of the action's class
     :ivar formatted: names of the parameters in which templates are filled in; None = all
     :ivar early: whether it works in the early phase
+    :ivar absent: what it gives if one of its values is missing; None: such a value is null
     """
 
     name: str
@@ -374,6 +375,7 @@ class Operation:
     doc: str
     formatted: frozenset[str] | None = None
     early: bool = True
+    absent: bool | None = None
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the named parameter, or the one that takes any name; None if there is neither."""

@@ -151,6 +151,8 @@ class Scope:
     #: the fields of the templates, as far as they are valid
     fields: list[template.Field] = field(default_factory=list)
     groups: Groups | None = None
+    #: whether a missing path that is all of a value raises Absent
+    absent: bool = False
 
     @property
     def roots(self) -> set[str]:
@@ -265,7 +267,7 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
         return Const("")
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
-    get = template_getter(parts, scope.strict, scope.limits.result)
+    get = template_getter(parts, scope.strict, scope.limits.result, scope.absent)
     if len(parts) > 1:
         return Filled(get, None, str)
     used, = fields

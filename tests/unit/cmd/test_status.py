@@ -99,6 +99,23 @@ def test_a_stored_early_rule_with_a_scope_is_a_warning(check, engine):
     assert all(part in told for part in (uuid, "/scope", "foreverycallback"))
 
 
+@pytest.mark.parametrize(("condition", "is_told"), [
+    ({"op": "!eq", "args": ["{inventory[a]}", None]}, True),
+    ({"op": "eq", "args": {"values": ["{inventory[a]}", "{plugin_data[a]}"]}}, True),
+    ({"op": "one-of", "args": {"value": "{inventory[a]}", "values": [1, None]}}, True),
+    ({"op": "eq", "args": ["{inventory[a]}", "x"]}, False), ({"op": "eq", "args": [None, None]}, False),
+    ({"op": "gt", "args": ["{inventory[a]}", "{plugin_data[a]}"]}, False)])
+def test_stored_rules_that_compare_values_that_may_be_missing_are_a_warning(check, engine, condition, is_told):
+    with engine.begin() as connection:
+        uuid = inspection_rules.create(connection, {
+            "actions": [{"op": "fail", "args": ["no"]}], "conditions": [condition]}).uuid
+
+    code, checks = check()
+    assert code == is_told
+    told = "".join(checks["Inspection rules"][1].split())
+    assert (uuid in told and "/conditions/0" in told) is is_told
+
+
 def test_a_stored_legacy_rule_that_is_no_longer_valid(check, engine):
     with engine.begin() as connection:
         uuid = legacy_rules.create(connection, {"conditions": [], "actions": [{"action": "gone"}]}).uuid

@@ -9,6 +9,7 @@ from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.payload import addresses_in, split, usable
 from ironic_rules.models.inventories import WARNINGS
 from ironic_rules.models.json_text import Oddity
+from tests.walking import walking
 
 SAMPLES = sorted((Path(ironic_rules.__file__).parent / "samples" / "inventories").glob("*.json"))
 

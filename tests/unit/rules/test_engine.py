@@ -343,8 +343,10 @@ def test_values_are_found_at_all_forms_of_paths(steps: str, expected: Any) -> No
     data = {"a": {"b": 1, "0": {"x": 3}, "password": "s3cret", "url": url}, "text": "abc", "none": None,
             "list": [{"x": 2, "password": "s3cret", "url": url}, None]}
     given = world.facts(plugin_data={"d": data["a"], **data})
-    found = world.rule(actions=[{"op": "set-attribute", "args": ["/extra/found", True]}],
-                       conditions=[{"op": "eq", "args": {"values": [f"{{plugin_data{steps}}}", expected, expected]}}])
+    path = f"{{plugin_data{steps}}}"
+    found = world.rule(actions=[{"op": "set-attribute", "args": ["/extra/found", True]}], conditions=[
+        {"op": "is-none", "args": [path]} if expected is None else
+        {"op": "eq", "args": {"values": [path, expected, expected]}}])
     world.run(found, given=given)
     assert given.task is not None
     assert given.task.node.extra.get("found") is True

@@ -87,14 +87,9 @@ def test_every_operator_has_vectors() -> None:
 def test_operators_are_those_of_the_document() -> None:
     assert set(rules.OPERATORS.names()) == {
         "is-true", "is-false", "is-none", "is-empty", "eq", "lt", "gt", "in-net", "contains", "matches", "one-of",
+        # Those of ironic-inspector.
+        "ne", "le", "ge",
     }
-
-
-@walking("op, instead", [("ne", "!eq"), ("le", "!gt"), ("ge", "!lt"), ("!ne", "eq")])
-def test_operators_of_inspector_are_answered_with_the_inverse(op: str, instead: str) -> None:
-    problem, = world.validate(world.rule(conditions=[{"op": op, "args": [1, 2]}]))
-    assert problem.where == "/conditions/0/op"
-    assert repr(instead) in problem.text
 
 
 @pytest.mark.parametrize("text", ["lone \ud800 surrogate", "naïve"])
