@@ -20,7 +20,7 @@ from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.exceptions import ConfigurationError
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "d84b07e3c19a"
+HEAD = "6b0f4d92e7a1"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.

@@ -10,22 +10,36 @@ serial numbers and UUIDs of machines (``models.machine_ids``).
 A virtual interface (VIF) is a key in the ``internal_info`` of the port or port group that it is attached to. The
 network interface ``noop`` takes any number of them; those for which the node has no port are a list in its
 ``driver_internal_info``.
+
+MAC addresses that machines of several nodes have reported identify none of them. Each node has those that its own
+machine has reported, so that no inspection waits for the lock of another node. A report of one node does not change a
+port of another: the port stays, and finds its node if nothing else does (``inspection.lookup``).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db import clock, portgroups, ports
 from ironic_rules.db import nodes as nodes_db
-from ironic_rules.db import portgroups, ports
 from ironic_rules.db.prepared import Prepared, PreparedChange
-from ironic_rules.db.tables import node_bmc_addresses, node_machine_ids, node_traits, nodes
+from ironic_rules.db.tables import (
+    discovered_macs,
+    node_bmc_addresses,
+    node_machine_ids,
+    node_traits,
+    nodes,
+    shared_macs,
+)
+from ironic_rules.db.tables import ports as ports_table
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
 from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
+from ironic_rules.models.inventories import Sharing
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import VIF
 
@@ -172,7 +186,17 @@ def nodes_of_machine_ids(conn: sa.Connection, ids: Collection[str]) -> set[int]:
     return set(conn.scalars(_OWNERS_OF_IDS, {"ids": list(ids)})) if ids else set()
 
 
-_OWNERS_OF_ADDRESSES = Prepared(sa.select(node_bmc_addresses.c.node_id).where(
+def machine_ids_of(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, set[str]]:
+    """Return what identifies the machines of these nodes, of each that has anything."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for node_id, value in conn.execute(_IDS_OF_NODES, {"node_ids": list(node_ids)}):
+        found[node_id].add(value)
+    return dict(found)
+
+
+_IDS_OF_NODES = sa.select(node_machine_ids.c.node_id, node_machine_ids.c.value).where(
+    node_machine_ids.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
+_OWNERS_OF_ADDRESSES = Prepared(sa.select(node_bmc_addresses.c.node_id, node_bmc_addresses.c.address).where(
     node_bmc_addresses.c.address.in_(sa.bindparam("addresses", expanding=True))))
 _ADDRESSES_OF_NODE = Prepared(sa.select(node_bmc_addresses.c.address).where(
     node_bmc_addresses.c.node_id == sa.bindparam("of_node")))
@@ -191,6 +215,110 @@ def nodes_of_bmc_addresses(conn: sa.Connection, addresses: Collection[str]) -> s
     return {row.node_id for row in _OWNERS_OF_ADDRESSES.all(conn, {"addresses": list(addresses)})}
 
 
+def nodes_by_bmc_address(conn: sa.Connection, addresses: Collection[str]) -> dict[str, set[int]]:
+    """Return the ids of the nodes, in any state, that have each of ``addresses``; none for an unknown address."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for row in _OWNERS_OF_ADDRESSES.all(conn, {"addresses": list(addresses)}):
+        found[row.address].add(row.node_id)
+    return found
+
+
 def list_bmc_addresses(conn: sa.Connection, node_id: int) -> list[str]:
     """Return the node's BMC addresses, sorted."""
     return sorted(row.address for row in _ADDRESSES_OF_NODE.all(conn, {"of_node": node_id}))
+
+
+_REPORTERS = Prepared(sa.select(shared_macs.c.address, shared_macs.c.node_id).where(sa.or_(
+    shared_macs.c.address.in_(sa.bindparam("macs", expanding=True)), shared_macs.c.node_id == sa.bindparam("of_node"))))
+_OF_PORTS = sa.select(ports_table.c.node_id, ports_table.c.address).where(
+    ports_table.c.node_id.in_(sa.bindparam("node_ids", expanding=True)), sa.not_(ports.IS_SHARED))
+_OF_DISCOVERIES = sa.select(discovered_macs.c.node_id, discovered_macs.c.address).where(
+    discovered_macs.c.node_id.in_(sa.bindparam("node_ids", expanding=True)), sa.not_(ports.IS_SHARED_DISCOVERY))
+_SHARED = sa.select(shared_macs.c.address, shared_macs.c.created_at, nodes.c.uuid.label("reporter")).join(
+    nodes, nodes.c.id == shared_macs.c.node_id).order_by(shared_macs.c.address, shared_macs.c.created_at)
+_WITH_PORTS = sa.select(ports_table.c.address, nodes.c.uuid).join(nodes, nodes.c.id == ports_table.c.node_id).where(
+    ports_table.c.address.in_(sa.bindparam("macs", expanding=True)))
+
+
+def sharing(conn: sa.Connection, node_id: int, macs: Collection[str]) -> Sharing:
+    """Return which of ``macs`` the machines of other nodes have reported, and which are noted for this node."""
+    rows = _REPORTERS.all(conn, {"macs": list(macs), "of_node": node_id})
+    return Sharing(frozenset(row.address for row in rows if row.node_id != node_id),
+                   frozenset(row.address for row in rows if row.node_id == node_id))
+
+
+def reporters(conn: sa.Connection, macs: Collection[str]) -> dict[str, set[int]]:
+    """Return the ids of the nodes whose machines have reported each of those of ``macs`` that are shared."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for row in _REPORTERS.all(conn, {"macs": list(macs), "of_node": 0}):
+        found[row.address].add(row.node_id)
+    return found
+
+
+def identifying_macs(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, set[str]]:
+    """Return the MAC addresses of each of these nodes, of ports and discovery, without shared ones."""
+    found: dict[int, set[str]] = {node_id: set() for node_id in node_ids}
+    for query in (_OF_PORTS, _OF_DISCOVERIES):
+        for node_id, address in conn.execute(query, {"node_ids": sorted(node_ids)}):
+            found[node_id].add(address)
+    return found
+
+
+def note_shared(conn: sa.Connection, node_id: int, known: Sharing, foreign: Collection[str],
+                reported: Collection[str]) -> None:
+    """Note which MAC addresses of an accepted report the machine shares with those of other nodes.
+
+    A port of another node is shared only if that node keeps an address that the report does not have: nobody can take a
+    node's last one by reporting it, and a machine with all of its addresses is the node's.
+
+    :param known: as from :func:`sharing`
+    :param foreign: addresses of the report that other nodes have, as ports or by discovery
+    :param reported: all MAC addresses of the report
+    """
+    wanted = known.of_others | known.noted.intersection(reported) | _taken(conn, node_id, foreign, reported)
+    if surplus := known.noted - wanted:
+        conn.execute(sa.delete(shared_macs).where(
+            shared_macs.c.node_id == node_id, shared_macs.c.address.in_(sorted(surplus))))
+    if missing := wanted - known.noted:
+        now = clock.now()
+        conn.execute(sa.insert(shared_macs), [
+            {"node_id": node_id, "address": address, "created_at": now} for address in sorted(missing)])
+
+
+def _taken(conn: sa.Connection, node_id: int, foreign: Collection[str], reported: Collection[str]) -> set[str]:
+    if not foreign:
+        return set()
+    owners = owners_of_macs(conn, foreign)
+    kept = identifying_macs(conn, {owner for of_mac in owners.values() for owner in of_mac} - {node_id})
+    keeps_one = {owner for owner, macs in kept.items() if not macs.issubset(reported)}
+    return {address for address, of_mac in owners.items() if of_mac & keeps_one}
+
+
+def owners_of_macs(conn: sa.Connection, macs: Collection[str]) -> dict[str, set[int]]:
+    """Return the ids of the nodes that have each of ``macs``, as a port or by discovery; none for an unknown one."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for address, owner in ports.node_ids_by_addresses(conn, macs).items():
+        found[address].add(owner)
+    query = sa.select(discovered_macs.c.address, discovered_macs.c.node_id).where(
+        discovered_macs.c.address.in_(list(macs)))
+    for address, owner in conn.execute(query):
+        found[address].add(owner)
+    return found
+
+
+def list_shared_macs(conn: sa.Connection) -> list[Mapping[str, Any]]:
+    """Return the shared MAC addresses, sorted: since when, the UUIDs of the nodes, and of the one that has the port."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in conn.execute(_SHARED):
+        entry = found.setdefault(row.address, {
+            "address": row.address, "created_at": row.created_at, "nodes": [], "port_of": None})
+        entry["nodes"].append(row.reporter)
+    rows: Sequence[Any] = conn.execute(_WITH_PORTS, {"macs": list(found)}).all() if found else []
+    for row in rows:
+        found[row.address]["port_of"] = row.uuid
+    return list(found.values())
+
+
+def forget_shared_mac(conn: sa.Connection, address: str) -> int:
+    """Forget that ``address`` is shared; return how many nodes had reported it."""
+    return conn.execute(sa.delete(shared_macs).where(shared_macs.c.address == address)).rowcount

@@ -16,7 +16,7 @@ from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of, rows_of
-from ironic_rules.db.tables import nodes, portgroups, ports, revisions
+from ironic_rules.db.tables import discovered_macs, nodes, portgroups, ports, revisions, shared_macs
 from ironic_rules.exceptions import (
     DuplicatePortName,
     IronicRulesError,
@@ -134,6 +134,15 @@ _INSERT = PreparedChange(sa.insert(ports))
 _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
 _OWNERS = Prepared(sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF))
+
+
+def _is_shared(table: sa.Table) -> sa.ColumnElement[bool]:
+    """Return whether a machine of another node than that of the row has reported the row's address, too."""
+    return sa.exists().where(shared_macs.c.address == table.c.address, shared_macs.c.node_id != table.c.node_id)
+
+
+IS_SHARED = _is_shared(ports)
+IS_SHARED_DISCOVERY = _is_shared(discovered_macs)
 _OWNERS_AND_REVISION = Prepared(sa.select(revisions.c.revision, ports.c.node_id).select_from(
     revisions.outerjoin(ports, _IS_ONE_OF)).where(revisions.c.name == inspection_rules.RULE_SET))
 

@@ -193,6 +193,16 @@ discovered_macs = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: MAC addresses that the machine of a node has reported, and another node has, or its machine has reported as well.
+shared_macs = sa.Table(
+    "shared_macs", metadata,
+    _node_id(primary_key=True),
+    Column("address", String(17), primary_key=True),
+    Column("created_at", UTCDateTime, nullable=False),
+    Index("shared_macs_address_idx", "address"),
+    **_TABLE_ARGS,
+)
+
 #: Nodes that discovery has created and whose data no conductor has accepted yet.
 pending_discoveries = sa.Table(
     "pending_discoveries", metadata,

@@ -49,10 +49,26 @@ class InspectionData:
     plugin_data: PluginData = field(default_factory=dict)
 
 
+class Sharing(NamedTuple):
+    """MAC addresses that machines of several nodes have reported.
+
+    :ivar of_others: those of an inventory that machines of other nodes have reported
+    :ivar noted: those that are noted for the node itself
+    """
+
+    of_others: frozenset[str] = frozenset()
+    noted: frozenset[str] = frozenset()
+
+
+#: No address of the machine is known to be shared.
+UNSHARED = Sharing()
+
+
 class Report(NamedTuple):
     """The data that a ramdisk has sent, as they were stored: the part of :class:`StoredInventory` before processing.
 
     :ivar foreign_addresses: MAC addresses of the inventory that belonged to other nodes just now; None: not known
+    :ivar sharing: those that identify no machine; known if the others are
     """
 
     id: int
@@ -60,6 +76,7 @@ class Report(NamedTuple):
     received_plugin_data: PluginData
     refusal: str | None
     foreign_addresses: Collection[str] | None = None
+    sharing: Sharing = UNSHARED
 
 
 class StoredInventory(Protocol):

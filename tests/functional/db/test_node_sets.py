@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import node_sets, nodes
+from ironic_rules.db import discovery, node_sets, nodes, ports
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
+from ironic_rules.models.inventories import Sharing
 from tests.functional.db.concurrency import at_once
 
 MakeNode = Callable[..., Any]
@@ -110,3 +111,79 @@ def test_bmc_addresses_are_replaced_and_cleared(conn: sa.Connection, node: Any) 
     assert node_sets.list_bmc_addresses(conn, node.id) == ["10.0.0.2", "10.0.0.3"]
     node_sets.set_bmc_addresses(conn, node.id, [])
     assert node_sets.list_bmc_addresses(conn, node.id) == []
+
+
+MACS = [f"52:54:00:00:00:0{digit}" for digit in range(6)]
+
+
+def note(conn: sa.Connection, node: Any, reported: list[str]) -> None:
+    """Note what an accepted report of the node's machine shares with other nodes, as an inspection does."""
+    owners = node_sets.owners_of_macs(conn, reported)
+    foreign = [address for address, owned_by in owners.items() if owned_by - {node.id}]
+    node_sets.note_shared(conn, node.id, node_sets.sharing(conn, node.id, reported), foreign, reported)
+
+
+def test_an_address_of_another_node_that_is_reported_is_shared(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    for mac in MACS[:2]:
+        ports.create(conn, {"node_id": node.id, "address": mac})
+
+    note(conn, other, [MACS[1], MACS[2]])
+
+    assert node_sets.sharing(conn, node.id, MACS) == Sharing(frozenset(MACS[1:2]), frozenset())
+    assert node_sets.sharing(conn, other.id, MACS) == Sharing(frozenset(), frozenset(MACS[1:2]))
+    assert node_sets.identifying_macs(conn, [node.id]) == {node.id: {MACS[0]}}
+    (listed,) = node_sets.list_shared_macs(conn)
+    assert (listed["address"], listed["nodes"], listed["port_of"]) == (MACS[1], [other.uuid], node.uuid)
+    # The node's own next report has the address, too: it is shared without its port as well.
+    note(conn, node, MACS[:2])
+    assert node_sets.sharing(conn, 0, MACS).of_others == set(MACS[1:2])
+    assert node_sets.reporters(conn, MACS) == {MACS[1]: {node.id, other.id}}
+
+
+@pytest.mark.parametrize("reports", [
+    [MACS[:2]], [MACS[:1], MACS[1:2]], [MACS[1:2], MACS[:1], MACS[:2]]], ids=str)
+def test_nobody_takes_the_last_address_of_a_node(conn: sa.Connection, node: Any, reports: list[list[str]]) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    for mac in MACS[:2]:
+        ports.create(conn, {"node_id": node.id, "address": mac})
+
+    for reported in reports:
+        note(conn, other, [*reported, MACS[5]])
+
+    assert len(node_sets.identifying_macs(conn, [node.id])[node.id]) >= 1
+
+
+def test_an_address_that_is_no_longer_reported_is_no_longer_shared(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    for mac in MACS[:2]:
+        ports.create(conn, {"node_id": node.id, "address": mac})
+    note(conn, other, [MACS[1], MACS[2]])
+
+    note(conn, other, [MACS[2]])
+
+    assert node_sets.list_shared_macs(conn) == []
+
+
+def test_with_its_reporter_goes_what_it_has_reported(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    for mac in MACS[:2]:
+        ports.create(conn, {"node_id": node.id, "address": mac})
+    note(conn, other, MACS[1:3])
+    note(conn, node, MACS[:2])
+
+    nodes.destroy(conn, other.id)
+
+    assert node_sets.identifying_macs(conn, [node.id])[node.id] == set(MACS[:2])
+    assert node_sets.forget_shared_mac(conn, MACS[1]) == 1
+    assert node_sets.list_shared_macs(conn) == []
+
+
+def test_an_address_of_a_discovered_machine_without_a_port_is_shared_as_well(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    discovery.begin(conn, node.id, MACS[:2])
+
+    note(conn, other, MACS[1:3])
+
+    assert node_sets.identifying_macs(conn, [node.id])[node.id] == set(MACS[:1])
+    assert node_sets.owners_of_macs(conn, MACS) == {mac: {node.id} for mac in MACS[:2]}
