@@ -73,7 +73,7 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
     # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
     admission.admit(conn, context, lock.node_id, renew=True)
     stored = inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
-    report = Report(stored, data, plugin_data, refusal, inspection.foreign_addresses(conn, lock.node_id, data))
+    report = Report(stored, data, plugin_data, refusal, *inspection.of_other_machines(conn, lock.node_id, data))
     # Here and not in a transaction of its own: that would cost as much as the whole of this one.
     token_hash = context.token_hash
     claimed = None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)

@@ -45,7 +45,7 @@ from ironic_rules.inspection.trials import Result, RulesToTry, TrialSetting
 from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
-from ironic_rules.models.inventories import InspectionData, StoredInventory
+from ironic_rules.models.inventories import UNSHARED, InspectionData, Sharing, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Abandoned, Task, Watch
 from ironic_rules.text import MAX_MESSAGE, printable
@@ -164,6 +164,7 @@ class _Work:
     record: task_store.NodeRecord | None = None
     report: StoredInventory | None = None
     foreign: Collection[str] | None = None
+    sharing: Sharing = UNSHARED
     is_locked: bool = False
     #: the failure of a hook or a rule, without secrets
     told: str | None = None
@@ -210,7 +211,7 @@ class _Work:
         reapplying.check(self.row, allow_deployed=allow_deployed)
         self.report = inventory.newest_report(conn, self.row.id)
         if self.report is not None:
-            self.foreign = inspection.foreign_addresses(conn, self.row.id, self.report.inventory_data)
+            self.foreign, self.sharing = inspection.of_other_machines(conn, self.row.id, self.report.inventory_data)
         return True
 
     def _apply(self, record: task_store.NodeRecord, report: StoredInventory) -> None:
@@ -258,7 +259,7 @@ class _Work:
         try:
             outcome = processing.run(
                 self.conductor, task, None, data, task.revisions and task.revisions.rules, version=report.id,
-                rules_only=reapplying.is_deployed(self.row), foreign=self.foreign)
+                rules_only=reapplying.is_deployed(self.row), foreign=self.foreign, sharing=self.sharing)
             if reapplying.is_deployed(self.row):
                 reapplying.check_ports(task)
         except (HookFailed, RuleFailed) as exc:

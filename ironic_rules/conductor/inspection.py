@@ -15,7 +15,7 @@ from ironic_rules.conductor import hardware_cache, legacy_rules, state_machine, 
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, inventory, nodes, ports, rule_records
+from ironic_rules.db import clock, inventory, node_sets, nodes, ports, rule_records
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
 from ironic_rules.hardware import resolver
@@ -27,7 +27,7 @@ from ironic_rules.models import addresses, documents, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
 from ironic_rules.models.internal_keys import BMC_ADDRESSES, WAITS_FOR_MORE
-from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
+from ironic_rules.models.inventories import UNSHARED, InspectionData, Report, Sharing, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import STEP, Abandoned, Task
 from ironic_rules.rules import RuleRuns
@@ -123,7 +123,8 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
     def store(conn: sa.Connection) -> None:
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
-        _store_read(conn, entry, conductor, task, processing.data, outcome)
+            _note_shared(conn, task, data.inventory)
+            _store_read(conn, entry, conductor, task, processing.data, outcome)
         processing.save(conn, conductor, task)
         count_for_rules(conn, task, outcome)
 
@@ -174,14 +175,14 @@ class Processing:
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
             rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
-            foreign: Collection[str] | None = None) -> Outcome:
+            foreign: Collection[str] | None = None, sharing: Sharing = UNSHARED) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
         :param interface: None: the data are of an inspection that has ended, and nothing is done with the machine
         :param rules_revision: that of the stored rules, as just read; None: it is read
         :param version: the id of the data, if they are of an inspection that has ended
         :param rules_only: nothing of what hooks do is kept, but plug-in data
-        :param foreign: what :func:`foreign_addresses` returns, if it was read before
+        :param foreign, sharing: what :func:`of_other_machines` returns, if it was read before
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
@@ -195,7 +196,7 @@ class Processing:
         rule_set = conductor.rules.current(rules_revision)
         if foreign is None:
             with conductor.db.reader() as conn:
-                foreign = foreign_addresses(conn, task.node.id, data.inventory)
+                foreign, sharing = of_other_machines(conn, task.node.id, data.inventory)
 
         node_id = task.node.id  # the task keeps the function, which must not keep the task
 
@@ -209,7 +210,7 @@ class Processing:
             with conductor.db.reader() as conn:
                 return rule_records.spent(conn, task.node.uuid)
 
-        task.begin_inspection(foreign, previous_inventory)
+        task.begin_inspection(foreign, previous_inventory, sharing)
         self.legacy = legacy_rules.begin(conductor, task)
         self.runs = conductor.rule_statistics.begin()
         self.outcome = conductor.pipeline.run(
@@ -231,9 +232,12 @@ class Processing:
 
 
 def _of_others(conductor: Conductor, node_id: int, macs: Collection[str]) -> set[str]:
+    """Return those of the MAC addresses that no port of the node may get: of others, shared ones, and ignored ones."""
     with conductor.db.reader() as conn:
         owners = ports.node_ids_by_addresses(conn, macs)
-    return {address for address, owner in owners.items() if owner != node_id}
+        shared = node_sets.sharing(conn, node_id, macs).of_others
+    return {address for address in macs if owners.get(address, node_id) != node_id or address in shared
+            or addresses.is_ignored(address, conductor.conf.inspector.ignored_macs)}
 
 
 def _check_storable(data: InspectionData) -> None:
@@ -295,7 +299,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             _call(task, interface, interface.finish)
         else:
             outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules,
-                                     foreign=_known_foreign(interface, answer, pending))
+                                     **_known_of_others(interface, answer, pending))
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
@@ -320,6 +324,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             inventory.finish(conn, pending.id, outcome.plugin_data, inventory.PROCESSED)
         if waited:
             inventory.end_wait(conn, node_id)
+        _note_shared(conn, task, pending.inventory_data)
         inventory.prune(conn, node_id, keep)
         processing.save(conn, conductor, task)
         count_for_rules(conn, task, outcome)
@@ -331,13 +336,14 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
                        runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
-def _known_foreign(interface: InspectInterface, answer: object,
-                   pending: Report | StoredInventory) -> Collection[str] | None:
-    """Return the addresses of other nodes that were read with a report; None if they may be of other data."""
+def _known_of_others(interface: InspectInterface, answer: object, pending: Report | StoredInventory) -> JSONObject:
+    """Return what was read with a report about addresses of other machines; nothing if that may be of other data."""
     # Interfaces of other packages can have changed the inventory, also in place.
     is_as_sent = (isinstance(answer, InspectionData) and answer.inventory is pending.inventory_data
                   and interface.is_trusted)
-    return pending.foreign_addresses if is_as_sent and isinstance(pending, Report) else None
+    if not is_as_sent or not isinstance(pending, Report):
+        return {}
+    return {"foreign": pending.foreign_addresses, "sharing": pending.sharing}
 
 
 def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> StateResult:
@@ -390,10 +396,15 @@ def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
     inventory.prune(conn, node_id, conductor.conf.inventory.max_versions)
 
 
-def foreign_addresses(conn: sa.Connection, node_id: int, data: JSONObject) -> set[str]:
-    """Return the MAC addresses of an inventory that are ports of other nodes."""
-    owners = ports.node_ids_by_addresses(conn, addresses.of_inventory(data))
-    return {address for address, owner in owners.items() if owner != node_id}
+def of_other_machines(conn: sa.Connection, node_id: int, data: JSONObject) -> tuple[set[str], Sharing]:
+    """Return the MAC addresses of an inventory that are ports of other nodes, and those that identify no machine."""
+    return ports.of_other_machines(conn, node_id, addresses.of_inventory(data))
+
+
+def _note_shared(conn: sa.Connection, task: Task, data: JSONObject) -> None:
+    """Note the MAC addresses of an inventory that other machines have, too."""
+    if task.foreign_addresses or any(task.sharing):
+        node_sets.note_shared(conn, task.node.id, task.sharing, task.foreign_addresses, addresses.of_inventory(data))
 
 
 def summary(outcome: Outcome) -> str:

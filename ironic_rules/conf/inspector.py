@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from oslo_config import cfg, types
@@ -24,12 +25,33 @@ class Spacing(types.Integer):
         return None if number is None else int(number)
 
 
+class MACBeginning(types.String):
+    """A MAC address, or the first octets of one; the value is in lower case with colons."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="MAC address or its first octets")
+
+    def __call__(self, value: object) -> str:
+        text = str(super().__call__(value)).lower().replace("-", ":")
+        if _BEGINNING.fullmatch(text) is None:
+            raise ValueError("a MAC address or its first octets are expected, such as be:3a:f2:b6:05:9f or 02:42")
+        return text
+
+
+_BEGINNING = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){0,5}")
 GROUP = cfg.OptGroup("inspector", title="Inspection", help="In-band inspection and its hooks.")
 #: CPU flag to capability, as in Inspector
 CPU_CAPABILITIES = {
     "vmx": "cpu_vt", "svm": "cpu_vt", "aes": "cpu_aes", "pse": "cpu_hugepages", "pdpe1gb": "cpu_hugepages_1g",
     "smx": "cpu_txt",
 }
+#: MAC addresses that many machines have, and where they were seen.
+IGNORED_MACS = [
+    "be:3a:f2:b6:05:9f",    # USB network interface of BMCs with AMI's MegaRAC, of several vendors (169.254.3.1)
+    "b0:3a:f2:b6:05:9f",    # the same of Supermicro, X12 and H12
+    "02:ba:7b:d5:c6:6f",    # Olimex A64 boards
+    "00:01:02:03:04:05",    # adapters whose memory is empty
+]
 #: Alternative forms of hook names: the specifications use both.
 HOOK_ALIASES = {"validate_interfaces": "validate-interfaces"}
 OPTS: list[cfg.Opt] = [
@@ -41,11 +63,23 @@ OPTS: list[cfg.Opt] = [
                help="Seconds that a hook may take, and as many for its preprocess. After that the inspection fails, "
                     "and the worker is written off and replaced. 0: no limit."),
     cfg.StrOpt("foreign_bmc", default="refuse",
-               choices=[("refuse", "the report gets the 404 of a machine that is not found"),
-                        ("warn", "accept the report and log a warning")],
-               help="What happens with the report of a node, found by its MAC addresses or UUID, whose BMC has an "
-                    "address that only other nodes are known to have, in any state. It is another machine, the BMC of "
-                    "a chassis, or an address that another BMC had before."),
+               choices=[("refuse", "if one other node has the address, in any state, refuse the report unless two of "
+                                   "these match: the UUID, the MAC addresses, the serial number or system UUID; the "
+                                   "documentation has the weights"),
+                        ("warn", "accept the report, even if one other node has the address"),
+                        ("strict", "refuse the report, also if no node has the address, unless the BMC of the node is "
+                                   "not known")],
+               help="What happens with the report of a node, found by its MAC addresses or UUID, whose BMC has another "
+                    "address than those that are known of the node. With refuse and warn, a report that is accepted "
+                    "is logged as a warning, and an address that no node has, or several have, is no reason to refuse "
+                    "it: BMCs have several addresses, and chassis one for all machines. What is refused gets the 404 "
+                    "of a machine that is not found."),
+    cfg.ListOpt("ignored_macs", default=IGNORED_MACS, item_type=MACBeginning(),
+                help="MAC addresses that identify no machine, or beginnings of them in whole octets, such as 02:42: no "
+                     "node is found by them, and no ports are created for them, but those that operators create. The "
+                     "default has addresses that many machines are known to have: of the host's side of the USB "
+                     "network interface of BMCs, and of adapters without an address of their own. Set the same list "
+                     "for all processes, and repeat the addresses that you keep."),
     cfg.StrOpt("add_ports", default="all",
                choices=[("all", "every valid interface"), ("active", "interfaces with an IP address"),
                         ("pxe", "the interface that the ramdisk booted from"), ("disabled", "none")],

@@ -18,6 +18,7 @@ from ironic_rules.db import clock, identity
 from ironic_rules.db import nodes as nodes_db
 from ironic_rules.db import tables as t
 from ironic_rules.db.errors import duplicates
+from ironic_rules.db.ports import IS_SHARED_DISCOVERY
 from ironic_rules.db.tables import node_bmc_addresses, nodes, ports
 from ironic_rules.exceptions import MACAlreadyExists, NodeNotFound
 from ironic_rules.models import states
@@ -25,7 +26,7 @@ from ironic_rules.models import states
 TURN = "auto_discovery"
 _NEXT = sa.update(t.revisions).where(t.revisions.c.name == TURN).values(revision=t.revisions.c.revision + 1)
 _OWNERS = sa.select(t.discovered_macs.c.node_id).where(
-    t.discovered_macs.c.address.in_(sa.bindparam("macs", expanding=True)))
+    t.discovered_macs.c.address.in_(sa.bindparam("macs", expanding=True)), sa.not_(IS_SHARED_DISCOVERY))
 _PENDING = sa.select(t.pending_discoveries.c.node_id).where(
     t.pending_discoveries.c.node_id == sa.bindparam("node_id"))
 
@@ -90,7 +91,7 @@ def remove_unclaimed(conn: sa.Connection, node_id: int, before: datetime.datetim
 
 
 def node_ids(conn: sa.Connection, macs: Collection[str]) -> set[int]:
-    """Return the ids of discovered nodes that have any of ``macs`` without a port."""
+    """Return the ids of discovered nodes that have any of ``macs`` without a port; not by addresses that are shared."""
     return set(conn.scalars(_OWNERS, {"macs": list(macs)}))
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,7 @@ from ironic_rules.db.tables import (
 )
 from ironic_rules.db.tables import ports as ports_table
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.inventories import Sharing
 from ironic_rules.models.nodes import Node
@@ -268,8 +269,8 @@ def note_shared(conn: sa.Connection, node_id: int, known: Sharing, foreign: Coll
                 reported: Collection[str]) -> None:
     """Note which MAC addresses of an accepted report the machine shares with those of other nodes.
 
-    A port of another node is shared only if that node keeps an address that the report does not have: nobody can take a
-    node's last one by reporting it, and a machine with all of its addresses is the node's.
+    A port of another node is shared only if that node keeps an address that the report does not have: no report can
+    take the last one of a node, and a machine with all of its addresses is the node's.
 
     :param known: as from :func:`sharing`
     :param foreign: addresses of the report that other nodes have, as ports or by discovery
@@ -306,15 +307,14 @@ def owners_of_macs(conn: sa.Connection, macs: Collection[str]) -> dict[str, set[
     return found
 
 
-def list_shared_macs(conn: sa.Connection) -> list[Mapping[str, Any]]:
+def list_shared_macs(conn: sa.Connection) -> list[JSONObject]:
     """Return the shared MAC addresses, sorted: since when, the UUIDs of the nodes, and of the one that has the port."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JSONObject] = {}
     for row in conn.execute(_SHARED):
         entry = found.setdefault(row.address, {
             "address": row.address, "created_at": row.created_at, "nodes": [], "port_of": None})
         entry["nodes"].append(row.reporter)
-    rows: Sequence[Any] = conn.execute(_WITH_PORTS, {"macs": list(found)}).all() if found else []
-    for row in rows:
+    for row in conn.execute(_WITH_PORTS, {"macs": list(found)}):
         found[row.address]["port_of"] = row.uuid
     return list(found.values())
 

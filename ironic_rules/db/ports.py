@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -28,6 +28,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import addresses
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.inventories import Sharing
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.models.task import PortChanges
 
@@ -135,15 +136,21 @@ _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
 _OWNERS = Prepared(sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF))
 
-
 def _is_shared(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return whether a machine of another node than that of the row has reported the row's address, too."""
     return sa.exists().where(shared_macs.c.address == table.c.address, shared_macs.c.node_id != table.c.node_id)
 
 
+_MACS: sa.BindParameter[str] = sa.bindparam("macs", expanding=True)
+_OF_OTHERS = Prepared(sa.union_all(  # type: ignore[arg-type]
+    sa.select(ports.c.address, ports.c.node_id, sa.literal_column("1").label("is_port")).where(
+        ports.c.address.in_(_MACS)),
+    sa.select(shared_macs.c.address, shared_macs.c.node_id, sa.literal_column("0").label("is_port")).where(sa.or_(
+        shared_macs.c.address.in_(_MACS), shared_macs.c.node_id == sa.bindparam("of_node")))))
 IS_SHARED = _is_shared(ports)
 IS_SHARED_DISCOVERY = _is_shared(discovered_macs)
-_OWNERS_AND_REVISION = Prepared(sa.select(revisions.c.revision, ports.c.node_id).select_from(
+_OWNERS_AND_REVISION = Prepared(sa.select(
+    revisions.c.revision, ports.c.address, ports.c.node_id, IS_SHARED.label("is_shared")).select_from(
     revisions.outerjoin(ports, _IS_ONE_OF)).where(revisions.c.name == inspection_rules.RULE_SET))
 
 
@@ -240,10 +247,31 @@ def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[st
     return {row.address: row.node_id for row in _OWNERS.all(conn, {"macs": list(macs)})}
 
 
-def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tuple[set[int], int]:
-    """Return the ids of the nodes that have ports with ``macs``, and the revision of the set of inspection rules."""
+def of_other_machines(conn: sa.Connection, node_id: int, macs: Collection[str]) -> tuple[set[str], Sharing]:
+    """Return which of ``macs`` are ports of other nodes, and what ``node_sets.sharing`` does, with one query."""
+    rows = _OF_OTHERS.all(conn, {"macs": list(macs), "of_node": node_id})
+    found: list[set[str]] = [set(), set(), set()]
+    for row in rows:
+        if not row.is_port:
+            found[1 if row.node_id != node_id else 2].add(row.address)
+        elif row.node_id != node_id:
+            found[0].add(row.address)
+    return found[0], Sharing(frozenset(found[1]), frozenset(found[2]))
+
+
+class Owner(NamedTuple):
+    """The port that a MAC address has. ``is_shared``: machines of other nodes have reported it, too."""
+
+    address: str
+    node_id: int
+    is_shared: bool
+
+
+def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tuple[list[Owner], int]:
+    """Return the ports that have any of ``macs``, and the revision of the set of inspection rules."""
     rows = _OWNERS_AND_REVISION.all(conn, {"macs": list(macs)})
-    return {row.node_id for row in rows if row.node_id is not None}, rows[0].revision
+    return [Owner(row.address, row.node_id, bool(row.is_shared)) for row in rows if row.node_id is not None], (
+        rows[0].revision)
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Port:

@@ -1,6 +1,7 @@
 """Discovery: nodes for machines that are not enrolled, and their initial values.
 
-A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in any state. The
+A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in any state, and
+the node is not certainly another machine (``lookup.possible_nodes``): some addresses are those of many machines. The
 exception is a node that a callback of the same machine has just created and no conductor has accepted: it is found
 again, so that the inspection continues when the machine repeats its callback.
 """
@@ -22,12 +23,12 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
 from ironic_rules.hardware import selection
-from ironic_rules.inspection import hook_settings
+from ironic_rules.inspection import hook_settings, lookup
 from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.journal import Refusals
 from ironic_rules.inspection.payload import Payload
-from ironic_rules.models import machine_ids, states
+from ironic_rules.models import addresses, machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
@@ -75,22 +76,24 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     :raises LookupFailed: 404, for any reason: the machine is known, there are too many, or no conductor has the driver
     """
     made_from = _node_values(conf)
-    created_ports = _ports(conf, sent)
     size = _size(sent)
     with db.reader() as conn:
         # Without the lock: a callback that is refused anyway must not make others wait.
-        if (found := _known(conn, sent)) is not None:
+        if (found := _known(conn, conf, sent)) is not None:
             return found
+        _own_addresses(conn, conf, sent)
         _check_limits(conn, conf, size)
         made_from |= _interfaces(conn, conf)
 
     def create(conn: sa.Connection) -> tuple[Node, bool]:
         records.take_turn(conn)
-        if (known := _known(conn, sent)) is not None:
+        if (known := _known(conn, conf, sent)) is not None:
             return known, False
+        macs = _own_addresses(conn, conf, sent)
         _check_limits(conn, conf, size)
-        ids = machine_ids.of_report(sent.inventory, sent.plugin_data)
+        ids = _ids(sent)
         _compare(conn, conf, sent, ids)
+        created_ports = _ports(conf, sent, macs)
         node = nodes.create(conn, made_from)
         if ids:
             node_sets.set_machine_ids(conn, node.id, ids)
@@ -99,7 +102,9 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         if sent.bmc_addresses:
             node_sets.set_bmc_addresses(conn, node.id, sent.bmc_addresses)
         of_ports = {port["address"] for port in created_ports.created}
-        records.begin(conn, node.id, [mac for mac in sent.macs if mac not in of_ports], size)
+        records.begin(conn, node.id, [mac for mac in macs if mac not in of_ports], size)
+        foreign = node_sets.owners_of_macs(conn, [mac for mac in sent.macs if mac not in macs])
+        node_sets.note_shared(conn, node.id, node_sets.sharing(conn, node.id, sent.macs), foreign, sent.macs)
         return node, True
 
     try:
@@ -119,11 +124,12 @@ def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[J
     """
     if not conf.auto_discovery.enabled:
         raise LookupFailed.because("no node is found for it, and [auto_discovery]enabled is false")
-    if _known(conn, sent) is not None:
+    if _known(conn, conf, sent) is not None:
         raise LookupFailed.because("an earlier callback of the machine has created its node")
+    macs = _own_addresses(conn, conf, sent)
     _check_limits(conn, conf, _size(sent))
-    _compare(conn, conf, sent, machine_ids.of_report(sent.inventory, sent.plugin_data))
-    return {**_node_values(conf), **_interfaces(conn, conf)}, _ports(conf, sent)
+    _compare(conn, conf, sent, _ids(sent))
+    return {**_node_values(conf), **_interfaces(conn, conf)}, _ports(conf, sent, macs)
 
 
 def withdraw(db: Database, node_id: int) -> None:
@@ -158,21 +164,45 @@ def remove_unclaimed(db: Database, older_than_s: float) -> None:
                         "state was requested for it, and nothing was changed", uuid, older_than_s)
 
 
-def find_unaccepted(db: Database, sent: Payload) -> Node | None:
+def find_unaccepted(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node | None:
     """Return the node that an earlier callback of the machine created and no conductor has accepted; None without one.
 
     It is the same machine if all of its known addresses belong to that node.
     """
     with db.reader() as conn:
-        return _unaccepted(conn, owners(conn, sent.macs, sent.bmc_addresses))
+        return _unaccepted(conn, _possible(conn, conf, sent))
 
 
-def _known(conn: sa.Connection, sent: Payload) -> Node | None:
+def _ids(sent: Payload) -> set[str]:
+    return machine_ids.of_report(sent.inventory, sent.plugin_data)
+
+
+def _possible(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> set[int]:
+    ignored = conf.inspector.ignored_macs
+    return lookup.possible_nodes(conn, addresses.without_ignored(sent.macs, ignored), sent.bmc_addresses,
+                                 lambda: _ids(sent), ignored)
+
+
+def _own_addresses(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> list[str]:
+    """Return the machine's MAC addresses by which its node can be known: those that no other machine has.
+
+    :raises LookupFailed: 404, it has none, and no BMC address of its own either
+    """
+    candidates = addresses.without_ignored(sent.macs, conf.inspector.ignored_macs)
+    taken = node_sets.owners_of_macs(conn, candidates).keys() | node_sets.sharing(conn, 0, candidates).of_others
+    found = [mac for mac in candidates if mac not in taken]
+    if not found and not set(sent.bmc_addresses).difference(node_sets.nodes_by_bmc_address(conn, sent.bmc_addresses)):
+        raise LookupFailed.because("it is not enrolled: it has no address of its own, only those that other machines "
+                                   "have, or that are in [inspector]ignored_macs", NOT_ENROLLED)
+    return found
+
+
+def _known(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> Node | None:
     """Return the same as :func:`find_unaccepted`; None for an unknown machine.
 
-    :raises LookupFailed: 404, any other node has one of the addresses
+    :raises LookupFailed: 404, any other node may be this machine
     """
-    known = owners(conn, sent.macs, sent.bmc_addresses)
+    known = _possible(conn, conf, sent)
     if not known:
         return None
     node = _unaccepted(conn, known)
@@ -199,20 +229,6 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     LOG.warning("A machine with unknown addresses has the serial number or UUID of %d known nodes, such as %s; it is "
                 "enrolled ([auto_discovery]known_serial = %s). It sent %s, %s", len(owners), described, action,
                 enumeration(sorted(ids)), _described(sent))
-
-
-def owners(conn: sa.Connection, macs: Collection[str], addresses: Collection[str]) -> set[int]:
-    """Return the ids of the nodes, in any state, that have any of a machine's addresses.
-
-    :param macs: normalised MAC addresses
-    :param addresses: normalised IP addresses of the BMC
-    """
-    found: set[int] = set()
-    if macs:
-        found |= set(ports.node_ids_by_addresses(conn, macs).values()) | records.node_ids(conn, macs)
-    if addresses:
-        found |= node_sets.nodes_of_bmc_addresses(conn, addresses)
-    return found
 
 
 def _unaccepted(conn: sa.Connection, owners: set[int]) -> Node | None:
@@ -274,9 +290,13 @@ def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
             "([auto_discovery]driver)", NOT_ENROLLED) from exc
 
 
-def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:
-    """Return the ports that hooks would create, whatever hooks are enabled: a machine is identified by its ports."""
+def _ports(conf: cfg.ConfigOpts, sent: Payload, macs: Collection[str]) -> PortChanges:
+    """Return the ports that hooks would create, whatever hooks are enabled: a machine is identified by its ports.
+
+    :param macs: the addresses that may get ports
+    """
     task = Task(NodeDraft({"uuid": None}))
+    task.foreign_addresses = set(sent.macs).difference(macs)
     data = dict(sent.plugin_data)
     settings = hook_settings.from_conf(conf)
     for hook in (ValidateInterfacesHook(), PortsHook()):

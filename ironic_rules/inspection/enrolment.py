@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, node_sets, nodes, ports
 from ironic_rules.db import discovery as records
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, MachineEnrolled, Problem
-from ironic_rules.inspection import discovery, lookup
-from ironic_rules.models import addresses, states
+from ironic_rules.inspection import lookup
+from ironic_rules.models import addresses, machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.refused_callbacks import JournalEntry
@@ -20,7 +23,7 @@ from ironic_rules.text import enumeration
 _NAMED = 5
 
 
-def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject) -> Node:
+def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored: Collection[str] = ()) -> Node:
     """Create the node of a machine, which waits for its report; with the machine's UUID, ports and BMC addresses.
 
     Nothing else may be read before in the transaction.
@@ -28,6 +31,7 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject) -> Node
     When its inspection has finished, it is in enroll, as a discovered node.
 
     :param values: of the node, as a POST has them
+    :param ignored: MAC addresses and beginnings of them that identify no machine
     :raises Invalid: 400, a lookup could not find the machine, or not with these values
     :raises MachineEnrolled: 409, nodes have addresses of the machine
     :raises NodeAlreadyExists, DuplicateNodeName: 409
@@ -44,22 +48,29 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject) -> Node
     # Two machines with the same BMC, or this one and discovery, must not both find no node. It comes first in the
     # transaction, as what is read before may be outdated.
     records.take_turn(conn)
-    _check_free(conn, entry)
+    _check_free(conn, entry, ignored)
     now = clock.now()
     node = nodes.create(conn, {
         **values, **({"uuid": entry.node_uuid} if entry.node_uuid else {}), "provision_state": states.INSPECTWAIT,
         "target_provision_state": states.ENROLL, "provision_updated_at": now, "inspection_started_at": now})
-    if entry.macs:
-        ports.apply_changes(conn, node.id, PortChanges(created=[{"address": mac} for mac in entry.macs]))
+    macs = addresses.without_ignored(entry.macs, ignored)
+    taken = node_sets.owners_of_macs(conn, macs).keys() | node_sets.sharing(conn, node.id, macs).of_others
+    if own := [mac for mac in macs if mac not in taken]:
+        ports.apply_changes(conn, node.id, PortChanges(created=[{"address": mac} for mac in own]))
     if known := sorted({*given, *entry.bmc_addresses}):
         node_sets.set_bmc_addresses(conn, node.id, known)
     return node
 
 
-def _check_free(conn: sa.Connection, entry: JournalEntry) -> None:
-    owners = discovery.owners(conn, entry.macs, entry.bmc_addresses)
+def _check_free(conn: sa.Connection, entry: JournalEntry, ignored: Collection[str]) -> None:
+    owners = lookup.possible_nodes(conn, addresses.without_ignored(entry.macs, ignored), entry.bmc_addresses,
+                                   functools.partial(_ids, entry.report or {}), ignored)
     if owners:
         rows = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=_NAMED), ["uuid", "provision_state"])
         named = ", ".join(f"node {row.uuid} ({row.provision_state})" for row in rows)
         more = f" and {len(owners) - len(rows)} more" if len(owners) > len(rows) else ""
         raise MachineEnrolled(nodes=named + more)
+
+
+def _ids(report: JSONObject) -> set[str]:
+    return machine_ids.of_report(report.get("inventory", {}), report)

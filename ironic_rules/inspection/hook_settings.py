@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.conf.inspector import CPU_CAPABILITIES
+from ironic_rules.conf.inspector import CPU_CAPABILITIES, IGNORED_MACS
 from ironic_rules.models.documents import JSONObject
 
 
@@ -27,6 +27,7 @@ class HookSettings:
     known_accelerators: str | None = None
     supported_interfaces: str = "^(agent|inspector)$"
     infiniband_addresses: bool = False
+    ignored_macs: tuple[str, ...] = tuple(IGNORED_MACS)
 
 
 #: The groups of the options that are not in ``[inspector]``.

@@ -23,7 +23,7 @@ from ironic_rules.models import addresses, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields, Type, values_of
-from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.inventories import UNSHARED, InspectionData, Sharing
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.rules import OwnedValue
@@ -40,7 +40,7 @@ class Machine:
 
     :ivar node: values of its fields
     :ivar is_new: discovery would create it
-    :ivar foreign: MAC addresses of the data that belong to other nodes
+    :ivar foreign: MAC addresses of the data that belong to other nodes;  ``sharing``: those that identify no machine
     :ivar spent: returns the rules that may not run on it, and on how many others each has
     :ivar previous: returns the inventory of the last successful inspection before this one
     :ivar owned: what legacy rules own on it
@@ -53,6 +53,7 @@ class Machine:
     port_groups: Sequence[JSONObject] = ()
     is_new: bool = False
     foreign: frozenset[str] = frozenset()
+    sharing: Sharing = UNSHARED
     spent: SpentRules = dict
     previous: PreviousInventory = lambda: None
     owned: Sequence[OwnedValue] = ()
@@ -65,7 +66,7 @@ class Machine:
     def task(self) -> Task:
         """Return new drafts of it."""
         found = Task(NodeDraft(self.node, self.traits), map(PortDraft, self.ports), self.port_groups)
-        found.begin_inspection(self.foreign, self.previous)
+        found.begin_inspection(self.foreign, self.previous, self.sharing)
         return found
 
 
@@ -90,7 +91,8 @@ def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -
     ids = [row.id for row in rows]
     of_traits, of_ports = node_sets.list_traits(conn, ids), ports.for_nodes(conn, ids)
     of_groups, owned = portgroups.for_nodes(conn, ids), legacy_values.for_nodes(conn, ids)
-    owners = ports.node_ids_by_addresses(conn, {address for one in known for address in one.addresses})
+    of_all = {address for one in known for address in one.addresses}
+    owners, reporters = ports.node_ids_by_addresses(conn, of_all), node_sets.reporters(conn, of_all)
 
     @functools.cache
     def spent() -> dict[str, dict[str, int]]:
@@ -106,9 +108,14 @@ def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -
         values_of(NODE, row), of_traits[row.id], [values_of(PORT, port) for port in of_ports[row.id]],
         [values_of(PORT_GROUP, group) for group in of_groups[row.id]],
         foreign=frozenset(address for address in addresses if owners.get(address, row.id) != row.id),
+        sharing=_sharing(reporters, addresses, row.id),
         spent=functools.partial(lambda uuid: spent()[uuid], row.uuid),
         previous=functools.partial(lambda node_id: _parsed(previous().get(node_id)), row.id),
         owned=owned.get(row.id, ()), rules_only=reapplying.is_deployed(row)) for row, addresses, _ in known]
+
+
+def _sharing(reporters: Mapping[str, set[int]], addresses: Iterable[str], node_id: int) -> Sharing:
+    return Sharing(frozenset(address for address in addresses if reporters.get(address, set()) - {node_id}))
 
 
 def _parsed(text: str | None) -> JSONObject | None:
@@ -142,9 +149,11 @@ def created_machine(conn: sa.Connection, values: Mapping[str, object], found: Po
     """Return the node that discovery would create."""
     uuid = uuidutils.generate_uuid()
     node = {**_initial(NODE), "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
-    foreign = frozenset(ports.node_ids_by_addresses(conn, addresses.of_inventory(data.inventory)))
+    macs = addresses.of_inventory(data.inventory)
+    foreign, sharing = frozenset(ports.node_ids_by_addresses(conn, macs)), node_sets.sharing(conn, 0, macs)
     spent = rule_records.spent_for(conn, [uuid])[uuid]
-    return Machine(node, ports=found.created, is_new=True, foreign=foreign, spent=lambda: spent).inspected()
+    return Machine(node, ports=found.created, is_new=True, foreign=foreign, sharing=sharing,
+                   spent=lambda: spent).inspected()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -105,6 +105,18 @@ def is_mac(text: object) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_ignored(mac: str, ignored: Collection[str]) -> bool:
+    """Return whether a normalised MAC address is in a list of addresses and beginnings of them, such as ``02:42``."""
+    # Octets are whole in both, so that a beginning of the text is one of the address.
+    return mac.startswith(tuple(ignored))
+
+
+def without_ignored(macs: Iterable[str], ignored: Collection[str]) -> list[str]:
+    """Return the normalised MAC addresses that are not ignored, in their order."""
+    beginnings = tuple(ignored)
+    return [mac for mac in macs if not mac.startswith(beginnings)]
 
 
 def mac_from_pxelinux(text: object) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ironic_rules.models.documents import JSON
 
@@ -42,6 +42,15 @@ def of(serial: object, uuid: object) -> set[str]:
     if len(set(number.bytes)) > 4 and _NO_UUID not in orders:
         found |= {f"{_UUID}{one}" for one in orders}
     return found
+
+
+def differ(some: Collection[str], others: Collection[str]) -> bool:
+    """Return whether both have a serial number, or both a UUID, and have nothing in common: two machines."""
+    return not set(some) & set(others) and bool(_kinds(some) & _kinds(others))
+
+
+def _kinds(ids: Collection[str]) -> set[str]:
+    return {value.partition(":")[0] for value in ids}
 
 
 def of_report(inventory: Mapping[str, JSON], plugin_data: Mapping[str, JSON]) -> set[str]:

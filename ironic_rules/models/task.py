@@ -19,7 +19,7 @@ from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import addresses
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
-from ironic_rules.models.inventories import InspectionData, Report
+from ironic_rules.models.inventories import UNSHARED, InspectionData, Report, Sharing
 from ironic_rules.models.nodes import BIOSSetting, FirmwareComponent
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.secrets import Concealment
@@ -157,6 +157,8 @@ class Task:
         self.report: Report | None = None
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
+        #: MAC addresses that identify no machine, because those of several nodes have reported them
+        self.sharing: Sharing = UNSHARED
         self._previous_inventory: PreviousInventory = lambda: None
         #: data of this inspection that an inspect interface has accepted before, see :meth:`received_before`
         self.accepted: Callable[[], InspectionData | None] = lambda: None
@@ -194,13 +196,16 @@ class Task:
         else:
             self._before_ramdisk(self)
 
-    def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory) -> None:
+    def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory,
+                         sharing: Sharing = UNSHARED) -> None:
         """Set what hooks can know of this inspection besides its data.
 
         :param foreign_addresses: MAC addresses of the inventory that belong to other nodes
         :param previous_inventory: returns the inventory of the node's last successful inspection before this one
+        :param sharing: MAC addresses of the inventory that identify no machine
         """
         self.foreign_addresses = foreign_addresses
+        self.sharing = sharing
         # Hooks and both phases of rules may ask.
         self._previous_inventory = functools.cache(previous_inventory)
 

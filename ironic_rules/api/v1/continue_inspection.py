@@ -25,6 +25,7 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.inspection import discovery, lookup, payload
+from ironic_rules.models import addresses, machine_ids
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.json_text import Oddity
 from ironic_rules.models.nodes import NodeFound
@@ -136,10 +137,13 @@ def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tup
     unknown: Exception | None = None
     with request.db.reader() as conn:
         request.conductor_check.require(conn)
-        owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
+        ignored = request.conf.inspector.ignored_macs
+        macs = addresses.without_ignored(sent.macs, ignored)
+        owners, revision = ports.owners_and_rules_revision(conn, macs)
         try:
-            node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners,
-                                    request.conf.inspector.foreign_bmc)
+            node = lookup.find_node(conn, node_uuid, macs, sent.bmc_addresses, owners,
+                                    request.conf.inspector.foreign_bmc, ignored=ignored,
+                                    ids=lambda: machine_ids.of_report(sent.inventory, sent.plugin_data))
         except (Invalid, LookupFailed) as error:
             unknown = error
     try:
@@ -170,7 +174,7 @@ def _discovered(request: Request, node_uuid: str | None, sent: payload.Payload,
             raise refusal or LookupFailed()
         if isinstance(refusal, MachineUnknown):
             return discovery.find_or_create(request.db, request.conf, sent), True
-        node = discovery.find_unaccepted(request.db, sent)
+        node = discovery.find_unaccepted(request.db, request.conf, sent)
         if node is None:
             raise refusal
         return node, True

@@ -68,7 +68,8 @@ class EnrollController(Resource):
             values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
         def create(conn: sa.Connection) -> JSONObject:
-            return node_replies.show_node(request, conn, enrolment.enroll(conn, found, values))
+            node = enrolment.enroll(conn, found, values, request.conf.inspector.ignored_macs)
+            return node_replies.show_node(request, conn, node)
 
         created = request.db.write(create)
         LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)

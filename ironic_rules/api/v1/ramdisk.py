@@ -31,6 +31,7 @@ from ironic_rules.exceptions import (
     NoValidHost,
     Problem,
 )
+from ironic_rules.inspection import lookup as node_lookup
 from ironic_rules.models import addresses as addresses_models
 from ironic_rules.models import secrets as secrets_models
 from ironic_rules.models import states
@@ -274,18 +275,22 @@ def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
 
 
 def _found_node(request: Request, conn: sa.Connection, uuid: str | None, macs: list[str]) -> Node:
-    """Return the one node that has the UUID and every known MAC address."""
-    owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
-    if len(owners) > 1 or (uuid is None and not owners):
-        raise _refused(request, uuid, macs,
-                       f"{len(owners)} nodes have ports with the MAC addresses {enumeration(macs)}")
+    """Return the node that has the UUID and the MAC addresses, as the lookup of a report weighs them."""
     try:
-        node = nodes.get(conn, uuid) if uuid is not None else nodes.get_by_id(conn, owners.pop())
+        named = None if uuid is None else nodes.get(conn, uuid)
     except NodeNotFound as error:
         raise _refused(request, uuid, macs, str(error)) from error
-    if owners and node.id not in owners:
-        raise _refused(request, uuid, macs, f"the MAC addresses {enumeration(macs)} are not of node {node.uuid}")
-    return node
+    ignored = request.conf.inspector.ignored_macs
+    identifying = addresses_models.without_ignored(macs, ignored)
+    owners = ports.owners_and_rules_revision(conn, identifying)[0] if identifying else []
+    found = node_lookup.find_by_macs(conn, None if named is None else named.id, identifying, owners, ignored)
+    if found is None:
+        raise _refused(request, uuid, macs, f"{len({owner.node_id for owner in owners})} nodes have ports with the MAC "
+                                            f"addresses {enumeration(macs)}, of which none is clearly this machine")
+    try:
+        return named or nodes.get_by_id(conn, found)
+    except NodeNotFound as error:
+        raise _refused(request, uuid, macs, str(error)) from error
 
 
 def _refused(request: Request, uuid: str | None, macs: list[str], reason: str) -> LookupFailed:

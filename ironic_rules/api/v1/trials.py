@@ -53,6 +53,7 @@ from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trial_machines import Machine
 from ironic_rules.inspection.trials import RuleChanges, TrialSetting
+from ironic_rules.models import addresses, machine_ids
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.inventories import Catalogue, InspectionData
 from ironic_rules.models.nodes import NODE
@@ -504,9 +505,13 @@ def _machine(request: Request, conn: sa.Connection, body: JSONObject,
 
 
 def _looked_up(request: Request, conn: sa.Connection, sent: payload.Payload, data: InspectionData) -> Machine:
-    owners, _ = ports.owners_and_rules_revision(conn, sent.macs)
+    options = request.conf.inspector
+    macs = addresses.without_ignored(sent.macs, options.ignored_macs)
+    owners, _ = ports.owners_and_rules_revision(conn, macs)
     try:
-        found = lookup.find_node(conn, None, sent.macs, sent.bmc_addresses, owners)
+        found = lookup.find_node(conn, None, macs, sent.bmc_addresses, owners, options.foreign_bmc,
+                                 ids=lambda: machine_ids.of_report(sent.inventory, sent.plugin_data),
+                                 ignored=options.ignored_macs)
     except MachineUnknown:
         values, created_ports = discovery.preview(conn, request.conf, sent)
         return trial_machines.created_machine(conn, values, created_ports, data)

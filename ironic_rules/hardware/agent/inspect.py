@@ -84,8 +84,8 @@ class AgentInspect(InspectInterface):
         of_others = task.addresses_of_others(addresses)
         for address in dict.fromkeys(addresses):
             if address in of_others:
-                LOG.warning("No port of node %s is created for %s, which belongs to another node", task.node.uuid,
-                            address)
+                LOG.warning("No port of node %s is created for %s, which identifies no machine, or another "
+                            "node", task.node.uuid, address)
             elif task.find_port(address) is None:
                 task.add_port(address)
                 LOG.info("A port of node %s is created for %s, which its BMC reports", task.node.uuid, address)

@@ -7,6 +7,7 @@ from typing import Any
 from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import Named
+from ironic_rules.models.addresses import is_ignored
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.ports import VIF
@@ -20,7 +21,8 @@ class PortsHook(InspectionHook):
     each counts for it: ``add_ports = active`` selects the address if one of them has an IP address.
 
     Every valid interface gets ``is_added``: whether ``add_ports`` selects its address and the node has a port for it.
-    For an address that belongs to another node (``task.foreign_addresses``), no port is created, with a warning.
+    For an address that belongs to another node, or that machines of other nodes have reported, too, no port is created,
+    with a warning; nor is one for an address in ``ignored_macs``.
     """
 
     dependencies = ["validate-interfaces"]
@@ -28,7 +30,8 @@ class PortsHook(InspectionHook):
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         known = shared_addresses.by_address(plugin_data["all_interfaces"])
         valid = shared_addresses.by_address(plugin_data["valid_interfaces"])
-        selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)}
+        selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)
+                    and not is_ignored(address, self.settings.ignored_macs)}
         if valid and not selected and self.settings.add_ports in ("active", "pxe"):
             warn(task, f"no port is created: no interface is selected by add_ports = {self.settings.add_ports}")
         if self.settings.keep_ports != "all":
@@ -52,7 +55,7 @@ class PortsHook(InspectionHook):
     def _delete(self, task: Task, expected: set[str], selected: set[str]) -> None:
         keep_ports = self.settings.keep_ports
         unexpected = [port for port in task.ports if port.address not in expected]
-        created = selected.difference(task.foreign_addresses)
+        created = selected.difference(task.foreign_addresses, task.sharing.of_others)
         if unexpected and not created and len(unexpected) == len(task.ports):
             # Data that explain none of the ports say little about them, and deleting all of them is irreversible.
             warn(task, f"no port is deleted, although keep_ports is {keep_ports}: no port would be left")
@@ -106,6 +109,9 @@ def _ensure(task: Task, address: str, interfaces: list[Named], *, silent: bool) 
         return True
     if address in task.foreign_addresses:
         warn(task, f"no port is created for {address}: it belongs to another node")
+        return False
+    if address in task.sharing.of_others:
+        warn(task, f"no port is created for {address}: machines of other nodes have reported it, too")
         return False
     client_id = _client_id(interfaces)
     # A BMC's inventory has no boot interface: the port gets the default of ports that an operator creates.

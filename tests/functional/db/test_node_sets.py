@@ -133,6 +133,8 @@ def test_an_address_of_another_node_that_is_reported_is_shared(conn: sa.Connecti
     assert node_sets.sharing(conn, node.id, MACS) == Sharing(frozenset(MACS[1:2]), frozenset())
     assert node_sets.sharing(conn, other.id, MACS) == Sharing(frozenset(), frozenset(MACS[1:2]))
     assert node_sets.identifying_macs(conn, [node.id]) == {node.id: {MACS[0]}}
+    assert {owner.address: owner.is_shared for owner in ports.owners_and_rules_revision(conn, MACS)[0]} == {
+        MACS[0]: False, MACS[1]: True}
     (listed,) = node_sets.list_shared_macs(conn)
     assert (listed["address"], listed["nodes"], listed["port_of"]) == (MACS[1], [other.uuid], node.uuid)
     # The node's own next report has the address, too: it is shared without its port as well.

@@ -135,7 +135,7 @@ def check_ports(result: Any, listed: list[Any], settings: HookSettings, ports: l
     active = {each["mac_address"].lower() for each in valid if each["ipv4_address"] or each["ipv6_address"]}
     selected = {"all": set(data["macs"]), "active": active, "disabled": set(),
                 "pxe": {each["mac_address"] for each in data["valid_interfaces"].values() if each["pxe_enabled"]}}
-    wanted = selected[settings.add_ports] - set(foreign)
+    wanted = selected[settings.add_ports] - set(foreign) - set(settings.ignored_macs)
     created = [row["address"] for row in result["created"]]
     assert sorted(created) == sorted(wanted - {port["address"] for port in ports})
     added = {each["mac_address"] for each in data["valid_interfaces"].values() if each["is_added"]}
