@@ -13,6 +13,7 @@
     │   ├── BIOSSettingNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
     │   ├── InspectionNotFound, JournalEntryNotFound, LegacyRuleNotFound, OperationNotFound
+    │   ├── SharedMACNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
@@ -289,6 +290,10 @@ class InspectionNotFound(NotFound):
 
 class JournalEntryNotFound(NotFound):
     message = "Entry {entry} of the inspection journal could not be found."
+
+
+class SharedMACNotFound(NotFound):
+    message = "No other machine is known to have the MAC address {address}."
 
 
 class MarkerNotFound(NotFound):

@@ -1,4 +1,4 @@
-"""Policies of inspection rules, the rules of ironic-inspector, operations and the journal of refused callbacks."""
+"""Policies of inspection rules, the rules of ironic-inspector, operations, refused callbacks and shared addresses."""
 
 from __future__ import annotations
 
@@ -86,6 +86,8 @@ OPERATION_RULES = [
 
 JOURNAL_GET = "baremetal:inspection_journal:get"
 JOURNAL_ENROLL = "baremetal:inspection_journal:enroll"
+SHARED_MAC_GET = "baremetal:shared_mac:get"
+SHARED_MAC_DELETE = "baremetal:shared_mac:delete"
 
 JOURNAL_RULES = [
     documented(JOURNAL_GET, ADMIN, "Show refused callbacks of ramdisks: which machines call, and why they are refused",
@@ -93,4 +95,8 @@ JOURNAL_RULES = [
                ("GET", "/v1/nodes/{node_ident}/inspection_journal")),
     documented(JOURNAL_ENROLL, ADMIN, "Create a node for a machine whose callback was refused",
                ("POST", "/v1/inspection_journal/{entry}/enroll")),
+    documented(SHARED_MAC_GET, READER, "List MAC addresses that machines of several nodes have reported",
+               ("GET", "/v1/shared_macs")),
+    documented(SHARED_MAC_DELETE, ADMIN, "Forget that a MAC address is shared",
+               ("DELETE", "/v1/shared_macs/{address}")),
 ]

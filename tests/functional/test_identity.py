@@ -189,6 +189,19 @@ def test_an_agent_looks_up_its_node_in_spite_of_a_shared_address(whole: Whole, u
     assert looked_up(one.mac, node_uuid=uuid) is None
 
 
+def test_shared_addresses_are_listed_and_can_be_forgotten(whole: Whole, usb: str) -> None:
+    machines = [Machine(whole, usb) for _ in range(2)]
+    found = [send(whole, machine.report(), enrolled(whole, machine)) for machine in machines]
+
+    (entry,) = (each for each in whole.app.get("/v1/shared_macs").json["shared_macs"] if each["address"] == usb)
+    assert (entry["nodes"], entry["port_of"]) == ([found[1]], found[0])
+    assert entry["created_at"].endswith("+00:00")
+    assert whole.app.delete(f"/v1/shared_macs/{usb.upper()}").status_int == 204
+    again = whole.app.delete(f"/v1/shared_macs/{usb}", status="*")
+    assert (again.status_int, usb in shared(whole)) == (404, False)
+    assert whole.app.delete("/v1/shared_macs/nothing", status="*").status_int == 404
+
+
 # Attacks: every client that reaches the endpoint can send any report.
 
 

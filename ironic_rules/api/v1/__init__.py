@@ -28,7 +28,7 @@ from ironic_rules.api.v1.fleet import (
     StateCountsController,
 )
 from ironic_rules.api.v1.inspection_rules import InspectionRulesController
-from ironic_rules.api.v1.journal import InspectionJournalController
+from ironic_rules.api.v1.journal import InspectionJournalController, SharedMACsController
 from ironic_rules.api.v1.legacy_rules import RulesController
 from ironic_rules.api.v1.nodes import NodesController
 from ironic_rules.api.v1.operations import OperationsController
@@ -66,7 +66,7 @@ class V1Controller(Resource):
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.
         "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
-        "inspection_journal": InspectionJournalController(),
+        "inspection_journal": InspectionJournalController(), "shared_macs": SharedMACsController(),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
         "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),

@@ -1,4 +1,7 @@
-"""``/v1/inspection_journal``: callbacks of ramdisks that were refused. Ramdisks only learn that they were."""
+"""``/v1/inspection_journal``: callbacks of ramdisks that were refused. Ramdisks only learn that they were.
+
+``/v1/shared_macs``: addresses by which no callback is accepted, because many machines have them.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, node_replies, node_update
-from ironic_rules.db import inspection_journal
-from ironic_rules.exceptions import Invalid
+from ironic_rules.db import inspection_journal, node_sets
+from ironic_rules.exceptions import Invalid, SharedMACNotFound
 from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
 from ironic_rules.models.documents import JSONObject
@@ -115,6 +118,30 @@ class NodeJournalController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
         return _listed(request, query, {"node": row.uuid})
+
+
+class SharedMACsController(Resource):
+    """``/v1/shared_macs``, since API 1.96: MAC addresses that identify no machine."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=rules.SHARED_MAC_GET)
+    def get_all(self, request: Request) -> JSONObject:
+        """List the addresses that machines of several nodes have reported, sorted.
+
+        ``nodes`` are those whose reports had the address while another node had it, the first at ``created_at``;
+        ``port_of`` is the node that has it as a port, or null.
+        """
+        with request.db.reader() as conn:
+            return {"shared_macs": node_sets.list_shared_macs(conn)}
+
+    @expose(since=versions.INSPECTION_RULES, policy=rules.SHARED_MAC_DELETE, status=204)
+    def delete(self, request: Request, address: str) -> None:
+        """Forget that an address is shared, until reports say so again.
+
+        :raises SharedMACNotFound: 404
+        """
+        mac = addresses.mac_from_pxelinux(address)
+        if mac is None or not request.db.write(lambda conn: node_sets.forget_shared_mac(conn, mac)):
+            raise SharedMACNotFound(address=address)
 
 
 def _uuid(entry: str) -> str:

@@ -31,8 +31,11 @@ async function showList(main, query, signal) {
   el("label", {class: "field"}, el("span", {}, "MAC, or address of a BMC"), el("input", {name: "search", value: search, spellcheck: "false"})),
   el("button", {}, "Apply"),
   (reason || search) && el("a", {class: "button", href: address("journal")}, "Clear"));
+  const shared = el("div", {});
   fill(main, el("div", {class: "head"}, el("h1", {}, title),
-    el("span", {class: "dim"}, "Callbacks of ramdisks that were refused")), form, list);
+    el("span", {class: "dim"}, "Callbacks of ramdisks that were refused")), form, list, shared);
+  const {json: known} = await request("GET", "/v1/shared_macs", {signal});
+  if (known?.shared_macs.length) fill(shared, section("Addresses that identify no machine", sharedTable(known.shared_macs)));
 
   const wanted = new URLSearchParams({sort_key: "seen_at", sort_dir: "desc", limit: 100});
   for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
@@ -55,6 +58,13 @@ async function showList(main, query, signal) {
     marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
     if (isFirst) announce(`${entries.length} entries`);
   });
+}
+
+function sharedTable(entries) {
+  const node = (uuid) => el("a", {href: address("node", uuid)}, uuid);
+  return table("Addresses that identify no machine", ["MAC address", "Since", "Reported by machines of", "Port of"],
+    entries.map((entry) => [el("code", {}, entry.address), {class: "nowrap", children: when(entry.created_at)},
+      entry.nodes.map((uuid) => el("div", {}, node(uuid))), entry.port_of && node(entry.port_of)]));
 }
 
 function near(nodes) {

@@ -29,7 +29,7 @@ _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "u
            "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE,
            "hostname": "conductor-1", "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR,
            "key": EXTRA_SPEC, "indicator": "led@system", "setting": "BootMode", "method": "send_raw",
-           "name": "hw:cpu_policy"}
+           "name": "hw:cpu_policy", "address": MAC}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 RUNBOOK_STEP = {"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
