@@ -314,8 +314,8 @@ def list_shared_macs(conn: sa.Connection) -> list[JSONObject]:
         entry = found.setdefault(row.address, {
             "address": row.address, "created_at": row.created_at, "nodes": [], "port_of": None})
         entry["nodes"].append(row.reporter)
-    for row in conn.execute(_WITH_PORTS, {"macs": list(found)}):
-        found[row.address]["port_of"] = row.uuid
+    for port in conn.execute(_WITH_PORTS, {"macs": list(found)}):
+        found[port.address]["port_of"] = port.uuid
     return list(found.values())
 
 

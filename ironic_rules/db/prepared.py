@@ -127,7 +127,7 @@ def _executed(conn: sa.Connection, text: str, values: Sequence[object], *, many:
 class Prepared:
     """A query. The values of expanding parameters are lists of what the driver takes as it is."""
 
-    def __init__(self, query: sa.Select[Any] | sa.CompoundSelect) -> None:
+    def __init__(self, query: sa.Select[Any]) -> None:
         self.query = query
         selected = query.selected_columns
         self._types = [column.type for column in selected]

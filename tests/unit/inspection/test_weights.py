@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import pytest
 
 from ironic_rules.db import discovery, node_sets, nodes, ports
@@ -147,3 +150,12 @@ def test_a_discovered_address_that_is_shared_finds_no_node(fleet):
         node_sets.note_shared(conn, b, node_sets.sharing(conn, b, [NEW]), [NEW], [B1, NEW])
 
     assert find(fleet, macs=[NEW]) is None
+
+
+def test_the_documentation_has_the_weights():
+    text = (pathlib.Path(__file__).parents[3] / "doc/source/user/inspection.rst").read_text()
+    table = text.partition("     - Weight\n")[2].partition("\n\n")[0]
+
+    assert sorted(int(number) for number in re.findall(r"^     - (\d+)$", table, re.MULTILINE)) == sorted(
+        lookup.WEIGHTS.values())
+    assert f"at least **{lookup.MARGIN}**" in text
