@@ -34,12 +34,10 @@ async function showList(main, query, signal) {
   const shared = el("div", {});
   fill(main, el("div", {class: "head"}, el("h1", {}, title),
     el("span", {class: "dim"}, "Callbacks of ramdisks that were refused")), form, list, shared);
-  const {json: known} = await request("GET", "/v1/shared_macs", {signal});
-  if (known?.shared_macs.length) fill(shared, section("Addresses that identify no machine", sharedTable(known.shared_macs)));
 
   const wanted = new URLSearchParams({sort_key: "seen_at", sort_dir: "desc", limit: 100});
   for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
-  await poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}, again) => {
+  await Promise.all([showShared(shared, signal), poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}, again) => {
     const isFirst = list.querySelector("[aria-busy]") !== null;
     if (error) {
       fill(list, notice(error, again));
@@ -57,14 +55,17 @@ async function showList(main, query, signal) {
           near(entry.nodes), entry.source])),
     marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
     if (isFirst) announce(`${entries.length} entries`);
-  });
+  })]);
 }
 
-function sharedTable(entries) {
+async function showShared(place, signal) {
+  const {json} = await request("GET", "/v1/shared_macs", {signal});
+  if (!json?.shared_macs?.length) return;
   const node = (uuid) => el("a", {href: address("node", uuid)}, uuid);
-  return table("Addresses that identify no machine", ["MAC address", "Since", "Reported by machines of", "Port of"],
-    entries.map((entry) => [el("code", {}, entry.address), {class: "nowrap", children: when(entry.created_at)},
-      entry.nodes.map((uuid) => el("div", {}, node(uuid))), entry.port_of && node(entry.port_of)]));
+  const heading = "Addresses that identify no machine";
+  fill(place, section(heading, table(heading, ["MAC address", "Since", "Reported by machines of", "Port of"],
+    json.shared_macs.map((entry) => [el("code", {}, entry.address), {class: "nowrap", children: when(entry.created_at)},
+      entry.nodes.map((uuid) => el("div", {}, node(uuid))), entry.port_of && node(entry.port_of)]))));
 }
 
 function near(nodes) {
