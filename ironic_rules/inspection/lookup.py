@@ -162,7 +162,8 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
 
     Those that have any of its addresses, except for nodes of other machines: few of a node's MAC addresses are in the
     report, and its serial number, system UUID or BMC is another one; or the node has the address of the machine's BMC,
-    but another serial number or system UUID.
+    but another serial number or system UUID. A port whose address is shared is one of the few: otherwise a client could
+    have a machine enrolled twice by reporting its addresses.
 
     :param macs, addresses, ids, ignored: as of :func:`find_node`
     """
@@ -175,7 +176,6 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
     known_ids = node_sets.machine_ids_of(conn, by_mac | by_bmc)
     evidence = _Evidence(conn, None, by_mac, by_bmc, macs, ids, ignored)
     complete = evidence.complete()
-    unshared = {node_id for node_id, found in node_sets.identifying_macs(conn, by_mac).items() if found & set(macs)}
 
     def is_possible(node_id: int) -> bool:
         of_node = known_ids.get(node_id, set())
@@ -183,9 +183,7 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
             return True
         if machine_ids.differ(own_ids, of_node):
             return False
-        if node_id in by_bmc:
-            return True
-        return node_id in unshared and not contradict(addresses, node_sets.list_bmc_addresses(conn, node_id))
+        return node_id in by_bmc or not contradict(addresses, node_sets.list_bmc_addresses(conn, node_id))
 
     return {node_id for node_id in by_mac | by_bmc if is_possible(node_id)}
 
