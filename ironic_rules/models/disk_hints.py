@@ -3,7 +3,7 @@
 A hint is ``{attribute: expression}``, and a disk of the inventory matches if all its attributes do. An expression is a
 value, or an operator of oslo.utils' specs matcher and a value, such as ``>= 100`` or ``<or> WDC <or> Seagate``. The
 comparison of texts is case-insensitive. Hints are accepted and match as in ironic-python-agent's deployments (its
-``device_hints``), except that ``<or>`` is also supported for ``size``.
+``device_hints``), except that ``<or>`` and ``<range-in>`` are also supported for ``size``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ TEXTS = frozenset({
 ATTRIBUTES = TEXTS | {"size", "rotational"}
 
 _TEXT_OPERATORS = frozenset({"s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<or>"})
-_NUMBER_OPERATORS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "<or>"})
+_RANGE = "<range-in>"
+_NUMBER_OPERATORS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "<or>", _RANGE})
+_BOUNDS = re.compile(r"([\[(])\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s+([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([\])])")
 
 #: returns whether a disk matches
 Hint = Callable[[Mapping[str, Any]], bool]
@@ -107,11 +109,30 @@ def _size(expression: JSON, where: str) -> Callable[[Any], bool]:
     if used and used not in _NUMBER_OPERATORS:
         raise BadHint(
             f"{where}: the operator {used} is not for numbers; valid: {', '.join(sorted(_NUMBER_OPERATORS))}")
+    if used == _RANGE:
+        return _size_range(values[0], where)
     if not all(re.fullmatch(r"\+?[0-9]{1,15}", value) and int(value) > 0 for value in values):
         raise BadHint(f"{where} is not a positive whole number of GiB")
     compare: Callable[..., bool] = _comparisons()[used] if used else operator.eq
     numbers = [float(value) for value in values]
     return lambda found: is_size(found) and compare(found / units.Gi, *numbers)
+
+
+def _size_range(text: str, where: str) -> Callable[[Any], bool]:
+    found = _BOUNDS.fullmatch(text)
+    if found is None or float(found[2]) > float(found[3]):
+        raise BadHint(f"{where}: {_RANGE} lacks two numbers of GiB in brackets, such as {_RANGE} [ 100 500 ]")
+    is_in = _comparisons()[_RANGE]
+    bounds = found.groups()
+    return lambda size: is_size(size) and is_in(str(size / units.Gi), *bounds)
+
+
+def agent_problem(hint: JSON, where: str) -> str | None:
+    """Return why ironic-python-agent would not deploy with a hint that is valid here; None if it would."""
+    size = hint.get("size") if isinstance(hint, Mapping) else None
+    if isinstance(size, str) and _RANGE in size.lower():
+        return f"{where}/size: ironic-python-agent has no {_RANGE}: an inspection can use it, a deployment cannot"
+    return None
 
 
 def _rotational(expression: JSON, where: str) -> Callable[[Any], bool]:

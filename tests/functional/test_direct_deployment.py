@@ -308,6 +308,7 @@ HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
     ({"image_type": "partition"}, {}, "/instance_info/image_type: "),
     ({"kernel": "http://192.0.2.1/k"}, {}, "/instance_info/kernel: partition images"),
     ({"root_device": {"colour": "red"}}, {}, "/instance_info/root_device/colour"),
+    ({"root_device": {"size": "<range-in> [ 1 900 ]"}}, {}, "/instance_info/root_device/size"),
     ({"capabilities": {"secure_boot": "true"}}, {}, "/instance_info/capabilities/secure_boot: "),
     ({"capabilities": {"boot_option": "netboot"}}, {}, "/instance_info/capabilities/boot_option: "),
     ({"capabilities": '{{"boot_option": "netboot"}}'}, {}, "/instance_info/capabilities/boot_option: "),

@@ -76,6 +76,9 @@ def _hint_problems(where: str, hint: JSON) -> Iterator[Problem]:
             disk_hints.parse(hint, where)
         except disk_hints.BadHint as exc:
             yield Problem("", str(exc))
+            return
+        if reason := disk_hints.agent_problem(hint, where):
+            yield Problem("", reason)
 
 
 def _capabilities(found: Mapping[str, JSON]) -> JSONObject:
