@@ -40,7 +40,8 @@ class PointerError(Invalid):
 def parse_pointer(path: str, *, relative: bool = False) -> tuple[str, ...]:
     """Split a pointer into unescaped tokens; ``""`` is the whole document, ``()``.
 
-    :param relative: also accept a path without its first slash (``extra/a``), as Ironic's rules do
+    :param relative: also accept a path without its first slash (``extra/a``), as Ironic's rules do, and one with dots
+        instead of all slashes (``extra.a``)
     :raises PointerError: no slash at the start, or a ``~`` that is neither ``~0`` nor ``~1``
     """
     if path == "":
@@ -48,6 +49,8 @@ def parse_pointer(path: str, *, relative: bool = False) -> tuple[str, ...]:
     if path[0] != "/":
         if not relative:
             raise PointerError(path, "a JSON pointer starts with '/'")
+        if "/" not in path and "." in path:
+            return tuple(path.split("."))
         path = "/" + path
     if "~" not in path:
         return tuple(path[1:].split("/"))

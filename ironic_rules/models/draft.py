@@ -267,6 +267,8 @@ class _Draft:
         if type(path) is FieldPath and path.of is cls and not deleting:
             return path.tokens
         tokens = documents.parse_pointer(path, relative=True)
+        if "." in path and "/" not in path and "" in tokens:
+            raise documents.PointerError(path, "a part of the path is empty")
         if not tokens or tokens[0] not in cls.writable or (
                 deleting and len(tokens) == 1 and tokens[0] in cls.fields.required):
             raise FieldNotWritable(path=documents.format_pointer(tokens[:1]))

@@ -7,7 +7,7 @@ warnings about a valid rule that works, but probably not as its author thinks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,6 +151,8 @@ class Scope:
     #: the fields of the templates, as far as they are valid
     fields: list[template.Field] = field(default_factory=list)
     groups: Groups | None = None
+    #: the keys of the object that is the only item of the loop; None if the items are others
+    item_keys: Collection[object] | None = None
     #: whether a missing path that is all of a value raises Absent
     absent: bool = False
 
@@ -285,6 +287,8 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
         _complain_of_root(scope, used, where)
         return
     root, steps = used.root, used.steps
+    if root == "item" and steps and scope.item_keys is not None and steps[0] not in scope.item_keys:
+        scope.warn(where, f"column {used.column_of(0)}: the loop is one object, which has no such key")
     if root in INVENTORIES and scope.warnings is None:
         return
     above = 0
@@ -337,7 +341,9 @@ Check = Callable[[View], bool]
 
 
 def compile_items(scope: Scope, loop: object, where: str) -> Items | None:
-    """Compile a ``loop``: a list, an object (items ``{key, value}``), or one template that returns either.
+    """Compile a ``loop``: a list, an object, or one template that gives a list or an object.
+
+    An object that the rule has is one item, as in Ironic; one that a template gives has the items ``{key, value}``.
 
     :returns: a function that returns the items; it raises CannotEvaluate if the template returns another type
     """
@@ -357,11 +363,14 @@ def compile_items(scope: Scope, loop: object, where: str) -> Items | None:
     if len(scope.problems) > before:
         return None
     scope.items = elements_of(compiled)
+    scope.item_keys = frozenset(loop) if isinstance(loop, dict) else None
     limit = scope.limits.loop_items
     if isinstance(compiled, Const):
-        items = _items(compiled.value, limit)
+        items = [compiled.value] if isinstance(loop, dict) else _items(compiled.value, limit)
         return lambda view: items
     get = as_getter(compiled)
+    if isinstance(loop, dict):
+        return lambda view: [get(view)]
     return lambda view: _items(get(view), limit)
 
 

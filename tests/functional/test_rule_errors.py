@@ -63,7 +63,8 @@ REFUSED = [
      "/power_interface: fake-hardware does not offer the power interface 'nosuch'. Valid: fake."),
     (setting("/name", "{inventory[hostname]}"), "/name: A node with name taken already exists."),
     (setting("{inventory[path]}", TAKEN), "/name: A node with name taken already exists."),
-    ({"op": "set-attribute", "args": ["{item[key]}", "{item[value]}"], "loop": {"/owner": "me", "/name": TAKEN}},
+    ({"op": "set-attribute", "args": ["{item[key]}", "{item[value]}"], "loop": [
+        {"key": "/owner", "value": "me"}, {"key": "/name", "value": TAKEN}]},
      "/name: A node with name taken already exists."),
     (of_port("set-port-attribute", "/name", "{inventory[hostname]}"), "/name: A port with name taken already exists."),
     # While the rule runs.

@@ -79,9 +79,11 @@ def test_r_24_an_action_runs_once_for_each_item_of_its_loop():
     assert effects({"op": "extend-plugin-data", "args": ["got", 1], "loop": []}) == {"plugin_data": {}}
 
 
-def test_r_24_an_object_is_a_loop_over_its_keys_and_values():
-    assert appended({"a": 1, "b": [2]}) == [{"key": "a", "value": 1}, {"key": "b", "value": [2]}]
-    assert appended({"a": 1, "b": 2}, "{item[key]}={item[value]}") == ["a=1", "b=2"]
+def test_r_24_an_object_is_one_item_and_one_of_data_a_loop_over_its_keys_and_values():
+    assert appended({"a": 1, "b": [2]}) == [{"a": 1, "b": [2]}]
+    assert appended({"a": 1, "b": 2}, "{item[a]}={item[b]}") == ["1=2"]
+    assert appended("{plugin_data[o]}", "{item[key]}={item[value]}",
+                    plugin_data={"o": {"a": 1, "b": 2}}) == ["a=1", "b=2"]
 
 
 def test_r_24_items_may_have_templates():
