@@ -1,30 +1,24 @@
-"""Every error that the service raises, and the HTTP status that each one maps to.
+"""The errors that the service raises, and the HTTP status that each one maps to.
 
 ::
 
     IronicRulesError (500)
     ├── Invalid (400)
-    │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, SecretMasked, InvalidState
-    │   ├── InvalidInventory, DryRunTooLong
+    │   ├── InvalidRule, InvalidParameterValue, FieldNotWritable, SecretMasked, InvalidInventory
     │   └── UnsupportedDriverExtension, DriverNotFound, InterfaceNotFound
     ├── Unauthorized, LoginRefused (401), Forbidden (403)
     ├── NotFound (404)
-    │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   ├── BIOSSettingNotFound
-    │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
-    │   ├── InspectionNotFound, JournalEntryNotFound, LegacyRuleNotFound, OperationNotFound
-    │   ├── SharedMACNotFound
-    │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
+    │   ├── NodeNotFound, RunbookNotFound, BIOSSettingNotFound, MarkerNotFound
+    │   └── LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
-    │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
-    │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MachineEnrolled, MACAlreadyExists, …
-    ├── PreconditionFailed (412), RequestTooLarge (413), EncodingUnsupported (415), TooManyAttempts (429)
+    │   ├── NodeLocked, LockLost, Changed
+    │   └── DuplicateNodeName, MACAlreadyExists, DuplicatePortName
+    ├── PreconditionFailed (412), RequestTooLarge (413), MediaTypeUnsupported (415), ForeignHost (421)
+    ├── TooManyAttempts (429)
     ├── Unavailable (503)
-    │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyCalls, TooManyDryRuns
-    │   ├── TooManyConfigDrives
-    │   └── OutcomeUnknown ── RPCTimeout, StillRunning
-    ├── RuleFailed ── LegacyRuleFailed, HookFailed          (end an inspection; never reach HTTP)
+    │   └── ConductorCannotServe, NoFreeWorker, RPCTimeout, RequestExpired
+    ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
     ├── RuleSpent ── LegacyRuleGone                         (repeats an inspection; never reaches HTTP)
     ├── AgentChanged (500)                                  (becomes last_error, or cleaning begins again)
@@ -32,7 +26,9 @@
     ├── BMCError (502) ── HardwareFailed                    (mostly becomes last_error)
     └── ConfigurationError                                  (the process does not start)
 
-A class represents a situation; its keyword arguments are the facts, which are formatted into ``message``.
+A class is what code distinguishes: it catches the class, or the class has an HTTP status of its own. All other errors
+have a text only, in the table of ``Wording`` at the end. Keyword arguments are the facts, which are formatted into
+the text: ``raise NodeLocked(node=uuid, host=host)``, ``raise port_not_found(port=uuid)``.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ import errno
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +95,6 @@ class InvalidParameterValue(Invalid):
     message = "Invalid value."
 
 
-class InvalidPatch(Invalid):
-    message = "The JSON patch cannot be applied."
-
-
-class DryRunTooLong(Invalid):
-    message = "The dry run took longer than {seconds:g} seconds ([inspection_rules]dry_run_timeout)."
-
-
 class FieldNotWritable(Invalid):
     message = "{path}: this field may not be written."
 
@@ -117,10 +105,6 @@ class SecretMasked(Invalid):
 
 class InvalidInventory(Invalid):
     message = "The inventory of node {node} is not usable: {where}."
-
-
-class InvalidState(Invalid):
-    message = 'The requested action "{action}" can not be performed on node "{node}" while it is in state "{state}".'
 
 
 class UnsupportedDriverExtension(Invalid):
@@ -150,23 +134,11 @@ class Forbidden(IronicRulesError):
     message = "Access was denied to the following resource: {policy}"
 
 
-class ForeignSite(Forbidden):
-    """A browser sends the request for a page of another site."""
-
-    message = ("A web page of another site ({place}) must not use this service. If it is the own page of this service "
-               "behind a proxy, set [api]public_endpoint to the URL that browsers use.")
-
-
-class NodeProtected(Forbidden):
-    message = "Node {node} is protected and does not allow {action}."
-
-
 class NotFound(IronicRulesError):
     code = 404
     message = "Not Found"
 
 
-#: The kinds of reasons for which a ramdisk is refused.
 class LookupFailed(NotFound):
     """The only error of the ramdisk endpoints if a request does not match exactly one node. Discloses no reason."""
 
@@ -192,108 +164,16 @@ class MachineUnknown(LookupFailed):
     kind = "unknown"
 
 
-class VersionTooLow(NotFound):
-    message = "Not Found"
-
-
 class NodeNotFound(NotFound):
     message = "Node {node} could not be found."
-
-
-class PortNotFound(NotFound):
-    message = "Port {port} could not be found."
-
-
-class PortgroupNotFound(NotFound):
-    message = "Portgroup {portgroup} could not be found."
-
-
-class ChassisNotFound(NotFound):
-    message = "Chassis {chassis} could not be found."
-
-
-class AllocationNotFound(NotFound):
-    message = "Allocation {allocation} could not be found."
 
 
 class RunbookNotFound(NotFound):
     message = "Runbook {runbook} could not be found."
 
 
-class VolumeConnectorNotFound(NotFound):
-    message = "Volume connector {connector} could not be found."
-
-
-class VolumeTargetNotFound(NotFound):
-    message = "Volume target {target} could not be found."
-
-
-class TraitNotFound(NotFound):
-    message = "Node {node} doesn't have a trait '{trait}'"
-
-
-class InspectionRuleNotFound(NotFound):
-    message = "Inspection rule {rule} could not be found."
-
-
-class RuleRevisionNotFound(NotFound):
-    message = "Revision {revision} of the inspection rules is not kept."
-
-
-class LegacyRuleNotFound(NotFound):
-    message = "Legacy rule {rule} could not be found."
-
-
-class OperationNotFound(NotFound):
-    message = "Operation {operation} could not be found."
-
-
-class DeployTemplateNotFound(NotFound):
-    message = "Deploy template {template} could not be found."
-
-
 class BIOSSettingNotFound(NotFound):
     message = "Node {node} doesn't have a BIOS setting '{name}'"
-
-
-class FlavorNotFound(NotFound):
-    message = "Flavor {flavor} could not be found."
-
-
-class ExtraSpecNotFound(NotFound):
-    message = "Flavor {flavor} has no extra spec with key {key}."
-
-
-class ExtraSpecUnknown(NotFound):
-    message = "No extra spec {name} is known."
-
-
-class ConductorNotFound(NotFound):
-    message = "Conductor {conductor} could not be found."
-
-
-class DriverNameNotFound(NotFound):
-    message = "Could not find the following driver(s) or hardware type(s): {driver}."
-
-
-class InventoryNotFound(NotFound):
-    message = "Inspection inventory for node {node} could not be found."
-
-
-class HistoryNotFound(NotFound):
-    message = "History entry {event} of node {node} could not be found."
-
-
-class InspectionNotFound(NotFound):
-    message = "Inspection {inspection} of node {node} could not be found."
-
-
-class JournalEntryNotFound(NotFound):
-    message = "Entry {entry} of the inspection journal could not be found."
-
-
-class SharedMACNotFound(NotFound):
-    message = "No other machine is known to have the MAC address {address}."
 
 
 class MarkerNotFound(NotFound):
@@ -323,54 +203,12 @@ class LockLost(Conflict):
     message = "The lock on node {node} is no longer held by {host}."
 
 
-class NodeChanged(Conflict):
-    message = "Node {node} was changed by another request meanwhile, please retry."
-
-
-class RuleChanged(Conflict):
-    message = "Inspection rule {rule} was changed by another request meanwhile, please retry."
-
-
-class LegacyRuleChanged(Conflict):
-    message = "Legacy rule {rule} was changed by another request meanwhile, please retry."
-
-
-class DeployTemplateChanged(Conflict):
-    message = "Deploy template {template} was changed by another request meanwhile, please retry."
-
-
-class NodeAssociated(Conflict):
-    message = "Node {node} is associated with instance {instance}."
-
-
-class NodeNotRemovable(Conflict):
-    message = "Node {node} cannot be deleted while it is in state \"{state}\"; put it in maintenance to force this."
-
-
-class NodeHasChildren(Conflict):
-    message = ("Node {node} cannot be deleted while it is the parent_node of others, such as {child}; put it in "
-               "maintenance to force this.")
-
-
-class NodeAlreadyExists(Conflict):
-    message = "A node with UUID {uuid} already exists."
+class Changed(Conflict):
+    """Another request has changed meanwhile what this one was to change."""
 
 
 class DuplicateNodeName(Conflict):
     message = "A node with name {name} already exists."
-
-
-class InstanceAssociated(Conflict):
-    message = ("Instance {instance} is already associated with a node, "
-               "it cannot be associated with this other node {node}.")
-
-
-class MachineEnrolled(Conflict):
-    message = "The machine cannot be enrolled: its addresses are those of {nodes}."
-
-
-class PortAlreadyExists(Conflict):
-    message = "A port with UUID {uuid} already exists."
 
 
 class MACAlreadyExists(Conflict):
@@ -379,98 +217,6 @@ class MACAlreadyExists(Conflict):
 
 class DuplicatePortName(Conflict):
     message = "A port with name {name} already exists."
-
-
-class PortgroupAlreadyExists(Conflict):
-    message = "A portgroup with UUID {uuid} already exists."
-
-
-class DuplicatePortgroupName(Conflict):
-    message = "A portgroup with name {name} already exists."
-
-
-class PortgroupMACAlreadyExists(Conflict):
-    message = "A portgroup with MAC address {mac} already exists."
-
-
-class PortgroupNotEmpty(Invalid):
-    message = "Portgroup {portgroup} still has ports and cannot be deleted."
-
-
-class ChassisAlreadyExists(Conflict):
-    message = "A chassis with UUID {uuid} already exists."
-
-
-class ChassisNotEmpty(Invalid):
-    message = "Chassis {chassis} still has nodes and cannot be deleted."
-
-
-class AllocationAlreadyExists(Conflict):
-    message = "An allocation with UUID {uuid} already exists."
-
-
-class DuplicateAllocationName(Conflict):
-    message = "An allocation with name {name} already exists."
-
-
-class RunbookAlreadyExists(Conflict):
-    message = "A runbook with UUID {uuid} already exists."
-
-
-class DuplicateRunbookName(Conflict):
-    message = "A runbook with name {name} already exists."
-
-
-class VolumeConnectorAlreadyExists(Conflict):
-    message = "A volume connector with UUID {uuid} already exists."
-
-
-class DuplicateVolumeConnector(Conflict):
-    message = "A volume connector with type {type} and connector ID {connector_id} already exists."
-
-
-class VolumeTargetAlreadyExists(Conflict):
-    message = "A volume target with UUID {uuid} already exists."
-
-
-class DuplicateBootIndex(Conflict):
-    message = "A volume target with boot index '{boot_index}' for the same node already exists."
-
-
-class InspectionRuleAlreadyExists(Conflict):
-    message = "An inspection rule with UUID {uuid} already exists."
-
-
-class DuplicateInspectionRuleName(Conflict):
-    message = "Inspection rule {uuid} already has the name {name}{group}."
-
-
-class LegacyRuleAlreadyExists(Conflict):
-    message = "A legacy rule with UUID {uuid} already exists."
-
-
-class DeployTemplateAlreadyExists(Conflict):
-    message = "A deploy template with UUID {uuid} already exists."
-
-
-class DuplicateDeployTemplateName(Conflict):
-    message = "A deploy template with name {name} already exists."
-
-
-class FlavorAlreadyExists(Conflict):
-    message = "A flavor with ID {flavor} already exists."
-
-
-class DuplicateFlavorName(Conflict):
-    message = "A flavor with name {name} already exists."
-
-
-class ConductorAlreadyRegistered(Conflict):
-    message = "Another process serves as conductor {conductor}; every conductor needs a [DEFAULT]host of its own."
-
-
-class VifConflict(Conflict):
-    message = "Unable to attach VIF {vif} to node {node}: {reason}."
 
 
 class PreconditionFailed(IronicRulesError):
@@ -495,11 +241,6 @@ class MediaTypeUnsupported(IronicRulesError):
     message = "The body has {given}: send JSON with Content-Type: application/json."
 
 
-class EncodingUnsupported(IronicRulesError):
-    code = 415
-    message = "The body has a Content-Encoding, which is not supported: send JSON in UTF-8."
-
-
 class ForeignHost(IronicRulesError):
     """The name in the request's header ``Host`` is not one of this service."""
 
@@ -520,10 +261,6 @@ class Unavailable(IronicRulesError):
     message = "The service is temporarily unable to serve this request; it is safe to repeat it."
 
 
-class NoValidHost(Unavailable):
-    message = "No conductor is running that could serve this request."
-
-
 class ConductorCannotServe(Unavailable):
     """The conductor has lost its database, and has refused a call before it did anything."""
 
@@ -534,12 +271,7 @@ class NoFreeWorker(Unavailable):
     message = "The conductor has no free worker for node {node} right now; please retry."
 
 
-class OutcomeUnknown(Unavailable):
-    message = ("The service is temporarily unable to serve this request, and cannot tell whether it has been carried "
-               "out: what it was to change shows that.")
-
-
-class RPCTimeout(OutcomeUnknown):
+class RPCTimeout(Unavailable):
     message = ("No conductor answered in time. The states of the node show whether the request was accepted; if it was "
                "not, it has expired and will not be carried out. Requests with the header Idempotency-Key can be "
                "repeated without being carried out twice.")
@@ -557,39 +289,14 @@ class RequestRepeated(IronicRulesError):
     message = "The request was accepted before."
 
 
-class TooManyCalls(Unavailable):
-    message = ("The conductor waits for too many BMCs, or too often for that of node {node}, to serve this request; "
-               "please retry.")
-
-
-class StillRunning(OutcomeUnknown):
-    """An operation on a machine takes longer than its caller waits. It continues."""
-
-    message = ("{operation} of node {node} has not ended within {seconds:g} seconds. It continues, and the node is "
-               "locked until it ends; if it fails, last_error says why.")
-
-
-class TooManyConfigDrives(Unavailable):
-    message = "The conductor is busy with the config drives of other requests. Nothing was changed; please retry."
-
-
-class TooManyDryRuns(Unavailable):
-    message = "{most} dry runs are in progress already; please retry."
-
-
 class RuleFailed(IronicRulesError):
-    """A rule failed the inspection. ``where`` is the JSON pointer of the condition or action in the rule."""
+    """A rule failed the inspection.
 
-    message = "Inspection rule {rule} failed at {where}: {reason}"
-
-
-class LegacyRuleFailed(RuleFailed):
-    """A legacy rule failed the inspection.
-
-    ``maintenance`` is the reason for which the node is put in maintenance; None: it is not.
+    ``where`` is the JSON pointer of the condition or action in the rule. The error of a legacy rule can have
+    ``maintenance``, the reason for which the node is put in maintenance.
     """
 
-    message = "Legacy rule {rule} failed at {where}: {reason}"
+    message = "Inspection rule {rule} failed at {where}: {reason}"
 
 
 class RuleSpent(IronicRulesError):
@@ -633,6 +340,117 @@ class ConfigurationError(IronicRulesError):
     """The configuration is invalid; the process does not start."""
 
     message = "Invalid configuration."
+
+
+E = TypeVar("E", bound=IronicRulesError)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording(Generic[E]):
+    """The text of an error that no code distinguishes from others of its class. Called with the facts, it makes one."""
+
+    error: type[E]
+    text: str
+
+    def __call__(self, **facts: object) -> E:
+        return self.error(self.text.format(**facts), **facts)
+
+
+dry_run_too_long = Wording(
+    Invalid, "The dry run took longer than {seconds:g} seconds ([inspection_rules]dry_run_timeout).")
+invalid_state = Wording(
+    Invalid, 'The requested action "{action}" can not be performed on node "{node}" while it is in state "{state}".')
+portgroup_not_empty = Wording(Invalid, "Portgroup {portgroup} still has ports and cannot be deleted.")
+chassis_not_empty = Wording(Invalid, "Chassis {chassis} still has nodes and cannot be deleted.")
+
+foreign_site = Wording(Forbidden, (
+    "A web page of another site ({place}) must not use this service. If it is the own page of this service behind a "
+    "proxy, set [api]public_endpoint to the URL that browsers use."))
+node_protected = Wording(Forbidden, "Node {node} is protected and does not allow {action}.")
+
+port_not_found = Wording(NotFound, "Port {port} could not be found.")
+portgroup_not_found = Wording(NotFound, "Portgroup {portgroup} could not be found.")
+chassis_not_found = Wording(NotFound, "Chassis {chassis} could not be found.")
+allocation_not_found = Wording(NotFound, "Allocation {allocation} could not be found.")
+volume_connector_not_found = Wording(NotFound, "Volume connector {connector} could not be found.")
+volume_target_not_found = Wording(NotFound, "Volume target {target} could not be found.")
+trait_not_found = Wording(NotFound, "Node {node} doesn't have a trait '{trait}'")
+inspection_rule_not_found = Wording(NotFound, "Inspection rule {rule} could not be found.")
+rule_revision_not_found = Wording(NotFound, "Revision {revision} of the inspection rules is not kept.")
+legacy_rule_not_found = Wording(NotFound, "Legacy rule {rule} could not be found.")
+operation_not_found = Wording(NotFound, "Operation {operation} could not be found.")
+deploy_template_not_found = Wording(NotFound, "Deploy template {template} could not be found.")
+flavor_not_found = Wording(NotFound, "Flavor {flavor} could not be found.")
+extra_spec_not_found = Wording(NotFound, "Flavor {flavor} has no extra spec with key {key}.")
+conductor_not_found = Wording(NotFound, "Conductor {conductor} could not be found.")
+driver_name_not_found = Wording(NotFound, "Could not find the following driver(s) or hardware type(s): {driver}.")
+inventory_not_found = Wording(NotFound, "Inspection inventory for node {node} could not be found.")
+history_not_found = Wording(NotFound, "History entry {event} of node {node} could not be found.")
+inspection_not_found = Wording(NotFound, "Inspection {inspection} of node {node} could not be found.")
+journal_entry_not_found = Wording(NotFound, "Entry {entry} of the inspection journal could not be found.")
+shared_mac_not_found = Wording(NotFound, "No other machine is known to have the MAC address {address}.")
+
+node_changed = Wording(Conflict, "Node {node} was changed by another request meanwhile, please retry.")
+node_associated = Wording(Conflict, "Node {node} is associated with instance {instance}.")
+node_not_removable = Wording(
+    Conflict, 'Node {node} cannot be deleted while it is in state "{state}"; put it in maintenance to force this.')
+node_has_children = Wording(Conflict, (
+    "Node {node} cannot be deleted while it is the parent_node of others, such as {child}; put it in maintenance to "
+    "force this."))
+node_already_exists = Wording(Conflict, "A node with UUID {uuid} already exists.")
+instance_associated = Wording(
+    Conflict,
+    "Instance {instance} is already associated with a node, it cannot be associated with this other node {node}.")
+machine_enrolled = Wording(Conflict, "The machine cannot be enrolled: its addresses are those of {nodes}.")
+port_already_exists = Wording(Conflict, "A port with UUID {uuid} already exists.")
+portgroup_already_exists = Wording(Conflict, "A portgroup with UUID {uuid} already exists.")
+duplicate_portgroup_name = Wording(Conflict, "A portgroup with name {name} already exists.")
+portgroup_mac_already_exists = Wording(Conflict, "A portgroup with MAC address {mac} already exists.")
+chassis_already_exists = Wording(Conflict, "A chassis with UUID {uuid} already exists.")
+allocation_already_exists = Wording(Conflict, "An allocation with UUID {uuid} already exists.")
+duplicate_allocation_name = Wording(Conflict, "An allocation with name {name} already exists.")
+runbook_already_exists = Wording(Conflict, "A runbook with UUID {uuid} already exists.")
+duplicate_runbook_name = Wording(Conflict, "A runbook with name {name} already exists.")
+volume_connector_already_exists = Wording(Conflict, "A volume connector with UUID {uuid} already exists.")
+duplicate_volume_connector = Wording(
+    Conflict, "A volume connector with type {type} and connector ID {connector_id} already exists.")
+volume_target_already_exists = Wording(Conflict, "A volume target with UUID {uuid} already exists.")
+duplicate_boot_index = Wording(
+    Conflict, "A volume target with boot index '{boot_index}' for the same node already exists.")
+inspection_rule_already_exists = Wording(Conflict, "An inspection rule with UUID {uuid} already exists.")
+duplicate_inspection_rule_name = Wording(Conflict, "Inspection rule {uuid} already has the name {name}{group}.")
+legacy_rule_already_exists = Wording(Conflict, "A legacy rule with UUID {uuid} already exists.")
+deploy_template_already_exists = Wording(Conflict, "A deploy template with UUID {uuid} already exists.")
+duplicate_deploy_template_name = Wording(Conflict, "A deploy template with name {name} already exists.")
+flavor_already_exists = Wording(Conflict, "A flavor with ID {flavor} already exists.")
+duplicate_flavor_name = Wording(Conflict, "A flavor with name {name} already exists.")
+conductor_already_registered = Wording(
+    Conflict, "Another process serves as conductor {conductor}; every conductor needs a [DEFAULT]host of its own.")
+vif_conflict = Wording(Conflict, "Unable to attach VIF {vif} to node {node}: {reason}.")
+
+rule_changed = Wording(Changed, "Inspection rule {rule} was changed by another request meanwhile, please retry.")
+legacy_rule_changed = Wording(Changed, "Legacy rule {rule} was changed by another request meanwhile, please retry.")
+deploy_template_changed = Wording(
+    Changed, "Deploy template {template} was changed by another request meanwhile, please retry.")
+
+encoding_unsupported = Wording(
+    MediaTypeUnsupported, "The body has a Content-Encoding, which is not supported: send JSON in UTF-8.")
+
+outcome_unknown = Wording(Unavailable, (
+    "The service is temporarily unable to serve this request, and cannot tell whether it has been carried out: what "
+    "it was to change shows that."))
+no_valid_host = Wording(Unavailable, "No conductor is running that could serve this request.")
+too_many_calls = Wording(Unavailable, (
+    "The conductor waits for too many BMCs, or too often for that of node {node}, to serve this request; please "
+    "retry."))
+too_many_config_drives = Wording(
+    Unavailable, "The conductor is busy with the config drives of other requests. Nothing was changed; please retry.")
+too_many_dry_runs = Wording(Unavailable, "{most} dry runs are in progress already; please retry.")
+still_running = Wording(Unavailable, (
+    "{operation} of node {node} has not ended within {seconds:g} seconds. It continues, and the node is locked until "
+    "it ends; if it fails, last_error says why."))
+
+legacy_rule_failed = Wording(RuleFailed, "Legacy rule {rule} failed at {where}: {reason}")
 
 
 #: errno -> why a port cannot be used, and what to do.

@@ -33,7 +33,7 @@ class ComputeExtraSpecsController(Resource):
     def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor).extra_specs}
@@ -42,7 +42,7 @@ class ComputeExtraSpecsController(Resource):
     def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor.
 
-        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        :raises flavor_not_found, extra_spec_not_found: 404
         """
         with request.db.reader() as conn:
             return one(flavors.get(conn, flavor).extra_specs, flavor, key)
@@ -51,7 +51,7 @@ class ComputeExtraSpecsController(Resource):
     def post(self, request: Request, flavor: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Add extra specs to those of a flavor, or change them, and return them. ``validation`` needs 2.86.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         :raises Invalid: 400, with every problem
         """
         flavors_v1.write_extra_specs(request, flavor, _as_texts(body["extra_specs"]), _mode(request, query),
@@ -64,7 +64,7 @@ class ComputeExtraSpecsController(Resource):
             query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         :raises Invalid: 400, also for a body with another key
         """
         flavors_v1.check_only(body, key)
@@ -75,7 +75,7 @@ class ComputeExtraSpecsController(Resource):
     def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor.
 
-        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        :raises flavor_not_found, extra_spec_not_found: 404
         """
         flavors_v1.remove_extra_spec(request, flavor, key, or_name=False)
 
@@ -133,7 +133,7 @@ class ComputeFlavorsController(Resource):
     def get_one(self, request: Request, flavor: str) -> JSONObject:
         """Show a flavor.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         with request.db.reader() as conn:
             return _shown(request, flavors.get(conn, flavor))
@@ -143,7 +143,7 @@ class ComputeFlavorsController(Resource):
         """Create a flavor and return it; ``description`` needs 2.55.
 
         :raises Invalid: 400, with every problem
-        :raises FlavorAlreadyExists, DuplicateFlavorName: 409
+        :raises flavor_already_exists, duplicate_flavor_name: 409
         """
         if request.version < versions.COMPUTE_DESCRIPTION:
             schemas.CREATE_WITHOUT_DESCRIPTION.load(body)
@@ -154,7 +154,7 @@ class ComputeFlavorsController(Resource):
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor and return it; 404 below 2.55.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         if request.version < versions.COMPUTE_DESCRIPTION:
             raise NotFound("The description of a flavor needs version 2.55 or newer.")
@@ -165,7 +165,7 @@ class ComputeFlavorsController(Resource):
     def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         destroy(request, flavor, or_name=False)
 

@@ -3,7 +3,7 @@
 A method of a controller that has the parameter ``conditions`` gets the preconditions of the request (``expose``). One
 that changes something checks them in the transaction that writes, against the row that it changes::
 
-    with conditions.guard(RuleChanged):
+    with conditions.guard():
         ... conditions.check(etags.tag(row.uuid, row.revision)) ...
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironic_rules.exceptions import Conflict, Invalid, PreconditionFailed
+from ironic_rules.exceptions import Changed, Invalid, PreconditionFailed
 
 MAX_LENGTH = 8192
 MAX_TAGS = 100
@@ -100,14 +100,14 @@ class Preconditions:
         return self.if_none_match is not None and _any_weakly(self.if_none_match, current)
 
     @contextlib.contextmanager
-    def guard(self, changed: type[Conflict]) -> Iterator[None]:
-        """Turn ``changed``, a lost race, into 412 if the request named the state that it wants to change.
+    def guard(self) -> Iterator[None]:
+        """Turn a lost race into 412 if the request named the state that it wants to change.
 
         :raises PreconditionFailed: 412
         """
         try:
             yield
-        except changed as error:
+        except Changed as error:
             # The other request has changed the tag, so the one in this request no longer matches; "*" still does.
             if self.if_match is None or self.if_match is ANY:
                 raise

@@ -28,7 +28,6 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.schema import Schema
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
-    EncodingUnsupported,
     Forbidden,
     Invalid,
     MethodNotAllowed,
@@ -36,7 +35,7 @@ from ironic_rules.exceptions import (
     NodeNotFound,
     NotAcceptable,
     NotFound,
-    VersionTooLow,
+    encoding_unsupported,
 )
 from ironic_rules.httpd import faults
 from ironic_rules.models.documents import JSON, JSONObject
@@ -182,7 +181,7 @@ def _check(route: Route, request: Request) -> None:
         if route.unacceptable:
             raise NotAcceptable(text)
         is_absent = route.hidden or request.method in _READING
-        raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
+        raise NotFound(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None and not route.policy_first:
         request.confinement = authorization.of_request(request.conf, route.policy, request.context)
     if request.method not in _READING and not route.conditional:
@@ -222,7 +221,7 @@ def _loaded_body(route: Route, request: Request) -> tuple[JSON, list[Oddity]]:
     except Invalid as error:
         request.numbers.count("api_bodies_refused", "not acceptable as JSON")
         if "HTTP_CONTENT_ENCODING" in request.environ:  # the header of a body that can be read does no harm
-            raise EncodingUnsupported() from error
+            raise encoding_unsupported() from error
         raise
     if route.body is not None:
         return route.body.load(value), oddities

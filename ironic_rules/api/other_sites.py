@@ -19,7 +19,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from oslo_config import cfg
 
 from ironic_rules.api import versions
-from ironic_rules.exceptions import ForeignHost, ForeignSite, IronicRulesError, MediaTypeUnsupported
+from ironic_rules.exceptions import ForeignHost, IronicRulesError, MediaTypeUnsupported, foreign_site
 from ironic_rules.httpd import faults
 from ironic_rules.text import printable
 
@@ -137,7 +137,7 @@ class OtherSites:
     def _check(self, environ: Mapping[str, Any]) -> None:
         """Check a request.
 
-        :raises ForeignHost: 421;  ForeignSite: 403;  MediaTypeUnsupported: 415
+        :raises ForeignHost: 421;  foreign_site: 403;  MediaTypeUnsupported: 415
         """
         host = environ.get("HTTP_HOST", "")
         if not self._names.accepts(host):
@@ -148,9 +148,9 @@ class OtherSites:
             return
         site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
         if site is not None and site not in _OWN_SITE:
-            raise ForeignSite(place=f"Sec-Fetch-Site: {printable(site, _MOST_SHOWN)}")
+            raise foreign_site(place=f"Sec-Fetch-Site: {printable(site, _MOST_SHOWN)}")
         if origin is not None and not self._names.is_own(origin, environ):
-            raise ForeignSite(place=f"Origin: {printable(origin, _MOST_SHOWN)}")
+            raise foreign_site(place=f"Origin: {printable(origin, _MOST_SHOWN)}")
         if is_reading or not _has_body(environ):
             return
         given = environ.get("CONTENT_TYPE", "")

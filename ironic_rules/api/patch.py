@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from ironic_rules.api import body, schema
-from ironic_rules.exceptions import Invalid, InvalidPatch, Problem
+from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import documents, secrets
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.text import printable
@@ -46,7 +46,7 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
     """Return the operations of a patch that passed ``BODY``.
 
     :param aliases: other names of fields, e.g. ``{"action": "actions"}``
-    :raises InvalidPatch: 400, with the pointer of each operation that is malformed
+    :raises Invalid: 400, with the pointer of each operation that is malformed
     """
     problems: list[Problem] = []
     parsed = []
@@ -65,7 +65,7 @@ def operations(body: Iterable[Mapping[str, Any]], *, aliases: Mapping[str, str] 
             else:
                 parsed.append(PatchOperation(op, path, item.get("value"), source))
     if problems:
-        raise InvalidPatch(problems=problems)
+        raise Invalid(problems=problems)
     return parsed
 
 
@@ -77,7 +77,7 @@ def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defa
     :param defaults: field -> its value after ``remove``; None where a field is not listed
     :param read_only: fields that exist but must not be patched (``test`` may read them)
     :param required: fields that cannot be removed or set to null
-    :raises InvalidPatch: 400, with the index of the operation and the pointer that failed; also if the result is
+    :raises Invalid: 400, with the index of the operation and the pointer that failed; also if the result is
         nested too deeply, or too much is copied
     """
     patching = _Patching(copy.deepcopy(dict(document)), defaults, read_only, required)
@@ -85,7 +85,7 @@ def apply(document: Mapping[str, JSON], patch: Iterable[PatchOperation], *, defa
         try:
             patching.apply(operation)
         except documents.PointerError as error:
-            raise InvalidPatch(problems=[Problem(f"/{index}{printable(error.path, 256)}", error.reason)]) from error
+            raise Invalid(problems=[Problem(f"/{index}{printable(error.path, 256)}", error.reason)]) from error
     return patching.document
 
 

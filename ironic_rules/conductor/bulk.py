@@ -31,12 +31,12 @@ from ironic_rules.exceptions import (
     DriverNotFound,
     HookFailed,
     InterfaceNotFound,
-    InventoryNotFound,
     IronicRulesError,
     LockLost,
     NodeLocked,
     NodeNotFound,
     RuleFailed,
+    inventory_not_found,
 )
 from ironic_rules.inspection import reapplying, records, trial_machines, trials
 from ironic_rules.inspection.pipeline import Outcome, withheld
@@ -180,7 +180,7 @@ class _Work:
                 assert self.record is not None
                 self.is_locked = True
                 if self.report is None:
-                    raise InventoryNotFound(node=self.record.node.uuid)
+                    raise inventory_not_found(node=self.record.node.uuid)
                 self._apply(self.record, self.report)
         except (*DATABASE_AWAY, Abandoned):
             raise

@@ -23,7 +23,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.db.nodes import Lock
 from ironic_rules.db.session import Database
-from ironic_rules.exceptions import TooManyCalls
+from ironic_rules.exceptions import too_many_calls
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
@@ -120,11 +120,11 @@ class HardwareTurns:
     def turn(self, node: Node) -> Iterator[None]:
         """Occupy a turn.
 
-        :raises TooManyCalls: 503, none is free
+        :raises too_many_calls: 503, none is free
         """
         with self._guard:
             if self._taken.total() >= self._most or self._taken[node.id] >= max(1, self._most // 2):
-                raise TooManyCalls(node=node.uuid)
+                raise too_many_calls(node=node.uuid)
             self._taken[node.id] += 1
         try:
             yield

@@ -16,10 +16,10 @@ from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import (
     ConductorCannotServe,
     IronicRulesError,
-    OutcomeUnknown,
     RequestExpired,
     RequestRepeated,
     Unavailable,
+    outcome_unknown,
 )
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.rpc.transport import VERSION
@@ -54,7 +54,7 @@ def _answer(method: F) -> F:
             raise
         except DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
-            raise (OutcomeUnknown if is_known else Unavailable) from exc
+            raise (outcome_unknown() if is_known else Unavailable()) from exc
         except BaseException as exc:  # of an interface: oslo.messaging would end its thread, and never answer
             if isinstance(exc, Exception):
                 raise

@@ -27,8 +27,8 @@ from ironic_rules.exceptions import (
     InvalidParameterValue,
     IronicRulesError,
     NodeLocked,
-    OutcomeUnknown,
-    StillRunning,
+    outcome_unknown,
+    still_running,
 )
 from ironic_rules.hardware import destinations, vendor_methods
 from ironic_rules.hardware.base import KINDS, Interface
@@ -91,7 +91,7 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
     """Carry out the operation ``name`` of ``OPERATIONS`` on the node; return its result, None for what has only begun.
 
     :raises Invalid: 400, an interface does not support it, or bad arguments;  NodeLocked: 409
-    :raises TooManyCalls, NoFreeWorker, StillRunning: 503;  BMCError: 502
+    :raises too_many_calls, NoFreeWorker, still_running: 503;  BMCError: 502
     """
     if name not in OPERATIONS:
         raise InvalidParameterValue(f"The conductor knows no operation {printable(name)}.")
@@ -116,7 +116,7 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
             return result.result(seconds)
         except futures.TimeoutError:
             if result.cancel():
-                raise StillRunning(node=task.node.uuid, operation=name, seconds=seconds) from None
+                raise still_running(node=task.node.uuid, operation=name, seconds=seconds) from None
             return result.result()
 
 
@@ -143,7 +143,7 @@ def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, opera
     finally:
         if result is not None and not result.done():
             # Neither a result nor a reason: the lock was lost, or the database.
-            result.set_exception(OutcomeUnknown())
+            result.set_exception(outcome_unknown())
 
 
 def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: HardwareOperation, name: str,

@@ -431,7 +431,7 @@ def clean_up(conductor: Conductor, task: Task) -> None:
 def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
     """Begin to abort the wait for a ramdisk.
 
-    :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
+    :raises invalid_state: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
     wait_states.stop(conductor, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
 

@@ -44,7 +44,7 @@ def abort(conductor: Conductor, context: RequestContext, task: Task) -> None:
     """Begin to abort what the node waits for. A step that cannot be aborted ends first; then the procedure fails.
 
     :param task: of the node as it was when its state was checked, without a lock
-    :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
+    :raises invalid_state: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
     node = task.node
     if node.provision_state == states.INSPECTWAIT:
@@ -113,8 +113,8 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
                            args: JSONObject) -> None:
     """Start ``target`` (a verb of the API) on the node.
 
-    :raises InvalidState: 400, the verb is not possible in the node's state
-    :raises Invalid: 400, an interface of the node lacks something;  NodeProtected: 403;  NodeLocked: 409
+    :raises invalid_state: 400, the verb is not possible in the node's state
+    :raises Invalid: 400, an interface of the node lacks something;  node_protected: 403;  NodeLocked: 409
     """
     verb = states.VERB_ALIASES.get(target, target)
     record = task_store.read_unlocked(conductor.db, node_id)

@@ -72,7 +72,7 @@ class ConductorService:
     def start(self) -> None:
         """Register, resume what this conductor left unfinished when it last ended, and serve.
 
-        :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
+        :raises conductor_already_registered: another process with this host name starts at the same moment
         :raises ConfigurationError: ``boot.ipxe`` cannot be made with the options of ``[pxe]``
         """
         conductor = self._conductor

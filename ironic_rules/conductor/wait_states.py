@@ -12,7 +12,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
-from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
+from ironic_rules.exceptions import IronicRulesError, NodeLocked, invalid_state
 from ironic_rules.models import secrets, states
 from ironic_rules.models.inspections import ABORTED, TIMED_OUT
 from ironic_rules.models.task import Task
@@ -27,7 +27,7 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
 
     :param before: only if it has waited since before then
     :param lane: whose workers end it
-    :raises InvalidState: 400, the node does not wait (any more)
+    :raises invalid_state: 400, the node does not wait (any more)
     :raises NodeLocked: 409;  NoFreeWorker: 503
     """
     lock = conductor.new_lock(node_id)
@@ -41,7 +41,7 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
             admission.admit(conn, context, node_id)
             again = before is not None and row.provision_updated_at is not None and row.provision_updated_at > before
             if row.provision_state != state or again:
-                raise InvalidState(action=event, node=row.uuid, state=row.provision_state)
+                raise invalid_state(action=event, node=row.uuid, state=row.provision_state)
 
         conductor.db.write(reserve)
         slot.run(finish, conductor, context, lock, event, error)

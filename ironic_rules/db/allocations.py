@@ -13,21 +13,22 @@ from ironic_rules.db.collection import Collection
 from ironic_rules.db.tables import allocations
 from ironic_rules.db.tables import nodes as nodes_table
 from ironic_rules.exceptions import (
-    AllocationAlreadyExists,
-    AllocationNotFound,
     Conflict,
-    DuplicateAllocationName,
-    NodeAssociated,
     NodeNotFound,
+    NotFound,
+    allocation_already_exists,
+    allocation_not_found,
+    duplicate_allocation_name,
+    node_associated,
 )
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.resources import ACTIVE, ALLOCATING, ERROR, Allocation
 
 ALLOCATIONS = Collection(
-    allocations, missing=lambda ident: AllocationNotFound(allocation=ident), taken={
-        "uuid": lambda values: AllocationAlreadyExists(uuid=values.get("uuid")),
-        "name": lambda values: DuplicateAllocationName(name=values.get("name"))},
+    allocations, missing=lambda ident: allocation_not_found(allocation=ident), taken={
+        "uuid": lambda values: allocation_already_exists(uuid=values.get("uuid")),
+        "name": lambda values: duplicate_allocation_name(name=values.get("name"))},
     filters={name: allocations.c[name].__eq__ for name in ("resource_class", "state", "owner")})
 
 #: Key of ``instance_info`` with the traits that the instance requests: which deploy templates apply depends on it.
@@ -43,10 +44,10 @@ def waiting(conn: sa.Connection, limit: int) -> list[tuple[str, Any]]:
 def of_node(conn: sa.Connection, node: Node) -> Allocation:
     """Return the allocation that has the node.
 
-    :raises AllocationNotFound: 404
+    :raises allocation_not_found: 404
     """
     if node.allocation_uuid is None:
-        raise AllocationNotFound(f"Node {node.uuid} has no allocation.")
+        raise NotFound(f"Node {node.uuid} has no allocation.")
     found: Allocation = ALLOCATIONS.get(conn, node.allocation_uuid)
     return found
 
@@ -58,7 +59,7 @@ def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
 
     :param give_up: end it with an error even then
     :returns: the state of the allocation
-    :raises AllocationNotFound: 404
+    :raises allocation_not_found: 404
     """
     row = ALLOCATIONS.get(conn, uuid, for_update=True)
     if row.state != ALLOCATING:
@@ -91,7 +92,7 @@ def backfill(conn: sa.Connection, values: Mapping[str, Any], node: Node) -> Allo
 
     :param values: ``resource_class`` and ``uuid`` are those of the node and of its instance if they are missing
     :param node: its row is locked until the transaction ends
-    :raises Conflict: 409, the node does not fit;  NodeAssociated: 409, it has another instance
+    :raises Conflict: 409, the node does not fit;  node_associated: 409, it has another instance
     """
     values = {"resource_class": node.resource_class, "uuid": node.instance_uuid, **values}
     reasons = []
@@ -106,7 +107,7 @@ def backfill(conn: sa.Connection, values: Mapping[str, Any], node: Node) -> Allo
     if reasons:
         raise Conflict(f"Node {node.uuid} cannot be that of the allocation: {'; '.join(reasons)}.")
     if node.allocation_uuid is not None or node.instance_uuid not in (None, values["uuid"]):
-        raise NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+        raise node_associated(node=node.uuid, instance=node.instance_uuid)
     row = ALLOCATIONS.create(conn, {**values, "state": ALLOCATING})
     _give(conn, row, node)
     found: Allocation = ALLOCATIONS.get(conn, row.uuid)
@@ -116,7 +117,7 @@ def backfill(conn: sa.Connection, values: Mapping[str, Any], node: Node) -> Allo
 def destroy(conn: sa.Connection, uuid: str) -> None:
     """Delete an allocation; its node, if it has one, is free.
 
-    :raises AllocationNotFound: 404;  NodeLocked: 409
+    :raises allocation_not_found: 404;  NodeLocked: 409
     :raises Conflict: 409, the node is deployed, or changing its state, and not in maintenance
     """
     row = ALLOCATIONS.get(conn, uuid, for_update=True)

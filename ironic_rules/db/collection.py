@@ -16,20 +16,20 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import chassis, nodes, runbooks, volume_connectors, volume_targets
 from ironic_rules.exceptions import (
-    ChassisAlreadyExists,
-    ChassisNotEmpty,
-    ChassisNotFound,
-    DuplicateBootIndex,
-    DuplicateRunbookName,
-    DuplicateVolumeConnector,
     IronicRulesError,
     NotFound,
-    RunbookAlreadyExists,
     RunbookNotFound,
-    VolumeConnectorAlreadyExists,
-    VolumeConnectorNotFound,
-    VolumeTargetAlreadyExists,
-    VolumeTargetNotFound,
+    chassis_already_exists,
+    chassis_not_empty,
+    chassis_not_found,
+    duplicate_boot_index,
+    duplicate_runbook_name,
+    duplicate_volume_connector,
+    runbook_already_exists,
+    volume_connector_already_exists,
+    volume_connector_not_found,
+    volume_target_already_exists,
+    volume_target_not_found,
 )
 from ironic_rules.models.resources import Chassis
 
@@ -139,34 +139,34 @@ class Collection:
 #: ``project``: those that it may see.
 _FILTERS = {"project": lambda project: sa.or_(runbooks.c.owner == project, runbooks.c.public.is_(True))}
 RUNBOOKS = Collection(runbooks, filters=_FILTERS, missing=lambda ident: RunbookNotFound(runbook=ident), taken={
-    "uuid": lambda values: RunbookAlreadyExists(uuid=values.get("uuid")),
-    "name": lambda values: DuplicateRunbookName(name=values.get("name"))})
+    "uuid": lambda values: runbook_already_exists(uuid=values.get("uuid")),
+    "name": lambda values: duplicate_runbook_name(name=values.get("name"))})
 
 
 _OF_PROJECT = {"project": node_queries.of_project}
 CONNECTORS = Collection(
-    volume_connectors, filters=_OF_PROJECT, missing=lambda ident: VolumeConnectorNotFound(connector=ident), taken={
-        "uuid": lambda values: VolumeConnectorAlreadyExists(uuid=values.get("uuid")),
-        "connector_id": lambda values: DuplicateVolumeConnector(
+    volume_connectors, filters=_OF_PROJECT, missing=lambda ident: volume_connector_not_found(connector=ident), taken={
+        "uuid": lambda values: volume_connector_already_exists(uuid=values.get("uuid")),
+        "connector_id": lambda values: duplicate_volume_connector(
             type=values.get("type"), connector_id=values.get("connector_id"))})
 TARGETS = Collection(
-    volume_targets, filters=_OF_PROJECT, missing=lambda ident: VolumeTargetNotFound(target=ident), taken={
-        "uuid": lambda values: VolumeTargetAlreadyExists(uuid=values.get("uuid")),
-        "boot_index": lambda values: DuplicateBootIndex(boot_index=values.get("boot_index"))})
+    volume_targets, filters=_OF_PROJECT, missing=lambda ident: volume_target_not_found(target=ident), taken={
+        "uuid": lambda values: volume_target_already_exists(uuid=values.get("uuid")),
+        "boot_index": lambda values: duplicate_boot_index(boot_index=values.get("boot_index"))})
 
 
-CHASSIS = Collection(chassis, missing=lambda ident: ChassisNotFound(chassis=ident),
-                     taken={"uuid": lambda values: ChassisAlreadyExists(uuid=values.get("uuid"))})
+CHASSIS = Collection(chassis, missing=lambda ident: chassis_not_found(chassis=ident),
+                     taken={"uuid": lambda values: chassis_already_exists(uuid=values.get("uuid"))})
 
 
 def destroy_chassis(conn: sa.Connection, uuid: str) -> None:
     """Delete a chassis without nodes.
 
-    :raises ChassisNotFound: 404;  ChassisNotEmpty: 400
+    :raises chassis_not_found: 404;  chassis_not_empty: 400
     """
     row: Chassis = CHASSIS.get(conn, uuid, for_update=True)
     # SQLite checks references only at the end of a statement, and MariaDB names no row: ask before.
     if conn.scalar(sa.select(sa.exists().where(nodes.c.chassis_uuid == row.uuid))):
-        raise ChassisNotEmpty(chassis=row.uuid)
-    with references(lambda key: ChassisNotEmpty(chassis=row.uuid)):
+        raise chassis_not_empty(chassis=row.uuid)
+    with references(lambda key: chassis_not_empty(chassis=row.uuid)):
         CHASSIS.destroy(conn, row.id)

@@ -25,7 +25,7 @@ from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import conductors, nodes, periodic_tasks
-from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
+from ironic_rules.exceptions import conductor_already_registered, conductor_not_found
 from ironic_rules.models.resources import RegisteredConductor
 
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
@@ -45,14 +45,14 @@ def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Map
 
     :param hardware_types: what the conductor supports, as described by ``hardware.registry``
     :param instance: identifies this run of the process
-    :raises ConductorAlreadyRegistered: 409, another process is registering the same new name concurrently
+    :raises conductor_already_registered: 409, another process is registering the same new name concurrently
     """
     moment = now or clock.current(conn)
     values = {"conductor_group": group, "hardware_types": hardware_types, "instance": instance, "online": True,
               "pinned_release": pinned_release, "updated_at": moment}
     statement = sa.update(conductors).where(conductors.c.hostname == hostname)
     if conn.execute(statement.values(values)).rowcount == 0:
-        with duplicates(other=lambda value: ConductorAlreadyRegistered(conductor=hostname)):
+        with duplicates(other=lambda value: conductor_already_registered(conductor=hostname)):
             conn.execute(sa.insert(conductors).values({**values, "hostname": hostname, "created_at": moment}))
     return get(conn, hostname)
 
@@ -78,11 +78,11 @@ def is_registered(conn: sa.Connection, hostname: str, instance: str) -> bool:
 def get(conn: sa.Connection, hostname: str) -> RegisteredConductor:
     """Return one conductor, online or not.
 
-    :raises ConductorNotFound: 404
+    :raises conductor_not_found: 404
     """
     row = conn.execute(sa.select(conductors).where(conductors.c.hostname == hostname)).one_or_none()
     if row is None:
-        raise ConductorNotFound(conductor=hostname)
+        raise conductor_not_found(conductor=hostname)
     return row
 
 

@@ -13,10 +13,12 @@ from ironic_rules.db.paging import Page, check_sort_key, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import deploy_template_steps, deploy_templates
 from ironic_rules.exceptions import (
-    DeployTemplateAlreadyExists,
-    DeployTemplateChanged,
-    DeployTemplateNotFound,
-    DuplicateDeployTemplateName,
+    Changed,
+    NotFound,
+    deploy_template_already_exists,
+    deploy_template_changed,
+    deploy_template_not_found,
+    duplicate_deploy_template_name,
 )
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, STEP_FIELDS, DeployTemplate, Step
@@ -33,7 +35,7 @@ _WITH_STEPS = (
 def get(conn: sa.Connection, ident: str) -> DeployTemplate:
     """Return the template with the UUID or name ``ident``.
 
-    :raises DeployTemplateNotFound: 404
+    :raises deploy_template_not_found: 404
     """
     return _one(conn, identity.is_called(deploy_templates, ident), ident)
 
@@ -75,7 +77,7 @@ def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, li
 def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[Step]) -> DeployTemplate:
     """Store a new template and return it; ``uuid``, ``created_at`` and ``extra`` have defaults.
 
-    :raises DeployTemplateAlreadyExists, DuplicateDeployTemplateName: 409
+    :raises deploy_template_already_exists, duplicate_deploy_template_name: 409
     """
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     with _taken(row):
@@ -90,8 +92,8 @@ def update(conn: sa.Connection, template: DeployTemplate, values: Mapping[str, o
     """Write ``values``, and ``steps`` in place of the old ones if given; return the template.
 
     :param template: as it was read; nothing is written if it has changed since
-    :raises DeployTemplateNotFound: 404
-    :raises DeployTemplateChanged, DuplicateDeployTemplateName: 409
+    :raises deploy_template_not_found: 404
+    :raises deploy_template_changed, duplicate_deploy_template_name: 409
     """
     own = deploy_templates.c
     statement = sa.update(deploy_templates).where(own.id == template.id, own.revision == template.revision)
@@ -110,8 +112,8 @@ def destroy(conn: sa.Connection, template: DeployTemplate, *, only_unchanged: bo
     """Delete a template and its steps.
 
     :param only_unchanged: only if it has not changed since it was read
-    :raises DeployTemplateNotFound: 404
-    :raises DeployTemplateChanged: 409
+    :raises deploy_template_not_found: 404
+    :raises deploy_template_changed: 409
     """
     statement = sa.delete(deploy_templates).where(deploy_templates.c.id == template.id)
     if only_unchanged:
@@ -123,7 +125,7 @@ def destroy(conn: sa.Connection, template: DeployTemplate, *, only_unchanged: bo
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str) -> DeployTemplate:
     found = _templates(conn, condition)
     if not found:
-        raise DeployTemplateNotFound(template=ident)
+        raise deploy_template_not_found(template=ident)
     return found[0]
 
 
@@ -143,15 +145,15 @@ def _insert_steps(conn: sa.Connection, template_id: int, steps: Sequence[Step]) 
         for position, step in enumerate(steps)])
 
 
-def _lost(conn: sa.Connection, template: DeployTemplate) -> DeployTemplateNotFound | DeployTemplateChanged:
+def _lost(conn: sa.Connection, template: DeployTemplate) -> NotFound | Changed:
     """Return the error for a template that was changed or deleted since it was read."""
     query = sa.select(deploy_templates.c.id).where(deploy_templates.c.id == template.id)
     if conn.scalar(query) is None:
-        return DeployTemplateNotFound(template=template.uuid)
-    return DeployTemplateChanged(template=template.uuid)
+        return deploy_template_not_found(template=template.uuid)
+    return deploy_template_changed(template=template.uuid)
 
 
 def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
-        uuid=lambda value: DeployTemplateAlreadyExists(uuid=values.get("uuid")),
-        name=lambda value: DuplicateDeployTemplateName(name=values.get("name")))
+        uuid=lambda value: deploy_template_already_exists(uuid=values.get("uuid")),
+        name=lambda value: duplicate_deploy_template_name(name=values.get("name")))

@@ -23,13 +23,13 @@ from ironic_rules.db.paging import Page, paginate
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import flavor_extra_specs, flavors, node_traits, nodes
 from ironic_rules.exceptions import (
-    DuplicateFlavorName,
-    ExtraSpecNotFound,
-    FlavorAlreadyExists,
-    FlavorNotFound,
     Invalid,
     MarkerNotFound,
     Problem,
+    duplicate_flavor_name,
+    extra_spec_not_found,
+    flavor_already_exists,
+    flavor_not_found,
 )
 from ironic_rules.models import states
 from ironic_rules.models.flavors import Flavor
@@ -49,7 +49,7 @@ def get(conn: sa.Connection, ident: str, *, or_name: bool = False) -> Flavor:
     """Return the flavor with the identifier ``ident``, with its extra specs.
 
     :param or_name: or with this name, if no flavor has that identifier
-    :raises FlavorNotFound: 404
+    :raises flavor_not_found: 404
     """
     row = _row(conn, ident, or_name=or_name)
     return _flavor(row, extra_specs_of(conn, [row.id])[row.id])
@@ -97,11 +97,11 @@ def extra_specs_of(conn: sa.Connection, ids: Collection[int]) -> dict[int, dict[
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Flavor:
     """Store a new flavor and return it; ``flavorid`` is a new UUID by default.
 
-    :raises FlavorAlreadyExists, DuplicateFlavorName: 409
+    :raises flavor_already_exists, duplicate_flavor_name: 409
     """
     row = {"flavorid": uuidutils.generate_uuid(), "created_at": clock.now(), **values}
-    with duplicates(flavorid=lambda _: FlavorAlreadyExists(flavor=row["flavorid"]),
-                    name=lambda _: DuplicateFlavorName(name=row["name"])):
+    with duplicates(flavorid=lambda _: flavor_already_exists(flavor=row["flavorid"]),
+                    name=lambda _: duplicate_flavor_name(name=row["name"])):
         conn.execute(sa.insert(flavors).values(row))
     return get(conn, row["flavorid"])
 
@@ -109,11 +109,11 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Flavor:
 def describe(conn: sa.Connection, ident: str, description: str | None) -> Flavor:
     """Set the description of a flavor and return it.
 
-    :raises FlavorNotFound: 404
+    :raises flavor_not_found: 404
     """
     statement = sa.update(flavors).where(_called(_OWN.flavorid, ident))
     if not conn.execute(statement.values(description=description, updated_at=clock.now())).rowcount:
-        raise FlavorNotFound(flavor=printable(ident, 255))
+        raise flavor_not_found(flavor=printable(ident, 255))
     return get(conn, ident)
 
 
@@ -127,11 +127,11 @@ def lock(conn: sa.Connection, ident: str, *, or_name: bool = False) -> Flavor:
 
     Must come first in the transaction: what is read before may be outdated.
 
-    :raises FlavorNotFound: 404
+    :raises flavor_not_found: 404
     """
     flavor_id = get_id(conn, ident, or_name=or_name)
     if not conn.execute(sa.update(flavors).where(_OWN.id == flavor_id).values(updated_at=clock.now())).rowcount:
-        raise FlavorNotFound(flavor=printable(ident, 255))
+        raise flavor_not_found(flavor=printable(ident, 255))
     row = conn.execute(sa.select(flavors).where(_OWN.id == flavor_id)).one()
     return _flavor(row, extra_specs_of(conn, [flavor_id])[flavor_id])
 
@@ -160,10 +160,10 @@ def write_specs(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str], m
 def remove_spec(conn: sa.Connection, flavor: Flavor, key: str) -> None:
     """Remove an extra spec of a flavor, which is locked.
 
-    :raises ExtraSpecNotFound: 404
+    :raises extra_spec_not_found: 404
     """
     if not is_storable(key) or not conn.execute(_delete_specs(flavor.id, [key])).rowcount:
-        raise ExtraSpecNotFound(flavor=flavor.flavorid, key=printable(key, 255))
+        raise extra_spec_not_found(flavor=flavor.flavorid, key=printable(key, 255))
 
 
 def _delete_specs(flavor_id: int, keys: Collection[str]) -> sa.Delete:
@@ -181,7 +181,7 @@ def _row(conn: sa.Connection, ident: str, *, or_name: bool) -> Row:
         condition = sa.or_(condition, _called(_OWN.name, ident))
     rows = conn.execute(sa.select(flavors).where(condition)).all()
     if not rows:
-        raise FlavorNotFound(flavor=printable(ident, 255))
+        raise flavor_not_found(flavor=printable(ident, 255))
     # One may have as its name what is the identifier of another one.
     return next((row for row in rows if row.flavorid == ident), rows[0])
 

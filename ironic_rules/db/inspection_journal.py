@@ -13,7 +13,7 @@ from ironic_rules.db.discovery import Match
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
-from ironic_rules.exceptions import JournalEntryNotFound
+from ironic_rules.exceptions import journal_entry_not_found
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,
@@ -120,9 +120,9 @@ def list_entries(conn: sa.Connection, filters: Mapping[str, str], page: Page) ->
 def get(conn: sa.Connection, uuid: str) -> JournalEntry:
     """Return one entry.
 
-    :raises JournalEntryNotFound: 404
+    :raises journal_entry_not_found: 404
     """
     row = conn.execute(sa.select(table).where(identity.has_uuid(table, uuid))).one_or_none()
     if row is None:
-        raise JournalEntryNotFound(entry=uuid)
+        raise journal_entry_not_found(entry=uuid)
     return row

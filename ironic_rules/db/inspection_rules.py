@@ -22,11 +22,11 @@ from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
 from ironic_rules.exceptions import (
-    DuplicateInspectionRuleName,
-    InspectionRuleAlreadyExists,
-    InspectionRuleNotFound,
     MarkerNotFound,
-    RuleChanged,
+    duplicate_inspection_rule_name,
+    inspection_rule_already_exists,
+    inspection_rule_not_found,
+    rule_changed,
 )
 from ironic_rules.models import rules as rules_models
 from ironic_rules.models.documents import JSONObject
@@ -160,12 +160,12 @@ def lock(conn: sa.Connection) -> int:
 def get(conn: sa.Connection, uuid: str) -> Rule:
     """Return one rule.
 
-    :raises InspectionRuleNotFound: 404
+    :raises inspection_rule_not_found: 404
     """
     query = sa.select(inspection_rules).where(identity.has_uuid(inspection_rules, uuid))
     row = conn.execute(query).one_or_none()
     if row is None:
-        raise InspectionRuleNotFound(rule=uuid)
+        raise inspection_rule_not_found(rule=uuid)
     return Rule.of(row._asdict())
 
 
@@ -285,12 +285,12 @@ def versions(conn: sa.Connection) -> list[tuple[str, int]]:
 def create(conn: sa.Connection, values: Mapping[str, object], *, author: Author = _SOMEONE) -> Rule:
     """Store a new rule and return it; ``uuid`` and ``created_at`` have defaults.
 
-    :raises InspectionRuleAlreadyExists, DuplicateInspectionRuleName: 409
+    :raises inspection_rule_already_exists, duplicate_inspection_rule_name: 409
     """
     new = _bump(conn)
     row, = _rows(conn, new, [{"sensitive": False, "conditions": [], **values}])
     # MariaDB and PostgreSQL report the name of the primary key, not its column.
-    with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=row["uuid"])):
+    with duplicates(other=lambda value: inspection_rule_already_exists(uuid=row["uuid"])):
         conn.execute(sa.insert(inspection_rules).values(row))
     rule = get(conn, row["uuid"])
     _refuse_second_name(conn, rule)
@@ -305,13 +305,13 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, object], *, revi
     Nothing is written if nothing differs: a revision without a change would push out one that has one.
 
     :param revision: only if the rule still has this revision
-    :raises InspectionRuleNotFound: 404
-    :raises RuleChanged, DuplicateInspectionRuleName: 409
+    :raises inspection_rule_not_found: 404
+    :raises rule_changed, duplicate_inspection_rule_name: 409
     """
     lock(conn)
     old = get(conn, uuid)
     if revision not in (None, old.revision):
-        raise RuleChanged(rule=old.uuid)
+        raise rule_changed(rule=old.uuid)
     # A sensitive rule is written in any case: that its revision stays would confirm a guess at what it contains.
     if not old.sensitive and _json({name: getattr(old, name) for name in values}) == _json(values):
         return old
@@ -334,13 +334,13 @@ def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None, auth
     """Delete one rule.
 
     :param revision: only if the rule still has this revision
-    :raises InspectionRuleNotFound: 404
-    :raises RuleChanged: 409, it has another one
+    :raises inspection_rule_not_found: 404
+    :raises rule_changed: 409, it has another one
     """
     new = _bump(conn)
     old = get(conn, uuid)
     if revision not in (None, old.revision):
-        raise RuleChanged(rule=old.uuid)
+        raise rule_changed(rule=old.uuid)
     is_it = inspection_rules.c.uuid == old.uuid
     rule_revisions.end(conn, new, author, is_it)
     conn.execute(sa.delete(inspection_rules).where(is_it))
@@ -363,7 +363,7 @@ def change(conn: sa.Connection, changes: RevisionChanges, summary: str, *,
 
     The caller has the lock and has checked that names stay unique.
 
-    :raises InspectionRuleAlreadyExists: 409
+    :raises inspection_rule_already_exists: 409
     """
     new = _bump(conn)
     for uuids in rule_revisions.batches([*changes.changed, *changes.removed]):
@@ -382,7 +382,7 @@ def change(conn: sa.Connection, changes: RevisionChanges, summary: str, *,
         rule_records.forget_nodes(conn, [row["of"] for row in rows if row["max_nodes"] is None])
     created = _rows(conn, new, changes.created)
     if created:
-        with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=value)):
+        with duplicates(other=lambda value: inspection_rule_already_exists(uuid=value)):
             conn.execute(sa.insert(inspection_rules), created)
     rule_revisions.record(conn, new, author, summary)
     return new, [row["uuid"] for row in created]
@@ -435,7 +435,7 @@ def _refuse_second_name(conn: sa.Connection, rule: Rule) -> None:
     other = conn.scalar(others.limit(1))
     if other is not None:
         group = f" in bundle {rule.bundle}" if rule.bundle else ""
-        raise DuplicateInspectionRuleName(uuid=other, name=rule.name, group=group)
+        raise duplicate_inspection_rule_name(uuid=other, name=rule.name, group=group)
 
 
 def _bump(conn: sa.Connection) -> int:

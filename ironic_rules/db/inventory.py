@@ -22,7 +22,7 @@ from ironic_rules.db.paging import Page, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import inventory_paths, node_inventory, revisions
-from ironic_rules.exceptions import InventoryNotFound, MarkerNotFound, NodeNotFound
+from ironic_rules.exceptions import MarkerNotFound, NodeNotFound, NotFound
 from ironic_rules.models.inventories import (
     MAX_PATHS,
     OPEN_KEY,
@@ -272,12 +272,12 @@ def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, obj
 
     :param status: ``waiting`` if it has not ended, and waits for more data
 
-    :raises InventoryNotFound: 404, e.g. the node was deleted meanwhile
+    :raises NotFound: 404, e.g. the node was deleted meanwhile
     """
     parameters = {
         "inventory_id": inventory_id, "plugin_data": plugin_data, "status": status, "updated_at": clock.now()}
     if _FINISH.matched(conn, parameters) == 0:
-        raise InventoryNotFound(f"Inspection inventory {inventory_id} could not be found.")
+        raise NotFound(f"Inspection inventory {inventory_id} could not be found.")
 
 
 def prune(conn: sa.Connection, node_id: int, keep: int) -> None:

@@ -18,7 +18,7 @@ from ironic_rules.db.paging import Page, check_sort_key, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.rule_revisions import batches
 from ironic_rules.db.tables import legacy_rules, legacy_values, revisions
-from ironic_rules.exceptions import LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleNotFound
+from ironic_rules.exceptions import legacy_rule_already_exists, legacy_rule_changed, legacy_rule_not_found
 from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 
 #: The set's row in ``revisions``.
@@ -41,11 +41,11 @@ def lock(conn: sa.Connection) -> int:
 def get(conn: sa.Connection, uuid: str) -> LegacyRule:
     """Return one rule.
 
-    :raises LegacyRuleNotFound: 404
+    :raises legacy_rule_not_found: 404
     """
     found = find(conn, uuid)
     if found is None:
-        raise LegacyRuleNotFound(rule=uuid)
+        raise legacy_rule_not_found(rule=uuid)
     return found
 
 
@@ -101,14 +101,14 @@ def existing(conn: sa.Connection, uuids: Collection[str]) -> set[str]:
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> LegacyRule:
     """Store a new rule and return it; ``uuid`` has a default.
 
-    :raises LegacyRuleAlreadyExists: 409
+    :raises legacy_rule_already_exists: 409
     """
     new = _bump(conn)
     last: int = conn.scalar(sa.select(sa.func.max(legacy_rules.c.position))) or 0
     row = {**values, "uuid": identity.assigned(values), "revision": new, "position": last + 1,
            "created_at": clock.now()}
     # MariaDB and PostgreSQL report the name of the primary key, not its column.
-    with duplicates(other=lambda value: LegacyRuleAlreadyExists(uuid=row["uuid"])):
+    with duplicates(other=lambda value: legacy_rule_already_exists(uuid=row["uuid"])):
         conn.execute(sa.insert(legacy_rules).values(row))
     return get(conn, row["uuid"])
 
@@ -117,7 +117,7 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, object], *, revi
     """Write ``values`` and return the rule, which keeps its place in the order and what it owns.
 
     :param revision: only if the rule still has this revision
-    :raises LegacyRuleNotFound: 404;  LegacyRuleChanged: 409
+    :raises legacy_rule_not_found: 404;  legacy_rule_changed: 409
     """
     new = _bump(conn)
     old = _unchanged(conn, uuid, revision)
@@ -131,7 +131,7 @@ def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None, forg
 
     :param revision: only if the rule still has this revision
     :param forget: what it has written is no longer known to be its own; else it can be taken back
-    :raises LegacyRuleNotFound: 404;  LegacyRuleChanged: 409
+    :raises legacy_rule_not_found: 404;  legacy_rule_changed: 409
     """
     _bump(conn)
     old = _unchanged(conn, uuid, revision)
@@ -152,7 +152,7 @@ def destroy_all(conn: sa.Connection, *, forget: bool = True) -> None:
 def _unchanged(conn: sa.Connection, uuid: str, revision: int | None) -> LegacyRule:
     old = get(conn, uuid)
     if revision not in (None, old.revision):
-        raise LegacyRuleChanged(rule=old.uuid)
+        raise legacy_rule_changed(rule=old.uuid)
     return old
 
 

@@ -16,9 +16,9 @@ from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.tables import node_history, node_inspections
-from ironic_rules.exceptions import HistoryNotFound, InspectionNotFound, NodeNotFound
+from ironic_rules.exceptions import NodeNotFound, history_not_found, inspection_not_found
 from ironic_rules.models.inspections import InspectionEntry
-from ironic_rules.models.nodes import HistoryEntry
+from ironic_rules.models.nodes import HistoryEntry, Node
 
 _HISTORY_GONE = sa.select(node_history.c.id).where(
     node_history.c.node_id == sa.bindparam("of_node"),
@@ -106,14 +106,14 @@ def list_history(conn: sa.Connection, node_id: int, page: Page) -> Sequence[Hist
     return list_records(conn, node_history, node_id, page)
 
 
-def get_history(conn: sa.Connection, node_id: int, uuid: str) -> HistoryEntry:
+def get_history(conn: sa.Connection, node: Node, uuid: str) -> HistoryEntry:
     """Return one entry of the node.
 
-    :raises HistoryNotFound: 404
+    :raises history_not_found: 404
     """
-    row: HistoryEntry | None = get_record(conn, node_history, node_id, uuid)
+    row: HistoryEntry | None = get_record(conn, node_history, node.id, uuid)
     if row is None:
-        raise HistoryNotFound(event=uuid, node=node_id)
+        raise history_not_found(event=uuid, node=node.uuid)
     return row
 
 
@@ -143,12 +143,12 @@ def list_inspections(conn: sa.Connection, node_id: int, page: Page) -> Sequence[
     return list_records(conn, node_inspections, node_id, page)
 
 
-def get_inspection(conn: sa.Connection, node_id: int, uuid: str) -> InspectionEntry:
+def get_inspection(conn: sa.Connection, node: Node, uuid: str) -> InspectionEntry:
     """Return one inspection of the node.
 
-    :raises InspectionNotFound: 404
+    :raises inspection_not_found: 404
     """
-    row: InspectionEntry | None = get_record(conn, node_inspections, node_id, uuid)
+    row: InspectionEntry | None = get_record(conn, node_inspections, node.id, uuid)
     if row is None:
-        raise InspectionNotFound(inspection=uuid, node=node_id)
+        raise inspection_not_found(inspection=uuid, node=node.uuid)
     return row

@@ -37,7 +37,7 @@ from ironic_rules.db.tables import (
     shared_macs,
 )
 from ironic_rules.db.tables import ports as ports_table
-from ironic_rules.exceptions import NodeNotFound, TraitNotFound
+from ironic_rules.exceptions import NodeNotFound, trait_not_found
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import VIFS_WITHOUT_PORT
 from ironic_rules.models.inventories import Sharing
@@ -131,12 +131,12 @@ def add_trait(conn: sa.Connection, node_id: int, trait: str) -> None:
 def remove_trait(conn: sa.Connection, node_id: int, trait: str) -> None:
     """Remove a trait from the node.
 
-    :raises NodeNotFound, TraitNotFound: 404
+    :raises NodeNotFound, trait_not_found: 404
     """
     statement = sa.delete(node_traits).where(node_traits.c.node_id == node_id, node_traits.c.trait == trait)
     if conn.execute(statement).rowcount == 0:
         uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
-        raise NodeNotFound(node=node_id) if uuid is None else TraitNotFound(node=uuid, trait=trait)
+        raise NodeNotFound(node=node_id) if uuid is None else trait_not_found(node=uuid, trait=trait)
 
 
 def remove_all_traits(conn: sa.Connection, node_id: int) -> None:

@@ -19,12 +19,12 @@ from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import allocations, legacy_values, node_traits, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
-    InstanceAssociated,
     LockLost,
-    NodeAlreadyExists,
-    NodeChanged,
     NodeLocked,
     NodeNotFound,
+    instance_associated,
+    node_already_exists,
+    node_changed,
 )
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -271,7 +271,7 @@ def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     """Store a new node and return it; ``uuid``, ``created_at`` and ``provision_state`` (enroll) have defaults.
 
-    :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
+    :raises node_already_exists, DuplicateNodeName, instance_associated: 409
     """
     row = {"provision_state": states.ENROLL, "created_at": clock.now(), **values}
     row["uuid"] = identity.assigned(row)
@@ -287,7 +287,7 @@ def update(conn: sa.Connection, node_id: int, values: Mapping[str, object], *, u
     :param unlocked: only if the node is not locked; the holder of the lock passes False
     :param revision: only if the node still has this revision
     :raises NodeNotFound: 404
-    :raises NodeLocked, NodeChanged, DuplicateNodeName, InstanceAssociated: 409
+    :raises NodeLocked, node_changed, DuplicateNodeName, instance_associated: 409
     """
     statement = sa.update(nodes).where(nodes.c.id == node_id).values(
         {**_stamped(values), "revision": nodes.c.revision + 1})
@@ -300,7 +300,7 @@ def update(conn: sa.Connection, node_id: int, values: Mapping[str, object], *, u
         if unlocked and now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
         if revision is not None and now.revision != revision:
-            raise NodeChanged(node=now.uuid)
+            raise node_changed(node=now.uuid)
         # The conflict ended before _hold(), which locks the row; now there can be no other one.
     return get_by_id(conn, node_id)
 
@@ -362,7 +362,7 @@ def release(conn: sa.Connection, lock: Lock, values: Mapping[str, object] | None
 
     :raises NodeNotFound: 404
     :raises LockLost: 409, it is no longer held; nothing is written
-    :raises DuplicateNodeName, InstanceAssociated: 409
+    :raises DuplicateNodeName, instance_associated: 409
     """
     _write_as_owner(conn, lock, values or {}, _UNLOCKED)
 
@@ -372,7 +372,7 @@ def update_locked(conn: sa.Connection, lock: Lock, values: Mapping[str, object])
 
     :raises NodeNotFound: 404
     :raises LockLost: 409, it is no longer held; nothing is written
-    :raises DuplicateNodeName, InstanceAssociated: 409
+    :raises DuplicateNodeName, instance_associated: 409
     """
     _write_as_owner(conn, lock, values, {})
 
@@ -564,6 +564,6 @@ def _frees(values: Mapping[str, object]) -> bool:
 
 def _taken(values: Mapping[str, object], uuid: str | None) -> Any:
     return duplicates(
-        uuid=lambda value: NodeAlreadyExists(uuid=values.get("uuid")),
+        uuid=lambda value: node_already_exists(uuid=values.get("uuid")),
         name=lambda value: DuplicateNodeName(name=values.get("name")),
-        instance_uuid=lambda value: InstanceAssociated(instance=values.get("instance_uuid"), node=uuid))
+        instance_uuid=lambda value: instance_associated(instance=values.get("instance_uuid"), node=uuid))

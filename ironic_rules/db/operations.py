@@ -21,7 +21,7 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import nodes, operations
 from ironic_rules.db.tables import operation_items as items
-from ironic_rules.exceptions import MarkerNotFound, OperationNotFound
+from ironic_rules.exceptions import MarkerNotFound, operation_not_found
 
 #: States of operations.
 RUNNING, FINISHED, CANCELLED = "running", "finished", "cancelled"
@@ -98,11 +98,11 @@ def _prune(conn: sa.Connection) -> None:
 def get(conn: sa.Connection, uuid: str) -> Row:
     """Return one operation.
 
-    :raises OperationNotFound: 404
+    :raises operation_not_found: 404
     """
     row = conn.execute(sa.select(operations).where(identity.has_uuid(operations, uuid))).one_or_none()
     if row is None:
-        raise OperationNotFound(operation=uuid)
+        raise operation_not_found(operation=uuid)
     return row
 
 

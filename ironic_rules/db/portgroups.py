@@ -13,12 +13,12 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import nodes, portgroups
 from ironic_rules.exceptions import (
-    DuplicatePortgroupName,
     NodeNotFound,
-    PortgroupAlreadyExists,
-    PortgroupMACAlreadyExists,
-    PortgroupNotEmpty,
-    PortgroupNotFound,
+    duplicate_portgroup_name,
+    portgroup_already_exists,
+    portgroup_mac_already_exists,
+    portgroup_not_empty,
+    portgroup_not_found,
 )
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
 
@@ -38,7 +38,7 @@ _OF_NODE = _ALL.where(portgroups.c.node_id == sa.bindparam("node_id")).order_by(
 def get(conn: sa.Connection, ident: str) -> PortGroup:
     """Return the port group with the UUID or name ``ident``.
 
-    :raises PortgroupNotFound: 404
+    :raises portgroup_not_found: 404
     """
     return _one(conn, identity.is_called(portgroups, ident), ident)
 
@@ -76,7 +76,7 @@ def create(conn: sa.Connection, values: Mapping[str, object]) -> PortGroup:
     """Store a new port group and return it; ``uuid``, ``created_at`` and ``mode`` have defaults.
 
     :raises NodeNotFound: 404
-    :raises PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+    :raises portgroup_already_exists, duplicate_portgroup_name, portgroup_mac_already_exists: 409
     """
     row = {"created_at": clock.now(), "mode": PORT_GROUP["mode"].default, **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: NodeNotFound(node=row.get("node_id"))):
@@ -87,8 +87,8 @@ def create(conn: sa.Connection, values: Mapping[str, object]) -> PortGroup:
 def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, object]) -> PortGroup:
     """Write ``values`` and return the port group.
 
-    :raises PortgroupNotFound, NodeNotFound: 404
-    :raises PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+    :raises portgroup_not_found, NodeNotFound: 404
+    :raises portgroup_already_exists, duplicate_portgroup_name, portgroup_mac_already_exists: 409
     """
     statement = sa.update(portgroups).where(portgroups.c.id == portgroup_id)
     with _taken(values), references(lambda key: NodeNotFound(node=values.get("node_id"))):
@@ -99,25 +99,25 @@ def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, object])
 def destroy(conn: sa.Connection, portgroup_id: int) -> None:
     """Delete the port group.
 
-    :raises PortgroupNotFound: 404
-    :raises PortgroupNotEmpty: 400
+    :raises portgroup_not_found: 404
+    :raises portgroup_not_empty: 400
     """
     uuid = conn.scalar(sa.select(portgroups.c.uuid).where(portgroups.c.id == portgroup_id))
     if uuid is None:
-        raise PortgroupNotFound(portgroup=portgroup_id)
-    with references(lambda key: PortgroupNotEmpty(portgroup=uuid)):
+        raise portgroup_not_found(portgroup=portgroup_id)
+    with references(lambda key: portgroup_not_empty(portgroup=uuid)):
         conn.execute(sa.delete(portgroups).where(portgroups.c.id == portgroup_id))
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> PortGroup:
     row = conn.execute(_ALL.where(condition)).one_or_none()
     if row is None:
-        raise PortgroupNotFound(portgroup=ident)
+        raise portgroup_not_found(portgroup=ident)
     return row
 
 
 def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
-        uuid=lambda value: PortgroupAlreadyExists(uuid=values.get("uuid")),
-        name=lambda value: DuplicatePortgroupName(name=values.get("name")),
-        address=lambda value: PortgroupMACAlreadyExists(mac=values.get("address")))
+        uuid=lambda value: portgroup_already_exists(uuid=values.get("uuid")),
+        name=lambda value: duplicate_portgroup_name(name=values.get("name")),
+        address=lambda value: portgroup_mac_already_exists(mac=values.get("address")))

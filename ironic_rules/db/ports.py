@@ -18,13 +18,14 @@ from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of, rows_of
 from ironic_rules.db.tables import discovered_macs, nodes, portgroups, ports, revisions, shared_macs
 from ironic_rules.exceptions import (
+    Conflict,
     DuplicatePortName,
     IronicRulesError,
     MACAlreadyExists,
     NodeNotFound,
-    PortAlreadyExists,
-    PortgroupNotFound,
-    PortNotFound,
+    port_already_exists,
+    port_not_found,
+    portgroup_not_found,
 )
 from ironic_rules.models import addresses
 from ironic_rules.models.documents import JSONObject
@@ -47,7 +48,7 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
     Fields without a column are ignored. Ports of other nodes are never touched.
 
     :raises NodeNotFound: 404
-    :raises MACAlreadyExists, DuplicatePortName, PortAlreadyExists: 409
+    :raises MACAlreadyExists, DuplicatePortName, port_already_exists: 409
     """
     if changes.deleted:
         conn.execute(sa.delete(ports).where(ports.c.node_id == node_id, ports.c.id.in_(changes.deleted)))
@@ -101,7 +102,7 @@ def _taken_by_changes(conn: sa.Connection, written: Mapping[str, Mapping[Any, An
     return duplicates(
         address=lambda value: MACAlreadyExists(mac=which("address", value)),
         name=lambda value: DuplicatePortName(name=which("name", value)),
-        other=lambda value: PortAlreadyExists("A port with this UUID already exists."))
+        other=lambda value: Conflict("A port with this UUID already exists."))
 
 
 def _taken_value(conn: sa.Connection, column: sa.Column[Any], written: Mapping[Any, Any],
@@ -157,7 +158,7 @@ _OWNERS_AND_REVISION = Prepared(sa.select(
 def get(conn: sa.Connection, ident: str) -> Port:
     """Return the port with the UUID, MAC address or name ``ident``.
 
-    :raises PortNotFound: 404
+    :raises port_not_found: 404
     """
     by_address = addresses.is_mac(ident)
     condition = ports.c.address == addresses.normalize_mac(ident) if by_address else identity.is_called(ports, ident)
@@ -204,8 +205,8 @@ def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     """Store a new port and return it; ``uuid`` and ``created_at`` have defaults.
 
-    :raises NodeNotFound, PortgroupNotFound: 404, ``node_id`` or ``portgroup_id``
-    :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
+    :raises NodeNotFound, portgroup_not_found: 404, ``node_id`` or ``portgroup_id``
+    :raises MACAlreadyExists, port_already_exists, DuplicatePortName: 409
     """
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: _missing(conn, key, row)):
@@ -217,8 +218,8 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
 def update(conn: sa.Connection, port_id: int, values: Mapping[str, object]) -> Port:
     """Write ``values`` and return the port.
 
-    :raises PortNotFound, NodeNotFound, PortgroupNotFound: 404
-    :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
+    :raises port_not_found, NodeNotFound, portgroup_not_found: 404
+    :raises MACAlreadyExists, port_already_exists, DuplicatePortName: 409
     """
     statement = sa.update(ports).where(ports.c.id == port_id).values({**values, "updated_at": clock.now()})
     moves = not pxe_filter.OF_PORTS.isdisjoint(values)
@@ -234,11 +235,11 @@ def update(conn: sa.Connection, port_id: int, values: Mapping[str, object]) -> P
 def destroy(conn: sa.Connection, port_id: int) -> None:
     """Delete the port.
 
-    :raises PortNotFound: 404
+    :raises port_not_found: 404
     """
     owners = set(conn.scalars(_OWNER, {"port_id": port_id}))
     if conn.execute(sa.delete(ports).where(ports.c.id == port_id)).rowcount == 0:
-        raise PortNotFound(port=port_id)
+        raise port_not_found(port=port_id)
     pxe_filter.note(conn, *owners)
 
 
@@ -277,13 +278,13 @@ def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tup
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Port:
     row = conn.execute(_ALL.where(condition)).one_or_none()
     if row is None:
-        raise PortNotFound(port=ident)
+        raise port_not_found(port=ident)
     return row
 
 
 def _taken(values: Mapping[str, object]) -> Any:
     return duplicates(
-        uuid=lambda value: PortAlreadyExists(uuid=values.get("uuid")),
+        uuid=lambda value: port_already_exists(uuid=values.get("uuid")),
         address=lambda value: MACAlreadyExists(mac=values.get("address")),
         name=lambda value: DuplicatePortName(name=values.get("name")))
 
@@ -296,4 +297,4 @@ def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, object])
         key = "portgroup_id" if found else "node_id"
     if key == "node_id":
         return NodeNotFound(node=node_id)
-    return PortgroupNotFound(portgroup=values.get("portgroup_id"))
+    return portgroup_not_found(portgroup=values.get("portgroup_id"))

@@ -17,7 +17,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import inspection_rule_revisions as kept
 from ironic_rules.db.tables import inspection_rule_versions as versions
 from ironic_rules.db.tables import inspection_rules
-from ironic_rules.exceptions import RuleRevisionNotFound
+from ironic_rules.exceptions import rule_revision_not_found
 from ironic_rules.models.rules import Rule
 
 #: Maximum number of UUIDs in one statement.
@@ -82,11 +82,11 @@ def list_revisions(conn: sa.Connection, limit: int, marker: int | None = None, *
 def get(conn: sa.Connection, revision: int) -> Row:
     """Return one revision.
 
-    :raises RuleRevisionNotFound: 404, it is not kept
+    :raises rule_revision_not_found: 404, it is not kept
     """
     row = conn.execute(sa.select(kept).where(kept.c.revision == revision)).one_or_none()
     if row is None:
-        raise RuleRevisionNotFound(revision=revision)
+        raise rule_revision_not_found(revision=revision)
     return row
 
 

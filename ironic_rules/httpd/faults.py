@@ -18,7 +18,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import orjson
 from oslo_db import exception as db_exc
 
-from ironic_rules.exceptions import Invalid, IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
+from ironic_rules.exceptions import Invalid, IronicRulesError, Unauthorized, Unavailable, outcome_unknown
 from ironic_rules.models.documents import JSONObject
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
     """
     if isinstance(error, db_exc.DBConnectionError):
         LOG.error("The database cannot be reached: %s", error)
-        error = OutcomeUnknown() if changes else Unavailable()
+        error = outcome_unknown() if changes else Unavailable()
     if isinstance(error, IronicRulesError):
         code, text = error.code, str(error)
     else:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, node_sets, nodes, ports
 from ironic_rules.db import discovery as records
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import Invalid, MachineEnrolled, Problem
+from ironic_rules.exceptions import Invalid, Problem, machine_enrolled
 from ironic_rules.inspection import lookup
 from ironic_rules.models import addresses, machine_ids, states
 from ironic_rules.models.documents import JSONObject
@@ -33,8 +33,8 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored
     :param values: of the node, as a POST has them
     :param ignored: MAC addresses and beginnings of them that identify no machine
     :raises Invalid: 400, a lookup could not find the machine, or not with these values
-    :raises MachineEnrolled: 409, nodes have addresses of the machine
-    :raises NodeAlreadyExists, DuplicateNodeName: 409
+    :raises machine_enrolled: 409, nodes have addresses of the machine
+    :raises node_already_exists, DuplicateNodeName: 409
     """
     if not entry.macs and not entry.bmc_addresses and not entry.node_uuid:
         raise Invalid("The machine sent neither a MAC address, nor an address of its BMC, nor a UUID by which its next "
@@ -69,7 +69,7 @@ def _check_free(conn: sa.Connection, entry: JournalEntry, ignored: Collection[st
         rows = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=_NAMED), ["uuid", "provision_state"])
         named = ", ".join(f"node {row.uuid} ({row.provision_state})" for row in rows)
         more = f" and {len(owners) - len(rows)} more" if len(owners) > len(rows) else ""
-        raise MachineEnrolled(nodes=named + more)
+        raise machine_enrolled(nodes=named + more)
 
 
 def _ids(report: JSONObject) -> set[str]:

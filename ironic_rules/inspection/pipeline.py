@@ -15,7 +15,7 @@ import orjson
 from oslo_log import log as logging
 
 from ironic_rules.db.errors import DATABASE_AWAY
-from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
+from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, RuleFailed
 from ironic_rules.inspection import payload
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
 from ironic_rules.inspection.hook_settings import HookSettings
@@ -108,7 +108,7 @@ class Pipeline:
         :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
         :param runs: gets which rules were evaluated, for statistics
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
-        :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
+        :raises RuleFailed: from the first rule that failed, also a legacy one
         """
         given, warnings = payload.usable(inventory, plugin_data or {})
         received = _Inventory(given.inventory)
@@ -179,7 +179,7 @@ class Pipeline:
                     plugin_data: Mapping[str, object], trial: TrialSteps | None) -> list[Trace]:
         """Run the legacy rules; return their traces.
 
-        :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
+        :raises RuleFailed: a rule failed, or an action says that the inspection fails
         """
         outcome = run(task, lambda: legacy_data(task, inventory, plugin_data, self._settings))
         task.checkpoint()
@@ -187,7 +187,7 @@ class Pipeline:
             trial.legacy(outcome)
         if outcome.failure is not None:
             error = outcome.failure.error
-            failed = LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
+            failed = RuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
             # A trial has them already.
             failed.traces = [] if trial is not None else list(outcome.traces)  # type: ignore[attr-defined]
             raise failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeAssociated
+from ironic_rules.exceptions import Conflict, Invalid, IronicRulesError
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
@@ -21,16 +21,16 @@ def is_deployed(node: Node) -> bool:
 def check(node: Node, *, allow_deployed: bool) -> None:
     """Check that hooks and rules may run again on a node, and change it.
 
-    :raises InvalidState: 400, by its provision state
-    :raises NodeAssociated: 409, it has an instance
+    :raises Invalid: 400, by its provision state
+    :raises Conflict: 409, it has an instance
     """
     deployed = is_deployed(node)
     if node.provision_state not in _STATES and node.provision_state != states.ACTIVE:
-        raise InvalidState(
+        raise Invalid(
             f"Hooks and rules cannot run again on node {node.uuid} in state \"{node.provision_state}\", only in "
             "enroll, manageable, available and inspect failed, and in active with allow_deployed.")
     if deployed and not allow_deployed:
-        raise NodeAssociated(f"Node {node.uuid} has an instance. Without allow_deployed, only a dry run is possible.")
+        raise Conflict(f"Node {node.uuid} has an instance. Without allow_deployed, only a dry run is possible.")
 
 
 def check_ports(task: Task) -> None:

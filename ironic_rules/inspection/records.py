@@ -15,9 +15,9 @@ from ironic_rules.exceptions import (
     DuplicateNodeName,
     DuplicatePortName,
     HookFailed,
-    LegacyRuleFailed,
     MACAlreadyExists,
     RuleFailed,
+    legacy_rule_failed,
 )
 from ironic_rules.legacy import CompiledLegacyRule
 from ironic_rules.models import documents, inspections, secrets
@@ -136,7 +136,7 @@ def rule_failure(error: Exception, refusals: Iterable[Refusal], *, sealed: bool)
             reason = f"/{name}: {type(error).__name__}; {WITHHELD}"
         else:
             reason = printable(f"/{name}: {reason}", MAX_MESSAGE)
-        failed = LegacyRuleFailed if isinstance(rule, CompiledLegacyRule) else RuleFailed
+        failed = legacy_rule_failed if isinstance(rule, CompiledLegacyRule) else RuleFailed
         return failed(rule=rule.uuid, where=action.where, reason=reason)
     return None
 
@@ -146,9 +146,10 @@ def refused_by_save(error: Exception, task: Task) -> Iterator[Refusal]:
     if isinstance(error, DuplicateNodeName):
         yield task.node, "name", str(error)
     for port in task.ports:
-        for taken, name, key in ((MACAlreadyExists, "address", "mac"), (DuplicatePortName, "name", "name")):
-            if isinstance(error, taken) and getattr(port, name) == error.facts[key]:
-                yield port, name, str(error)
+        if isinstance(error, MACAlreadyExists) and port.address == error.facts["mac"]:
+            yield port, "address", str(error)
+        if isinstance(error, DuplicatePortName) and port.name == error.facts["name"]:
+            yield port, "name", str(error)
     yield from unstorable(task)
 
 

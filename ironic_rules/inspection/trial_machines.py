@@ -17,7 +17,7 @@ from oslo_utils import uuidutils
 from ironic_rules.db import clock, inventory, legacy_values, node_sets, nodes, portgroups, ports, rule_records
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
-from ironic_rules.exceptions import InventoryNotFound, NodeNotFound, NotFound
+from ironic_rules.exceptions import NodeNotFound, NotFound, inventory_not_found
 from ironic_rules.inspection import reapplying
 from ironic_rules.models import addresses, states
 from ironic_rules.models.documents import JSONObject
@@ -185,13 +185,13 @@ def stored_nodes(db: Database, uuids: Collection[str]) -> Iterator[tuple[str, St
         found = nodes.with_uuids(conn, uuids)
         reports = inventory.newest_reports(conn, [row.id for row in found])
     yield from ((uuid, NodeNotFound(node=uuid)) for uuid in set(uuids).difference(row.uuid for row in found))
-    yield from ((row.uuid, InventoryNotFound(node=row.uuid)) for row in found if row.id not in reports)
+    yield from ((row.uuid, inventory_not_found(node=row.uuid)) for row in found if row.id not in reports)
     for part in _in_parts([(row, *reports[row.id]) for row in found if row.id in reports]):
         with db.reader() as conn:
             with_data = _with_data(conn, db, part)
         for row, _ in part:
             # Its data may have been removed meanwhile.
-            yield row.uuid, with_data.get(row.uuid) or InventoryNotFound(node=row.uuid)
+            yield row.uuid, with_data.get(row.uuid) or inventory_not_found(node=row.uuid)
 
 
 def _in_parts(found: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Node, int]]]:

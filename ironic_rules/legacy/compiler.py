@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import InvalidRule, IronicRulesError, LegacyRuleFailed, Problem, RuleFailed
+from ironic_rules.exceptions import InvalidRule, IronicRulesError, Problem, RuleFailed, legacy_rule_failed
 from ironic_rules.legacy import conditions as conditions_legacy
 from ironic_rules.legacy import paths
 from ironic_rules.legacy import plugins as plugin_module
@@ -219,7 +219,7 @@ class BrokenLegacyRule:
     def failure(self) -> RuleFailed:
         """Return the error that an inspection ends with."""
         first = self.problems[0]
-        return LegacyRuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
+        return legacy_rule_failed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
 
 
 class _Pass:

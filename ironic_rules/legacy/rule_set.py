@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ironic_rules.exceptions import IronicRulesError, LegacyRuleFailed, RuleFailed
+from ironic_rules.exceptions import IronicRulesError, RuleFailed, legacy_rule_failed
 from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import TASK, BrokenLegacyRule, CompiledLegacyRule
@@ -406,13 +406,13 @@ class _Run:
 
 def _withheld(failure: RuleFailed) -> RuleFailed:
     """Return a failure without its reason, which may quote values that must not be shown."""
-    return LegacyRuleFailed(rule=failure.facts["rule"], where=failure.facts["where"],
-                            reason=f"details are withheld, {SECRETIVE}")
+    return legacy_rule_failed(rule=failure.facts["rule"], where=failure.facts["where"],
+                              reason=f"details are withheld, {SECRETIVE}")
 
 
 def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:
     text = str(exc) if isinstance(exc, IronicRulesError) else f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}"
-    return LegacyRuleFailed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
+    return legacy_rule_failed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
 
 
 def _applies(scope: str | None, scopes: frozenset[object]) -> bool:

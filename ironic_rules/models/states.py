@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ironic_rules.exceptions import Invalid, InvalidState, NodeLocked, NodeProtected
+from ironic_rules.exceptions import Invalid, NodeLocked, invalid_state, node_protected
 
 if TYPE_CHECKING:
     from ironic_rules.models.nodes import Node
@@ -188,19 +188,19 @@ def after_verb(node: Node, verb: str, *, requested: str | None = None, holder: s
 
     :param requested: the word in the request, for errors; an alias of the verb
     :param holder: host of the conductor that calls this with the node's lock
-    :raises Invalid: 400, the node is in maintenance, or retired;  NodeProtected: 403
-    :raises InvalidState: 400, not from the node's state;  NodeLocked: 409, which may change that state
+    :raises Invalid: 400, the node is in maintenance, or retired;  node_protected: 403
+    :raises invalid_state: 400, not from the node's state;  NodeLocked: 409, which may change that state
     """
     requested = requested or verb
     if node.maintenance and verb in _DEPLOYS:
         raise _in_maintenance(node, "provisioning")
     if node.protected and verb in _REFUSED_WHEN_PROTECTED:
-        raise NodeProtected(node=node.uuid, action=requested)
+        raise node_protected(node=node.uuid, action=requested)
     found = after_event(node, verb) if verb in VERB_VERSIONS else None
     if found is None:
         if node.reservation not in (None, holder):
             raise NodeLocked(node=node.uuid, host=node.reservation)
-        raise InvalidState(action=requested, node=node.uuid, state=node.provision_state)
+        raise invalid_state(action=requested, node=node.uuid, state=node.provision_state)
     if node.maintenance and verb in _REFUSED_IN_MAINTENANCE:
         raise _in_maintenance(node, verb)
     if node.retired and verb == "provide":

@@ -23,6 +23,10 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
+#: Classes of the errors that conductors of the previous version have a class of their own for, by its name.
+_FORMER: dict[str, type[exceptions.IronicRulesError]] = {
+    "InvalidState": exceptions.Invalid, "NodeProtected": exceptions.Forbidden,
+    **dict.fromkeys(("OutcomeUnknown", "StillRunning", "TooManyCalls", "TooManyConfigDrives"), exceptions.Unavailable)}
 #: Number of retries if the broker is unavailable; without it, oslo.messaging retries without limit.
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
@@ -116,7 +120,7 @@ class ConductorAPI:
     """The client side. Every call has the node, and the conductor group that manages it (``group``).
 
     All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) if no conductor
-    replied, ``OutcomeUnknown`` (503) if the broker failed while the message was sent, and ``Unavailable`` (503) if it
+    replied, ``outcome_unknown`` (503) if the broker failed while the message was sent, and ``Unavailable`` (503) if it
     was not sent.
 
     :param is_served: returns whether a conductor of a group is alive. Without one, calls fail at once, instead of
@@ -155,7 +159,7 @@ class ConductorAPI:
             before, which do not know it
         :raises NodeLocked: 409
         :raises NotFound: 404, the node is not in INSPECT WAIT
-        :raises NoValidHost: 503
+        :raises no_valid_host: 503
         """
         self._require_conductor_lately(group)
         arguments: JSONObject = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
@@ -170,7 +174,7 @@ class ConductorAPI:
         """Start the transition ``target`` (a verb of ``states/provision``).
 
         :param args: ``configdrive``, ``clean_steps``, ``deploy_steps``, ``service_steps``, ``rescue_password``
-        :raises InvalidState: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker: 503
+        :raises invalid_state: 400;  NodeLocked: 409;  no_valid_host, NoFreeWorker: 503
         """
         self._require_conductor(group)
         self._call(context, group, "change_provision_state", node_id=node_id, target=target, args=args)
@@ -179,7 +183,7 @@ class ConductorAPI:
                            timeout: int | None = None, *, group: str = "") -> None:
         """Start changing the power state; ``timeout`` in seconds.
 
-        :raises NodeLocked: 409;  NoValidHost, NoFreeWorker: 503
+        :raises NodeLocked: 409;  no_valid_host, NoFreeWorker: 503
         """
         self._require_conductor(group)
         self._call(context, group, "change_power_state", node_id=node_id, target=target, timeout=timeout)
@@ -187,7 +191,7 @@ class ConductorAPI:
     def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> JSONObject:
         """Return ``{interface: {"result": bool, "reason": text}}``; ``reason`` only if the result is false.
 
-        :raises NoValidHost: 503
+        :raises no_valid_host: 503
         """
         self._require_conductor(group)
         return self._call(context, group, "validate_interfaces", node_id=node_id)
@@ -196,7 +200,7 @@ class ConductorAPI:
                       **args: Any) -> Any:
         """Carry out an operation of ``conductor.hardware_calls`` on the node; return its result.
 
-        :raises Invalid: 400;  NodeLocked: 409;  BMCError: 502;  NoValidHost, TooManyCalls, StillRunning: 503
+        :raises Invalid: 400;  NodeLocked: 409;  BMCError: 502;  no_valid_host, too_many_calls, still_running: 503
         """
         self._require_conductor(group)
         with self._hardware_waits.turn():
@@ -208,7 +212,7 @@ class ConductorAPI:
         """Record a ramdisk's heartbeat.
 
         :param details: ``agent_token``, ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
-        :raises NodeLocked: 409;  NoValidHost: 503
+        :raises NodeLocked: 409;  no_valid_host: 503
         """
         self._require_conductor_lately(group)
         self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
@@ -229,7 +233,7 @@ class ConductorAPI:
 
     def _require_conductor(self, group: str) -> None:
         if not self._is_served(group):
-            raise exceptions.NoValidHost
+            raise exceptions.no_valid_host()
 
     def _require_conductor_lately(self, group: str) -> None:
         """As ``_require_conductor``, for the calls of ramdisks, of which there may be hundreds per second."""
@@ -283,7 +287,11 @@ class ConductorAPI:
             raise exceptions.Unavailable from exc
         except _undelivered() as exc:
             LOG.warning("The message broker is unavailable, the call may not have reached a conductor: %s", exc)
-            raise exceptions.OutcomeUnknown from exc
+            raise exceptions.outcome_unknown() from exc
+        except messaging.RemoteError as exc:  # of a class that this module does not have
+            if exc.exc_type not in _FORMER:
+                raise
+            raise _FORMER[exc.exc_type](exc.value) from None
         except exceptions.IronicRulesError as exc:
             raise _local(exc) from None
 

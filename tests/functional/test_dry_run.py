@@ -13,13 +13,14 @@ import sqlalchemy as sa
 from ironic_rules.api.v1 import trials
 from ironic_rules.api.v1.trials import DryRuns
 from ironic_rules.db.tables import metadata
-from ironic_rules.exceptions import DryRunTooLong, TooManyDryRuns
+from ironic_rules.exceptions import Invalid, dry_run_too_long, too_many_dry_runs
 from ironic_rules.inspection.pipeline import Pipeline
 from tests.functional import legacy
 from tests.functional import whole as wholes
 from tests.functional.whole import Whole, fault
 from tests.unit.rules import world
 from tests.walking import walking
+from tests.wordings import refused
 
 RULES = "/v1/inspection_rules"
 TRY = f"{RULES}/dry_run"
@@ -220,7 +221,7 @@ def test_a_dry_run_that_takes_too_long_ends() -> None:
         finally:
             ended.set()
 
-    with pytest.raises(DryRunTooLong):
+    with refused(dry_run_too_long):
         runs.run(work)
     assert ended.wait(60)
 
@@ -235,14 +236,14 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
         return "done"
 
     def run() -> None:
-        with contextlib.suppress(DryRunTooLong):
+        with contextlib.suppress(Invalid):
             runs.run(work)
 
     threads = [threading.Thread(target=run) for _ in range(trials.MOST)]
     for thread in threads:
         thread.start()
     begun.wait(60)
-    with pytest.raises(TooManyDryRuns):
+    with refused(too_many_dry_runs):
         runs.run(work)
     release.set()
     for thread in threads:

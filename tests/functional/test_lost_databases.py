@@ -12,9 +12,10 @@ from ironic_rules import context
 from ironic_rules.conductor.conductor import DatabaseContact
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.db import conductors
-from ironic_rules.exceptions import OutcomeUnknown
+from ironic_rules.exceptions import outcome_unknown
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.whole import fault, make_conductor, running
+from tests.wordings import says
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_what_was_begun_and_lost_its_database_has_an_unknown_outcome(whole, monk
     caller.expires_at = "2999-01-01T00:00:00+00:00"
     with pytest.raises(messaging.ExpectedException) as caught:
         ConductorEndpoint(whole.conductor).change_power_state(caller, uuid, "power on")
-    assert caught.value.exc_info[0] is OutcomeUnknown
+    assert says(caught.value.exc_info[1], outcome_unknown)
 
 
 def test_a_heartbeat_that_fails_or_takes_too_long_loses_the_database_until_the_next_one(whole, monkeypatch):

@@ -35,7 +35,7 @@ class NodeAllocationController(Resource):
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
         """Return the allocation that has the node.
 
-        :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
+        :raises Invalid: 400, the node does not exist, as in Ironic;  allocation_not_found: 404
         """
         with request.db.reader() as conn:
             with node_access.named_by("node"):
@@ -47,7 +47,7 @@ class NodeAllocationController(Resource):
     def delete(self, request: Request, node: str) -> None:
         """Delete the allocation that has the node, which is free afterwards.
 
-        :raises NodeNotFound, AllocationNotFound: 404;  NodeLocked, Conflict: 409
+        :raises NodeNotFound, allocation_not_found: 404;  NodeLocked, Conflict: 409
         """
         uuid = _of_node(request, node)
         request.db.write(lambda conn: allocations.destroy(conn, uuid))
@@ -72,7 +72,7 @@ class AllocationsController(Resource):
     def get_one(self, request: Request, allocation: str, query: QueryValues) -> JSONObject:
         """Return one allocation.
 
-        :raises AllocationNotFound: 404
+        :raises allocation_not_found: 404
         """
         return _ALLOCATIONS.get_one(request, node_access.check_ident(allocation, "allocation"), query)
 
@@ -83,8 +83,8 @@ class AllocationsController(Resource):
         With ``node`` (1.58) it is that of a node which is deployed already, and in state ``active``.
 
         :raises Invalid: 400, also if a node does not exist;  NotAcceptable: 406, a field that is too new
-        :raises AllocationAlreadyExists, DuplicateAllocationName: 409
-        :raises NodeLocked, NodeAssociated, Conflict: 409, ``node`` cannot be that of the allocation
+        :raises allocation_already_exists, duplicate_allocation_name: 409
+        :raises NodeLocked, node_associated, Conflict: 409, ``node`` cannot be that of the allocation
         """
         values = _ALLOCATIONS.given(request, body)
         node = values.pop("node", None)
@@ -110,7 +110,7 @@ class AllocationsController(Resource):
     def patch(self, request: Request, allocation: str, body: list[JSONObject]) -> JSONObject:
         """Change ``name`` or ``extra`` by a JSON patch (RFC 6902).
 
-        :raises AllocationNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateAllocationName: 409
+        :raises allocation_not_found: 404;  Invalid: 400;  duplicate_allocation_name: 409
         """
         operations = _ALLOCATIONS.operations(request, body)
         ident = node_access.check_ident(allocation, "allocation")
@@ -127,7 +127,7 @@ class AllocationsController(Resource):
     def delete(self, request: Request, allocation: str) -> None:
         """Delete an allocation; its node is free afterwards.
 
-        :raises AllocationNotFound: 404
+        :raises allocation_not_found: 404
         :raises NodeLocked: 409;  Conflict: 409, the node is deployed, or changing its state, and not in maintenance
         """
         ident = node_access.check_ident(allocation, "allocation")

@@ -39,7 +39,7 @@ class ChassisNodesDetailController(Resource):
     def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """List the nodes of a chassis with all their fields.
 
-        :raises ChassisNotFound: 404
+        :raises chassis_not_found: 404
         """
         return node_access.list_all_fields(request, {**query, "chassis_uuid": _uuid(request, chassis)})
 
@@ -53,7 +53,7 @@ class ChassisNodesController(Resource):
     def get_all(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """List the nodes of a chassis.
 
-        :raises ChassisNotFound: 404
+        :raises chassis_not_found: 404
         """
         return node_access.list_nodes(
             request, {**query, "chassis_uuid": _uuid(request, chassis)}, detail=query.get("detail", False))
@@ -74,7 +74,7 @@ class ChassisController(Resource):
     def get_one(self, request: Request, chassis: str, query: QueryValues) -> JSONObject:
         """Return one chassis.
 
-        :raises ChassisNotFound: 404
+        :raises chassis_not_found: 404
         """
         return _CHASSIS.get_one(request, chassis, query)
 
@@ -82,7 +82,7 @@ class ChassisController(Resource):
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a chassis; no field is required.
 
-        :raises Invalid: 400;  ChassisAlreadyExists: 409
+        :raises Invalid: 400;  chassis_already_exists: 409
         """
         values = _CHASSIS.given(request, body)
         return _CHASSIS.show_new(request, request.db.write(lambda conn: collection.CHASSIS.create(conn, values)))
@@ -91,7 +91,7 @@ class ChassisController(Resource):
     def patch(self, request: Request, chassis: str, body: list[JSONObject]) -> JSONObject:
         """Change a chassis by a JSON patch (RFC 6902).
 
-        :raises ChassisNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises chassis_not_found: 404;  Invalid: 400
         """
         operations = _CHASSIS.operations(request, body)
 
@@ -106,7 +106,7 @@ class ChassisController(Resource):
     def delete(self, request: Request, chassis: str) -> None:
         """Delete a chassis without nodes.
 
-        :raises ChassisNotFound: 404;  ChassisNotEmpty: 400
+        :raises chassis_not_found: 404;  chassis_not_empty: 400
         """
         request.db.write(lambda conn: collection.destroy_chassis(conn, chassis))
 

@@ -131,7 +131,7 @@ def _find(request: Request, node_uuid: str | None, sent: payload.Payload) -> tup
     """Return the node of the machine, whether discovery has created it, and why its inspection has to fail, or None.
 
     :raises LookupFailed: 404
-    :raises NoValidHost: 503, no conductor is alive that could accept the data
+    :raises no_valid_host: 503, no conductor is alive that could accept the data
     """
     node: NodeFound | None = None
     unknown: Exception | None = None

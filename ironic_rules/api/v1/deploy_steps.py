@@ -19,7 +19,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.views import resources
 from ironic_rules.db import conductors, deploy_templates, node_sets, nodes
-from ironic_rules.exceptions import Invalid, NoValidHost, Problem
+from ironic_rules.exceptions import Invalid, Problem, no_valid_host
 from ironic_rules.hardware import selection
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import Step
@@ -47,7 +47,7 @@ class NodeDeployStepsController(Resource):
         ``complete`` is false if a ramdisk adds its own steps, which are not known before it runs.
 
         :raises NodeNotFound: 404
-        :raises NoValidHost: 503, no conductor of the node's group is alive
+        :raises no_valid_host: 503, no conductor of the node's group is alive
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
         with request.db.reader() as conn:
@@ -59,7 +59,7 @@ class NodeDeployStepsController(Resource):
             enabled = [] if request.conf.conductor.pin_release_version else deploy_templates.for_traits(
                 conn, {*offers.requested_traits(instance_info), *own})
         if registered is None:
-            raise NoValidHost
+            raise no_valid_host()
         return resources.deploy_preview(preview.preview_of_deployment(
             registered.of_node(row), enabled, instance_info, own, request.conf.api.disallow_deploy_steps))
 
@@ -75,14 +75,14 @@ class NodeCleanStepsController(Resource):
         false if a ramdisk adds its own steps, which are not known before it runs.
 
         :raises NodeNotFound: 404
-        :raises NoValidHost: 503, no conductor of the node's group is alive
+        :raises no_valid_host: 503, no conductor of the node's group is alive
         :raises DriverNotFound: 400, none of them supports the node's driver
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
             registered = request.offered_steps.current(conn).get(row.conductor_group)
         if registered is None:
-            raise NoValidHost
+            raise no_valid_host()
         own = row.automated_clean
         return resources.clean_preview(preview.preview_of_cleaning(registered.of_node(row, CLEANING)),
                                        request.conf.conductor.automated_clean if own is None else own)
@@ -96,7 +96,7 @@ class TemplateNodesController(Resource):
     def get_all(self, request: Request, template: str, query: QueryValues) -> JSONObject:
         """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
-        :raises DeployTemplateNotFound: 404
+        :raises deploy_template_not_found: 404
         """
         fields = query.get("fields", resources.JUDGED_FIELDS)
         page = pagination.page(request, query)

@@ -15,7 +15,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import deploy_steps, node_access
 from ironic_rules.api.views import resources
 from ironic_rules.db import deploy_templates
-from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
+from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, DeployTemplate, Step
@@ -67,7 +67,7 @@ class DeployTemplatesController(Resource):
 
         304 without a body if ``If-None-Match`` names the tag.
 
-        :raises DeployTemplateNotFound: 404
+        :raises deploy_template_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
@@ -84,7 +84,7 @@ class DeployTemplatesController(Resource):
         """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises Invalid: 400, with every problem
-        :raises DeployTemplateAlreadyExists, DuplicateDeployTemplateName: 409
+        :raises deploy_template_already_exists, duplicate_deploy_template_name: 409
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
         found = request.db.write(
@@ -103,9 +103,9 @@ class DeployTemplatesController(Resource):
 
         With ``If-Match`` only if it has one of those tags.
 
-        :raises DeployTemplateNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises deploy_template_not_found: 404;  Invalid: 400
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises DeployTemplateChanged: 409, another request changed it meanwhile;  DuplicateDeployTemplateName: 409
+        :raises deploy_template_changed: 409, another request changed it meanwhile;  duplicate_deploy_template_name: 409
         """
         operations = patch.operations(body)
         _refuse_looks_at_secrets(operations)
@@ -121,7 +121,7 @@ class DeployTemplatesController(Resource):
                 return old
             return deploy_templates.update(conn, old, changes, steps if writes_steps else None)
 
-        with conditions.guard(DeployTemplateChanged):
+        with conditions.guard():
             found = request.db.write(write)
         request.reply.headers.append(("ETag", _tag(found)))
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
@@ -130,9 +130,9 @@ class DeployTemplatesController(Resource):
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:
         """Delete a template. With ``If-Match`` only if it has one of those tags.
 
-        :raises DeployTemplateNotFound: 404
+        :raises deploy_template_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises DeployTemplateChanged: 409, another request changed it meanwhile
+        :raises deploy_template_changed: 409, another request changed it meanwhile
         """
 
         def write(conn: sa.Connection) -> None:
@@ -140,7 +140,7 @@ class DeployTemplatesController(Resource):
             conditions.check(_tag(old))
             deploy_templates.destroy(conn, old, only_unchanged=conditions.given)
 
-        with conditions.guard(DeployTemplateChanged):
+        with conditions.guard():
             request.db.write(write)
 
 
@@ -190,7 +190,7 @@ def _patched(old: DeployTemplate, operations: list[patch.PatchOperation]) -> JSO
 def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Refuse operations that read values masked in replies: that compare them, or copy them to where they are shown.
 
-    :raises InvalidPatch: 400, with a text that does not depend on the stored values
+    :raises Invalid: 400, with a text that does not depend on the stored values
     """
     for index, operation in enumerate(operations):
         source = operation.path if operation.op == "test" else operation.source
@@ -199,4 +199,4 @@ def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
         # A whole step replaces another one: every value keeps its key, so it is still masked.
         if operation.op != "test" and len(source) == 2 and len(operation.path) == 2 and operation.path[0] == "steps":
             continue
-        raise InvalidPatch(problems=[Problem(f"/{index}/op", f"{operation.op} cannot read the arguments of steps")])
+        raise Invalid(problems=[Problem(f"/{index}/op", f"{operation.op} cannot read the arguments of steps")])

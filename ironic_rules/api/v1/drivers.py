@@ -12,7 +12,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1.node_hardware import method_of
 from ironic_rules.api.views import resources
 from ironic_rules.db import conductors
-from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
+from ironic_rules.exceptions import InvalidParameterValue, NotFound, Unavailable, driver_name_not_found
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes
 from ironic_rules.text import printable
@@ -29,7 +29,7 @@ class PropertiesController(Resource):
     def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that the driver reads, each with a description.
 
-        :raises DriverNameNotFound: 404
+        :raises driver_name_not_found: 404
         """
         return _one(request, driver).properties
 
@@ -41,7 +41,7 @@ class LogicalDiskPropertiesController(Resource):
     def get_all(self, request: Request, driver: str) -> dict[str, str]:
         """Return what a logical disk may have with the driver's default RAID interface, each with a description.
 
-        :raises DriverNameNotFound: 404;  NotFound: 404, that interface cannot create volumes
+        :raises driver_name_not_found: 404;  NotFound: 404, that interface cannot create volumes
         :raises Unavailable: 503, the driver's conductors are not upgraded yet
         """
         entry = _one(request, driver)
@@ -66,7 +66,7 @@ class DriverMethodsController(Resource):
     def get_all(self, request: Request, driver: str) -> JSONObject:
         """Return the methods that need no node: no driver of this service has any.
 
-        :raises DriverNameNotFound: 404
+        :raises driver_name_not_found: 404
         """
         _one(request, driver)
         return {}
@@ -81,7 +81,7 @@ class DriverVendorController(Resource):
     def get_all(self, request: Request, driver: str, method: str = "", *, query: QueryValues) -> None:
         """Raise 400: the driver has no such method.
 
-        :raises DriverNameNotFound: 404
+        :raises driver_name_not_found: 404
         """
         _refuse(request, driver, method, query)
 
@@ -115,7 +115,7 @@ class DriversController(Resource):
     def get_one(self, request: Request, driver: str, query: QueryValues) -> JSONObject:
         """Show a driver with its interfaces.
 
-        :raises DriverNameNotFound: 404
+        :raises driver_name_not_found: 404
         """
         return _selected(resources.driver(request.base, _one(request, driver), request.version, detail=True), query)
 
@@ -135,7 +135,7 @@ def _one(request: Request, name: str) -> resources.Driver:
     try:
         return _drivers(request)[name]
     except KeyError:
-        raise DriverNameNotFound(driver=name) from None
+        raise driver_name_not_found(driver=name) from None
 
 
 def _selected(reply: JSONObject, query: QueryValues) -> JSONObject:

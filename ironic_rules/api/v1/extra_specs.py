@@ -14,7 +14,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import flavors
-from ironic_rules.exceptions import ExtraSpecUnknown
+from ironic_rules.exceptions import NotFound
 from ironic_rules.extra_specs import check, installed, output
 from ironic_rules.extra_specs.registry import SpecRegistry
 from ironic_rules.extra_specs.validators import STATUSES
@@ -92,7 +92,7 @@ class ExtraSpecsController(Resource):
     def get_one(self, request: Request, name: str) -> JSONObject:
         """Describe an extra spec, by its name or by a key that it describes, such as ``hw:numa_cpus.0``.
 
-        :raises ExtraSpecUnknown: 404, with the nearest name
+        :raises NotFound: 404, with the nearest name
         """
         registry = installed.extra_specs()
         lookup = registry.find(name)
@@ -100,7 +100,7 @@ class ExtraSpecsController(Resource):
         if found is None:
             nearest = registry.hints.nearest(name)
             hint = f" Did you mean '{nearest}'?" if nearest else ""
-            raise ExtraSpecUnknown(f"No extra spec {printable(name, 255)} is known.{hint}")
+            raise NotFound(f"No extra spec {printable(name, 255)} is known.{hint}")
         return output.describe(found)
 
 

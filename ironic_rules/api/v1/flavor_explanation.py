@@ -233,7 +233,7 @@ class FlavorExplanationController(Resource):
         state keeps from fitting; ``reason`` says why there are no steps. ``schedulable`` is false if no node could
         ever fit, for the amounts of resources; ``warnings`` says that and whatever else keeps instances from nodes.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         conf = request.conf
         with request.db.reader() as conn:

@@ -17,7 +17,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import flavor_explanation
 from ironic_rules.api.views import resources
 from ironic_rules.db import flavors
-from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound, Invalid, Problem
+from ironic_rules.exceptions import Invalid, Problem, extra_spec_not_found, flavor_not_found
 from ironic_rules.extra_specs import check, values
 from ironic_rules.extra_specs.check import MODES, STRICT
 from ironic_rules.models.documents import JSONObject
@@ -36,7 +36,7 @@ def write_extra_specs(request: Request, flavor: str, specs: Mapping[str, Any], m
     :param mode: one of ``check.MODES``
     :param pointer: JSON pointer to ``specs`` in the body
     :param or_name: ``flavor`` may be a name, too
-    :raises FlavorNotFound: 404
+    :raises flavor_not_found: 404
     :raises Invalid: 400, with every problem; nothing is stored
     """
     conf = request.conf
@@ -67,7 +67,7 @@ def write_extra_specs(request: Request, flavor: str, specs: Mapping[str, Any], m
 def remove_extra_spec(request: Request, flavor: str, key: str, *, or_name: bool) -> None:
     """Remove an extra spec.
 
-    :raises FlavorNotFound, ExtraSpecNotFound: 404
+    :raises flavor_not_found, extra_spec_not_found: 404
     """
     request.db.write(lambda conn: flavors.remove_spec(conn, flavors.lock(conn, flavor, or_name=or_name), key))
 
@@ -123,7 +123,7 @@ class FlavorExtraSpecsController(Resource):
     def get_all(self, request: Request, flavor: str) -> JSONObject:
         """Return the extra specs of a flavor.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         with request.db.reader() as conn:
             return {"extra_specs": flavors.get(conn, flavor, or_name=True).extra_specs}
@@ -132,7 +132,7 @@ class FlavorExtraSpecsController(Resource):
     def get_one(self, request: Request, flavor: str, key: str) -> JSONObject:
         """Return one extra spec of a flavor, by its key.
 
-        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        :raises flavor_not_found, extra_spec_not_found: 404
         """
         with request.db.reader() as conn:
             return one(flavors.get(conn, flavor, or_name=True).extra_specs, flavor, key)
@@ -144,7 +144,7 @@ class FlavorExtraSpecsController(Resource):
         ``warnings`` of the reply says what is deprecated and, if it is ``strict``, what keeps instances of the flavor
         from nodes.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         :raises Invalid: 400, with every problem
         """
         specs, mode = body["extra_specs"], query.get("validation", STRICT)
@@ -156,7 +156,7 @@ class FlavorExtraSpecsController(Resource):
             query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         :raises Invalid: 400, also for a body with another key
         """
         check_only(body, key)
@@ -167,7 +167,7 @@ class FlavorExtraSpecsController(Resource):
     def delete(self, request: Request, flavor: str, key: str) -> None:
         """Remove one extra spec from a flavor; the status is 200, as of Nova.
 
-        :raises FlavorNotFound, ExtraSpecNotFound: 404
+        :raises flavor_not_found, extra_spec_not_found: 404
         """
         remove_extra_spec(request, flavor, key, or_name=True)
 
@@ -175,10 +175,10 @@ class FlavorExtraSpecsController(Resource):
 def one(specs: Any, flavor: str, key: str) -> JSONObject:
     """Return an extra spec as an object with just its key.
 
-    :raises ExtraSpecNotFound: 404
+    :raises extra_spec_not_found: 404
     """
     if key not in specs:
-        raise ExtraSpecNotFound(flavor=printable(flavor, 255), key=printable(key, 255))
+        raise extra_spec_not_found(flavor=printable(flavor, 255), key=printable(key, 255))
     return {key: specs[key]}
 
 
@@ -215,7 +215,7 @@ class FlavorsController(Resource):
     def get_one(self, request: Request, flavor: str, query: QueryValues) -> JSONObject:
         """Show a flavor with its extra specs.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         filters.check_fields(query.get("fields", ()), resources.FLAVOR_ALL)
         with request.db.reader() as conn:
@@ -228,7 +228,7 @@ class FlavorsController(Resource):
         """Create a flavor without extra specs and return it, with the status 200, as Nova does.
 
         :raises Invalid: 400, with every problem
-        :raises FlavorAlreadyExists, DuplicateFlavorName: 409
+        :raises flavor_already_exists, duplicate_flavor_name: 409
         """
         values = columns(body)
         found = request.db.write(lambda conn: flavors.create(conn, values))
@@ -239,7 +239,7 @@ class FlavorsController(Resource):
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
         """Change the description of a flavor, which is all of it that can change, and return it.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         description = body["flavor"]["description"]
         found = request.db.write(lambda conn: flavors.describe(
@@ -250,7 +250,7 @@ class FlavorsController(Resource):
     def delete(self, request: Request, flavor: str) -> None:
         """Delete a flavor with its extra specs. Instances that were created with it are not affected.
 
-        :raises FlavorNotFound: 404
+        :raises flavor_not_found: 404
         """
         destroy(request, flavor, or_name=True)
 
@@ -263,11 +263,11 @@ def columns(body: JSONObject) -> JSONObject:
 def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
     """Delete a flavor.
 
-    :raises FlavorNotFound: 404
+    :raises flavor_not_found: 404
     """
     if not request.db.write(
             lambda conn: flavors.destroy(conn, flavors.get_id(conn, flavor, or_name=or_name))):
-        raise FlavorNotFound(flavor=printable(flavor, 255))
+        raise flavor_not_found(flavor=printable(flavor, 255))
 
 
 def _listed(request: Request, query: QueryValues) -> JSONObject:

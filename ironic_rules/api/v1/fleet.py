@@ -127,7 +127,7 @@ class ConductorsController(Resource):
     def get_one(self, request: Request, hostname: str, query: QueryValues) -> JSONObject:
         """Show one conductor.
 
-        :raises ConductorNotFound: 404
+        :raises conductor_not_found: 404
         """
         filters.check_fields(query.get("fields", ()), _LINKS)
         with request.db.reader() as conn:

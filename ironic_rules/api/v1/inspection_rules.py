@@ -26,12 +26,10 @@ from ironic_rules.api.v1.trials import RuleDryRunController
 from ironic_rules.api.views import rules as rules_views
 from ironic_rules.db import inspection_rules, inventory
 from ironic_rules.exceptions import (
-    InspectionRuleAlreadyExists,
     Invalid,
-    InvalidPatch,
     InvalidRule,
     Problem,
-    RuleChanged,
+    inspection_rule_already_exists,
 )
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import RULE, SEALED, SUMMARY, Rule
@@ -93,7 +91,7 @@ class InspectionRulesController(Resource):
         change with it, so a rule with ``max_nodes`` is shown in any case. Who does not see conditions and actions gets
         the fields of a list.
 
-        :raises InspectionRuleNotFound: 404
+        :raises inspection_rule_not_found: 404
         :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``, of fields that are named
         :raises PreconditionFailed: 412, by ``If-Match``
         """
@@ -122,12 +120,12 @@ class InspectionRulesController(Resource):
         """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises InvalidRule: 400, with every problem
-        :raises InspectionRuleAlreadyExists: 409
+        :raises inspection_rule_already_exists: 409
         """
         rule = rules.from_wire(body, default_scope=request.rules.default_scope)
         checked = _check(request, rule)
         if rule_lists.find_built_in(request, rule.get("uuid")):
-            raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
+            raise inspection_rule_already_exists(uuid=rule["uuid"])
         stored = request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_sets.author(request)))
         request.rules.keep(stored.uuid, stored.revision, checked)
         request.reply.headers += [
@@ -168,10 +166,10 @@ class InspectionRulesController(Resource):
         it keeps its ``ETag`` and ``updated_at``; a sensitive rule is always written. Of a sensitive rule, there are
         warnings only about the conditions and actions of this request.
 
-        :raises InspectionRuleNotFound: 404
-        :raises InvalidPatch, InvalidRule: 400
+        :raises inspection_rule_not_found: 404
+        :raises Invalid, InvalidRule: 400
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises RuleChanged: 409, another request changed it meanwhile
+        :raises rule_changed: 409, another request changed it meanwhile
         """
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
@@ -185,7 +183,7 @@ class InspectionRulesController(Resource):
                                               author=rule_sets.author(request))
             return changed, checked
 
-        with conditions.guard(RuleChanged):
+        with conditions.guard():
             changed, checked = request.db.write(write)
         if not checked.problems:
             request.rules.keep(changed.uuid, changed.revision, checked)
@@ -207,9 +205,9 @@ class InspectionRulesController(Resource):
 
         With ``If-Match`` a rule is deleted only if it has one of those tags.
 
-        :raises InspectionRuleNotFound: 404
+        :raises inspection_rule_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises RuleChanged: 409, another request changed it meanwhile
+        :raises rule_changed: 409, another request changed it meanwhile
         """
         if uuid == "all":
             rule_sets.destroy(request, conditions)
@@ -223,7 +221,7 @@ class InspectionRulesController(Resource):
             inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None,
                                      author=rule_sets.author(request))
 
-        with conditions.guard(RuleChanged):
+        with conditions.guard():
             request.db.write(write)
 
 
@@ -263,7 +261,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     new = rules.from_wire({name: result[name] for name in schemas.RULE_PATCHABLE})
     # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
-        raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
+        raise Invalid(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
     touched = patch.touched(operations)
     if old.sensitive:
         _refuse_guesses_of_groups(request, new, touched)
@@ -284,24 +282,24 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
 def _refuse_looks_at_secrets(operations: list[patch.PatchOperation]) -> None:
     """Allow conditions and actions of a sensitive rule to be replaced as a whole only: all else reveals them.
 
-    :raises InvalidPatch: 400, with a text that does not depend on the stored values
+    :raises Invalid: 400, with a text that does not depend on the stored values
     """
     for index, operation in enumerate(operations):
         whole = operation.op in ("add", "replace", "remove") and len(operation.path) == 1
         secret = operation.path[0] in SEALED or (operation.source and operation.source[0] in SEALED)
         if secret and not whole:
-            raise InvalidPatch(problems=[Problem(
+            raise Invalid(problems=[Problem(
                 f"/{index}/path", "of a sensitive rule, conditions and actions can only be replaced as a whole")])
 
 
 def _refuse_guesses_of_groups(request: Request, new: JSONObject, touched: set[str]) -> None:
     """Refuse to combine new actions with the groups of stored conditions, or the reverse: whether they fit tells names.
 
-    :raises InvalidPatch: 400, with a text that does not depend on these names
+    :raises Invalid: 400, with a text that does not depend on these names
     """
     if len(touched.intersection(SEALED)) == 1 and rules.reads_groups(
             new["actions"], limits=request.rules.limits):
-        raise InvalidPatch(problems=[Problem(
+        raise Invalid(problems=[Problem(
             "", "of a sensitive rule with actions that read {match[..]}, conditions and actions can only be replaced "
                 "together")])
 

@@ -17,7 +17,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, node_replies, node_update
 from ironic_rules.db import inspection_journal, node_sets
-from ironic_rules.exceptions import Invalid, SharedMACNotFound
+from ironic_rules.exceptions import Invalid, shared_mac_not_found
 from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
 from ironic_rules.models.documents import JSONObject
@@ -58,11 +58,11 @@ class EnrollController(Resource):
         is accepted. After the inspection the node is in ``enroll``, as a discovered one.
 
         :returns: the node
-        :raises JournalEntryNotFound: 404
+        :raises journal_entry_not_found: 404
         :raises Invalid: 400, the machine cannot be recognised, or is another one than the body says
-        :raises MachineEnrolled: 409, nodes have addresses of the machine
+        :raises machine_enrolled: 409, nodes have addresses of the machine
         :raises DriverNotFound, InterfaceNotFound: 400
-        :raises NodeAlreadyExists, DuplicateNodeName: 409;  NoValidHost: 503, no conductor is alive
+        :raises node_already_exists, DuplicateNodeName: 409;  no_valid_host: 503, no conductor is alive
         """
         ident = _uuid(entry)
 
@@ -99,7 +99,7 @@ class InspectionJournalController(Resource):
     def get_one(self, request: Request, entry: str) -> JSONObject:
         """Return one entry; with its ``report``, without secrets, if ``[inspection_journal]keep_reports`` is true.
 
-        :raises JournalEntryNotFound: 404
+        :raises journal_entry_not_found: 404
         """
         with request.db.reader() as conn:
             found = inspection_journal.get(conn, _uuid(entry))
@@ -137,11 +137,11 @@ class SharedMACsController(Resource):
     def delete(self, request: Request, address: str) -> None:
         """Forget that an address is shared, until reports say so again.
 
-        :raises SharedMACNotFound: 404
+        :raises shared_mac_not_found: 404
         """
         mac = addresses.mac_from_pxelinux(address)
         if mac is None or not request.db.write(lambda conn: node_sets.forget_shared_mac(conn, mac)):
-            raise SharedMACNotFound(address=address)
+            raise shared_mac_not_found(address=address)
 
 
 def _uuid(entry: str) -> str:

@@ -15,7 +15,7 @@ from ironic_rules.api.v1 import rule_lists
 from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import Invalid, InvalidRule, LegacyRuleChanged, Problem
+from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.legacy import conversion
 from ironic_rules.models import rules
 from ironic_rules.models.documents import JSONObject
@@ -60,7 +60,7 @@ class RulesController(Resource):
         Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
         created it left them out.
 
-        :raises LegacyRuleNotFound: 404
+        :raises legacy_rule_not_found: 404
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         :raises PreconditionFailed: 412, by ``If-Match``
         """
@@ -83,7 +83,7 @@ class RulesController(Resource):
         rule does not take back.
 
         :raises InvalidRule: 400, with every problem
-        :raises LegacyRuleAlreadyExists: 409
+        :raises legacy_rule_already_exists: 409
         """
         if query.get("convert_only"):
             settings = request.rules
@@ -106,7 +106,7 @@ class RulesController(Resource):
 
         :raises InvalidRule: 400, with every problem
         :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
-        :raises LegacyRuleChanged: 409, another request changed it meanwhile
+        :raises legacy_rule_changed: 409, another request changed it meanwhile
         """
         ident = _uuid(uuid)
         values = _checked(request, {"uuid": ident, **body})
@@ -123,7 +123,7 @@ class RulesController(Resource):
             conditions.check(_tag(old))
             return legacy_rules.update(conn, ident, values, revision=old.revision), False
 
-        with conditions.guard(LegacyRuleChanged):
+        with conditions.guard():
             stored, is_new = request.db.write(write)
         if is_new:
             request.reply.status = 201
@@ -157,9 +157,9 @@ class RulesController(Resource):
         Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
         operation that does it.
 
-        :raises LegacyRuleNotFound: 404
+        :raises legacy_rule_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises LegacyRuleChanged: 409, another request changed it meanwhile
+        :raises legacy_rule_changed: 409, another request changed it meanwhile
         """
         ident, cleanup = _uuid(uuid), query.get("cleanup", False)
 
@@ -170,7 +170,7 @@ class RulesController(Resource):
                 conn, ident, revision=old.revision if conditions.given else None, forget=not cleanup)
             return _begin_cleanup(request, conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
 
-        with conditions.guard(LegacyRuleChanged):
+        with conditions.guard():
             return _answer(request, request.db.write(write))
 
 

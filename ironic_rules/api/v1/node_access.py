@@ -99,7 +99,7 @@ def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
 def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:
     """Replace what filters name by what the database has.
 
-    :raises NodeNotFound, ChassisNotFound: 404;  InvalidParameterValue: 400
+    :raises NodeNotFound, chassis_not_found: 404;  InvalidParameterValue: 400
     """
     if "parent_node" in wanted:
         wanted["parent_node"] = find(request, conn, wanted["parent_node"]).uuid

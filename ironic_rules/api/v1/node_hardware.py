@@ -108,7 +108,7 @@ def read_hardware(request: Request, node: str, operation: str, **args: Any) -> A
     """Return what a conductor reads by ``operation`` (``conductor.hardware_calls``), with secrets masked.
 
     :raises NodeNotFound: 404;  Invalid: 400, the node's interface does not support it
-    :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+    :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
     """
     with request.db.reader() as conn:
         row = node_access.find(request, conn, node)
@@ -121,7 +121,8 @@ def change_hardware(request: Request, node: str, operation: str, **args: Any) ->
     A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing and has no result.
 
     :raises NodeNotFound: 404;  Invalid: 400, the node's interface does not support it, or bad arguments
-    :raises NodeLocked: 409;  BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
+    :raises NodeLocked: 409;  BMCError: 502
+    :raises no_valid_host, NoFreeWorker, too_many_calls, still_running, RPCTimeout: 503
     """
     mark = request.mark(operation, args)
     with request.db.reader() as conn:
@@ -147,7 +148,7 @@ class SupportedBootDevicesController(Resource):
     def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"supported_boot_devices": [names]}``.
 
-        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  no_valid_host, RPCTimeout: 503
         """
         return {"supported_boot_devices": read_hardware(request, node, "get_supported_boot_devices")}
 
@@ -162,7 +163,7 @@ class BootDeviceController(Resource):
         """Read the boot device from the BMC: ``{"boot_device": name, "persistent": bool}``; null means unknown.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
-        :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
         found: JSONObject = read_hardware(request, node, "get_boot_device")
         return found
@@ -172,7 +173,7 @@ class BootDeviceController(Resource):
         """Make the node boot from ``boot_device`` next time, or always (``persistent``).
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
-        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, NoFreeWorker, still_running, RPCTimeout: 503
         """
         change_hardware(
             request, node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
@@ -186,7 +187,7 @@ class InjectNMIController(Resource):
         """Send a non-maskable interrupt to the machine. The body is empty, or an empty object.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
-        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, NoFreeWorker, still_running, RPCTimeout: 503
         """
         change_hardware(request, node, "inject_nmi")
 
@@ -199,7 +200,7 @@ class IndicatorsController(Resource):
         """List the indicators of the machine, such as LEDs.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
-        :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
         found: dict[str, dict[str, JSONObject]] = read_hardware(request, node, "get_supported_indicators")
         return {"indicators": [
@@ -219,7 +220,7 @@ class IndicatorsController(Resource):
         """Switch an indicator.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
-        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, NoFreeWorker, still_running, RPCTimeout: 503
         """
         name, component = _split(indicator)
         change_hardware(request, node, "set_indicator_state", component=component, indicator=name,
@@ -260,7 +261,7 @@ class VmediaController(Resource):
         """Read what is in the drives: a list of ``{"media_types": [names], "inserted": bool, "image": URL or null}``.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
-        :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
         found: list[JSONObject] = read_hardware(request, node, "get_virtual_media")
         return found
@@ -273,7 +274,7 @@ class VmediaController(Resource):
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported
         :raises Conflict: 409, the node waits for its ramdisk;  NodeLocked: 409
-        :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         if body.get("image_download_source") in ("local", "swift"):
             raise InvalidParameterValue(problems=[Problem(
@@ -290,7 +291,7 @@ class VmediaController(Resource):
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises Conflict: 409, the node waits for its ramdisk;  NodeLocked: 409
-        :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         wanted = query.get("device_types", ())
         if body and "device_types" in body:
@@ -312,7 +313,7 @@ class MethodsController(Resource):
     def get_all(self, request: Request, node: str) -> JSONObject:
         """Return the methods by their names, with their HTTP methods and a description.
 
-        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  no_valid_host, RPCTimeout: 503
         """
         found: JSONObject = read_hardware(request, node, "vendor_methods")
         return found
@@ -329,7 +330,7 @@ class VendorPassthruController(Resource):
         """Call a method that reads; return its result.
 
         :raises NodeNotFound: 404;  Invalid: 400, no such method, or wrong arguments;  NodeLocked: 409
-        :raises BMCError: 502;  NoValidHost, NoFreeWorker, TooManyCalls, StillRunning, RPCTimeout: 503
+        :raises BMCError: 502;  no_valid_host, NoFreeWorker, too_many_calls, still_running, RPCTimeout: 503
         """
         return _call_method(request, node, "GET", method, query, body)
 

@@ -17,7 +17,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.db import node_sets, portgroups, ports
 from ironic_rules.db.node_sets import VIF_KEY
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, vif_conflict
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import nodes as policies
@@ -74,7 +74,7 @@ class TraitsController(Resource):
     def delete(self, request: Request, node: str, trait: str | None = None) -> None:
         """Remove one trait, or all.
 
-        :raises NodeNotFound, TraitNotFound: 404;  NodeLocked: 409
+        :raises NodeNotFound, trait_not_found: 404;  NodeLocked: 409
         """
         def remove(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
@@ -114,7 +114,7 @@ class VifsController(Resource):
         Without a free port it belongs to the node only: the network interface ``noop`` takes any number of VIFs.
 
         :raises NodeNotFound: 404;  Invalid: 400, no such port, or it is not free
-        :raises VifConflict: 409, the VIF is already attached;  NodeLocked: 409
+        :raises vif_conflict: 409, the VIF is already attached;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
         if chosen and request.version < versions.VIF_PORT:
@@ -126,7 +126,7 @@ class VifsController(Resource):
             row = node_access.hold(request, conn, node)
             without = node_sets.vifs_without_port(row)
             if body["id"] in without:
-                raise VifConflict(vif=body["id"], node=row.uuid, reason="it is attached already")
+                raise vif_conflict(vif=body["id"], node=row.uuid, reason="it is attached already")
             found = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
             if found is None:
                 node_sets.set_vifs_without_port(conn, row, [*without, body["id"]])
@@ -168,7 +168,7 @@ def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
 def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any] | None:
     """Return repository and row of the port or group for a VIF, None if none is free and the request names none."""
     if any(place.internal_info.get(VIF_KEY) == vif for _, place in places):
-        raise VifConflict(vif=vif, node=node, reason="it is attached already")
+        raise vif_conflict(vif=vif, node=node, reason="it is attached already")
     # No VIF can be attached to a port group without ports, nor to the members of one without standalone ports.
     used = {place.portgroup_id for table, place in places if table is ports}
     closed = {place.id for table, place in places if table is portgroups and not place.standalone_ports_supported}

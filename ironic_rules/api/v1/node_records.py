@@ -27,7 +27,7 @@ from ironic_rules.api.v1.trials import ReapplyController
 from ironic_rules.db import inventory, legacy_values, node_records, node_sets
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import InvalidParameterValue, InventoryNotFound, NotFound
+from ironic_rules.exceptions import InvalidParameterValue, NotFound, inventory_not_found
 from ironic_rules.models import inspections as inspections_models
 from ironic_rules.models import inventories, secrets
 from ironic_rules.models.documents import JSON, JSONObject
@@ -65,20 +65,17 @@ def listed(request: Request, node: str, query: QueryValues, name: str,
                                  lambda shown: [view(row.uuid, record) for record in shown])
 
 
-def one(request: Request, node: str, ident: str, kind: str, get: Callable[[sa.Connection, int, str], R],
+def one(request: Request, node: str, ident: str, kind: str, get: Callable[[sa.Connection, Node, str], R],
         view: Callable[[str, R], JSONObject]) -> JSONObject:
     """Return one record of a node.
 
     :param kind: what ``ident`` is of, in words
-    :param get: reads the record of the node with that id, and raises NotFound
-    :raises NodeNotFound: 404;  NotFound: that of ``get``, with the node's UUID
+    :param get: reads the record of the node, and raises NotFound
+    :raises NotFound: 404
     """
     with request.db.reader() as conn:
         row = node_access.find(request, conn, node)
-        try:
-            record = get(conn, row.id, node_access.check_ident(ident, kind))
-        except NotFound as error:
-            raise type(error)(**{**error.facts, "node": row.uuid}) from error
+        record = get(conn, row, node_access.check_ident(ident, kind))
     return view(row.uuid, record)
 
 
@@ -108,7 +105,7 @@ class HistoryController(Resource):
     def get_one(self, request: Request, node: str, event: str) -> JSONObject:
         """Return one entry.
 
-        :raises NodeNotFound, HistoryNotFound: 404
+        :raises NodeNotFound, history_not_found: 404
         """
         return one(
             request, node, event, "history entry", node_records.get_history, lambda uuid,
@@ -157,7 +154,7 @@ class InspectionsController(Resource):
     def get_one(self, request: Request, node: str, inspection: str) -> JSONObject:
         """Return one inspection.
 
-        :raises NodeNotFound, InspectionNotFound: 404
+        :raises NodeNotFound, inspection_not_found: 404
         """
         return one(
             request, node, inspection, "inspection", node_records.get_inspection,
@@ -213,7 +210,7 @@ class DiffController(Resource):
         ``added``, ``removed`` and ``changed``; ``memory`` and ``firmware`` the fields that have changed; ``patch``
         (RFC 6902) is that of the whole inventory. Secrets are masked before the comparison.
 
-        :raises NodeNotFound, InventoryNotFound: 404
+        :raises NodeNotFound, inventory_not_found: 404
         """
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
@@ -239,7 +236,7 @@ class InventoryController(Resource):
         is requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
         hooks and rules have changed them, or, unless ``processed``, as they were received.
 
-        :raises NodeNotFound, InventoryNotFound: 404
+        :raises NodeNotFound, inventory_not_found: 404
         """
         wanted, version = query.get("status"), query.get("version")
         if wanted is not None and version is not None:
@@ -251,8 +248,8 @@ class InventoryController(Resource):
             else:
                 found = inventory.latest(conn, row.id, wanted and _STATUSES[wanted], raw_json=True)
         if found is None:
-            raise InventoryNotFound(wanted and f"Node {row.uuid} has no inspection inventory that is {wanted}.",
-                                    node=row.uuid)
+            raise inventory_not_found(node=row.uuid) if wanted is None else NotFound(
+                f"Node {row.uuid} has no inspection inventory that is {wanted}.")
         plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
         # Clients of Ironic expect the two keys alone.
         shown = {"inventory": _masked(found.inventory_data), **({"status": _WORDS[found.status]} if query else {})}
@@ -268,7 +265,7 @@ def _wanted(conn: sa.Connection, node: Node, version: int | None,
 
     :param version: None: the last successful one
     :param after: before which it is, if no version is given
-    :raises InventoryNotFound: 404
+    :raises NotFound: 404
     """
     if version is not None:
         found, what = inventory.get(conn, node.id, version, raw_json=True), f"version {version}"
@@ -278,7 +275,7 @@ def _wanted(conn: sa.Connection, node: Node, version: int | None,
         found = inventory.successful_before(conn, node.id, after.id, raw_json=True)
         what = f"of a successful inspection before version {after.id}"
     if found is None:
-        raise InventoryNotFound(f"Node {node.uuid} has no inspection inventory {what}.", node=node.uuid)
+        raise NotFound(f"Node {node.uuid} has no inspection inventory {what}.")
     return found
 
 

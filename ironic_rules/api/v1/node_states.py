@@ -34,7 +34,7 @@ class BootModeController(Resource):
         """Start changing the boot mode to ``target``; the node's ``boot_mode`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
-        :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         node_hardware.change_hardware(request, node, "set_boot_mode", mode=body["target"])
         _locate_states(request, node)
@@ -49,7 +49,7 @@ class SecureBootController(Resource):
         """Start switching secure boot on or off; the node's ``secure_boot`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
-        :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         node_hardware.change_hardware(request, node, "set_secure_boot", is_on=body["target"])
         _locate_states(request, node)
@@ -70,7 +70,7 @@ class RAIDController(Resource):
         Nothing is done with the node's disks: a step does that.
 
         :raises NodeNotFound: 404;  NotFound: 404, the node's RAID interface cannot create volumes
-        :raises InvalidParameterValue: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises InvalidParameterValue: 400;  NodeLocked: 409;  no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         try:
             node_hardware.change_hardware(request, node, "set_target_raid_config", config=body)
@@ -86,7 +86,7 @@ class ConsoleController(Resource):
     def get_all(self, request: Request, node: str) -> JSONObject:
         """Return ``{"console_enabled": bool, "console_info": how to reach it}``; null while it is not started.
 
-        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  no_valid_host, RPCTimeout: 503
         """
         with request.db.reader() as conn:
             enabled = node_access.find(request, conn, node).console_enabled
@@ -98,7 +98,7 @@ class ConsoleController(Resource):
         """Start or stop the console; the node's ``console_enabled`` or ``last_error`` shows the result.
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
-        :raises NoValidHost, NoFreeWorker, RPCTimeout: 503
+        :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
         node_hardware.change_hardware(request, node, "set_console", enabled=body["enabled"])
         request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "states", "console")))
@@ -126,9 +126,9 @@ class ProvisionController(Resource):
 
         A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
 
-        :raises InvalidState: 400, not possible in the node's state;  Invalid: 400, in maintenance, or bad arguments
+        :raises invalid_state: 400, not possible in the node's state;  Invalid: 400, in maintenance, or bad arguments
         :raises NotAcceptable: 406, a target or argument that the version does not support
-        :raises NodeLocked: 409;  NodeProtected: 403;  NoFreeWorker, RPCTimeout: 503
+        :raises NodeLocked: 409;  node_protected: 403;  NoFreeWorker, RPCTimeout: 503
         """
         given = {name: value for name, value in body.items() if value is not None}
         asked = given.pop("target")

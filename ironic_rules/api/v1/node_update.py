@@ -12,7 +12,7 @@ from ironic_rules.api.authorization import target
 from ironic_rules.api.request import Request
 from ironic_rules.api.v1 import node_access
 from ironic_rules.db import collection, nodes
-from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, NoValidHost, Problem
+from ironic_rules.exceptions import Conflict, Invalid, NodeNotFound, Problem, no_valid_host, node_associated
 from ironic_rules.hardware import selection
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -43,7 +43,7 @@ def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObj
     """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
-    :raises NotAcceptable: 406;  Invalid: 400;  NoValidHost: 503
+    :raises NotAcceptable: 406;  Invalid: 400;  no_valid_host: 503
     """
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), request.version)
@@ -64,7 +64,7 @@ class NodeUpdate:
     def __init__(self, request: Request, operations: Sequence[patch.PatchOperation], *, reset_interfaces: bool) -> None:
         """Check what does not depend on the node.
 
-        :raises InvalidPatch: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
+        :raises Invalid: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
         """
         self._request, self._operations = request, operations
         self.policies = _policies(operations)
@@ -90,7 +90,7 @@ class NodeUpdate:
     def changes(self, conn: sa.Connection, row: Node) -> JSONObject:
         """Return the columns that change on the node ``row``, with their new values.
 
-        :raises Invalid: 400;  Conflict: 409, not in the node's state;  NodeAssociated: 409
+        :raises Invalid: 400;  Conflict: 409, not in the node's state;  node_associated: 409
         """
         if not (row.maintenance and self._unassociates):
             _check_state(row, self._request.version)
@@ -208,7 +208,7 @@ def _check_patchable(operations: Sequence[patch.PatchOperation]) -> None:
         if (operation.op == "test" and operation.path[0] in _SECRET) or _SECRET.intersection(operation.source[:1]):
             problems.append(Problem(f"/{index}/op", f"{operation.op} cannot read fields that may hold secrets"))
     if problems:
-        raise InvalidPatch(problems=problems)
+        raise Invalid(problems=problems)
 
 
 def _check_state(row: Node, minor: int) -> None:
@@ -221,7 +221,7 @@ def _check_state(row: Node, minor: int) -> None:
 def _check_changes(row: Node, changes: JSONObject) -> None:
     """Check for changes that the node's state forbids, and fields that depend on others; the latter are completed."""
     if changes.get("instance_uuid") and row.instance_uuid:
-        raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
+        raise node_associated(node=row.uuid, instance=row.instance_uuid)
     if "instance_uuid" in changes and row.allocation_uuid is not None and not row.maintenance:
         raise Conflict(f"Node {row.uuid} has an allocation: its instance_uuid can be removed in maintenance only; "
                        "delete the allocation instead.")
@@ -256,10 +256,10 @@ def _choose_interfaces(request: Request, conn: sa.Connection, group: str, driver
                        requested: JSONObject) -> dict[str, str]:
     """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
 
-    :raises NoValidHost: 503, no conductor is alive
+    :raises no_valid_host: 503, no conductor is alive
     :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
     """
     offered = request.offered_steps.interfaces(conn)
     if not offered:
-        raise NoValidHost
+        raise no_valid_host()
     return selection.choose_interfaces(selection.of_group(offered, group, driver), driver, requested)

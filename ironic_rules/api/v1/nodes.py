@@ -36,10 +36,10 @@ from ironic_rules.api.v1.trials import NodesReapplyController
 from ironic_rules.api.v1.volume import NodeVolumeController
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
-    NodeAssociated,
-    NodeHasChildren,
-    NodeNotRemovable,
-    NodeProtected,
+    node_associated,
+    node_has_children,
+    node_not_removable,
+    node_protected,
 )
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
@@ -126,8 +126,8 @@ class NodesController(Resource):
         :raises NotAcceptable: 406, a field that the version does not support
         :raises Forbidden: 403, the owner is another one, or cleaning is switched off
         :raises DriverNotFound, InterfaceNotFound: 400
-        :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
-        :raises NoValidHost: 503, no conductor is alive
+        :raises node_already_exists, DuplicateNodeName, instance_associated: 409
+        :raises no_valid_host: 503, no conductor is alive
         """
         confinement = request.confinement
         owner = {}
@@ -151,9 +151,9 @@ class NodesController(Resource):
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
 
-        :raises InvalidPatch, Invalid: 400, with the JSON pointer
+        :raises Invalid: 400, with the JSON pointer
         :raises NotAcceptable: 406, a field that the version does not support
-        :raises NodeLocked, Conflict, NodeAssociated, InstanceAssociated, DuplicateNodeName: 409
+        :raises NodeLocked, Conflict, node_associated, instance_associated, DuplicateNodeName: 409
         """
         minor = request.version
         reset = query.get("reset_interfaces")
@@ -174,21 +174,20 @@ class NodesController(Resource):
     def delete(self, request: Request, node: str) -> None:
         """Delete a node and everything that belongs to it.
 
-        :raises NodeNotFound: 404;  NodeProtected: 403
+        :raises NodeNotFound: 404;  node_protected: 403
         :raises NodeLocked: 409
-        :raises NodeAssociated, NodeNotRemovable, NodeHasChildren: 409, for its instance, its state or its children,
-            unless it is in maintenance
+        :raises node_associated, node_not_removable, node_has_children: 409, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
             if row.instance_uuid is not None and not row.maintenance:
-                raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
+                raise node_associated(node=row.uuid, instance=row.instance_uuid)
             if row.protected:
-                raise NodeProtected(node=row.uuid, action="deletion")
+                raise node_protected(node=row.uuid, action="deletion")
             if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
-                raise NodeNotRemovable(node=row.uuid, state=row.provision_state)
+                raise node_not_removable(node=row.uuid, state=row.provision_state)
             if not row.maintenance and (child := nodes.child_of(conn, row.uuid)):
-                raise NodeHasChildren(node=row.uuid, child=child)
+                raise node_has_children(node=row.uuid, child=child)
             nodes.destroy(conn, row.id)
 
         request.db.write(destroy)

@@ -40,7 +40,7 @@ class OperationNodesController(Resource):
         They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
         ``would`` in a result is null for callers who may not see conditions and actions of rules.
 
-        :raises OperationNotFound, MarkerNotFound: 404
+        :raises operation_not_found, MarkerNotFound: 404
         """
         details = rule_lists.are_shown(request, rules.INSPECTION_GET_DETAILS)
         limit = pagination.page(request, query).limit
@@ -62,7 +62,7 @@ class OperationGroupsController(Resource):
         ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown. ``would`` in a result
         is null as in the list of nodes.
 
-        :raises OperationNotFound: 404
+        :raises operation_not_found: 404
         """
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
@@ -96,7 +96,7 @@ class OperationsController(Resource):
     def get_one(self, request: Request, uuid: str) -> JSONObject:
         """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
 
-        :raises OperationNotFound: 404
+        :raises operation_not_found: 404
         """
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(uuid))
@@ -108,7 +108,7 @@ class OperationsController(Resource):
     def delete(self, request: Request, uuid: str) -> None:
         """Cancel an operation: nodes that are left stay as they are, those that are done stay done.
 
-        :raises OperationNotFound: 404
+        :raises operation_not_found: 404
         """
         ident = _uuid(uuid)
 

@@ -14,7 +14,7 @@ from ironic_rules.api.v1 import ports as ports_v1
 from ironic_rules.api.v1.ports import PortgroupPortsController
 from ironic_rules.api.views import resources
 from ironic_rules.db import node_sets, portgroups, ports
-from ironic_rules.exceptions import Conflict, PortgroupNotFound
+from ironic_rules.exceptions import Conflict, portgroup_not_found
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
@@ -72,7 +72,7 @@ class PortgroupsController(Resource):
     def get_one(self, request: Request, portgroup: str, query: QueryValues) -> JSONObject:
         """Return one port group.
 
-        :raises PortgroupNotFound: 404
+        :raises portgroup_not_found: 404
         """
         fields = pagination.requested_fields(request, query, PORT_GROUP)
         with request.db.reader() as conn:
@@ -84,7 +84,7 @@ class PortgroupsController(Resource):
         """Create a port group of the node ``node_uuid``.
 
         :raises Invalid: 400, also if the node does not exist;  NotAcceptable: 406, a field that is too new
-        :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+        :raises NodeLocked, portgroup_already_exists, duplicate_portgroup_name, portgroup_mac_already_exists: 409
         """
         values = {name: value for name, value in body.items() if value is not None}
         versions.refuse_fields(PORT_GROUP, values, request.version)
@@ -105,8 +105,8 @@ class PortgroupsController(Resource):
     def patch(self, request: Request, portgroup: str, body: list[JSONObject]) -> JSONObject:
         """Change a port group by a JSON patch (RFC 6902).
 
-        :raises PortgroupNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
-        :raises NodeLocked, DuplicatePortgroupName, PortgroupMACAlreadyExists, Conflict: 409
+        :raises portgroup_not_found: 404;  Invalid: 400;  NotAcceptable: 406
+        :raises NodeLocked, duplicate_portgroup_name, portgroup_mac_already_exists, Conflict: 409
         """
         operations = patch.operations(body)
         versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, request.version)
@@ -128,7 +128,7 @@ class PortgroupsController(Resource):
     def delete(self, request: Request, portgroup: str) -> None:
         """Delete a port group.
 
-        :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400
+        :raises portgroup_not_found: 404;  portgroup_not_empty: 400
         :raises NodeLocked: 409;  Conflict: 409, a VIF is attached to it
         """
         node_id = _node_id(request, portgroup)
@@ -144,7 +144,7 @@ class PortgroupsController(Resource):
 
 def _find(request: Request, conn: sa.Connection, ident: str) -> PortGroup:
     row = portgroups.get(conn, node_access.check_ident(ident, "port group"))
-    node_access.check_access(request, conn, row.node_id, PortgroupNotFound(portgroup=ident))
+    node_access.check_access(request, conn, row.node_id, portgroup_not_found(portgroup=ident))
     return row
 
 

@@ -23,10 +23,10 @@ from ironic_rules.exceptions import (
     Conflict,
     Invalid,
     InvalidParameterValue,
-    NodeChanged,
-    PortgroupNotFound,
-    PortNotFound,
     Problem,
+    node_changed,
+    port_not_found,
+    portgroup_not_found,
 )
 from ironic_rules.models import addresses, states
 from ironic_rules.models.documents import JSONObject
@@ -51,13 +51,13 @@ def list_ports(request: Request, query: QueryValues, *, detail: bool | None = No
 
     :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
     :param node: only the ports of this node;  portgroup: only those of this port group
-    :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
+    :raises NodeNotFound, portgroup_not_found: 404;  Invalid: 400;  NotAcceptable: 406
     """
     def narrow(conn: sa.Connection, wanted: JSONObject) -> None:
         if portgroup is not None or "portgroup" in wanted:
             ident = node_access.check_ident(portgroup or wanted.pop("portgroup"), "portgroup")
             group = portgroups.get(conn, ident)
-            node_access.check_access(request, conn, group.node_id, PortgroupNotFound(portgroup=ident))
+            node_access.check_access(request, conn, group.node_id, portgroup_not_found(portgroup=ident))
             wanted["portgroup_id"] = group.id
 
     return _list(request, query, _PORTS_LISTED, detail, node, narrow)
@@ -141,13 +141,13 @@ _PATCHED = schema.Object(schemas.PORT_FIELDS)
 def find_port(request: Request, conn: sa.Connection, ident: str) -> Port:
     """Return the port that a URL names by its UUID or, since API 1.88, its name.
 
-    :raises PortNotFound: 404;  InvalidParameterValue: 400, e.g. for a MAC address, for which lists have a filter
+    :raises port_not_found: 404;  InvalidParameterValue: 400, e.g. for a MAC address, for which lists have a filter
     """
     node_access.check_ident(ident, "port")
     if request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident.removesuffix(".json")):
         raise InvalidParameterValue("Expected the UUID of a port; lists of ports have the filter address.")
     row = ports.get(conn, ident)
-    node_access.check_access(request, conn, row.node_id, PortNotFound(port=ident))
+    node_access.check_access(request, conn, row.node_id, port_not_found(port=ident))
     return row
 
 
@@ -155,12 +155,12 @@ def hold_port(request: Request, conn: sa.Connection, ident: str, node_id: int) -
     """Return the port that a URL names, and its node, and lock both until the transaction ends.
 
     :param node_id: the port's node, read in an earlier transaction
-    :raises PortNotFound: 404;  NodeLocked: 409;  NodeChanged: 409, it now belongs to another node
+    :raises port_not_found: 404;  NodeLocked: 409;  node_changed: 409, it now belongs to another node
     """
     node = node_access.hold_by_id(request, conn, node_id)
     row = find_port(request, conn, ident)
     if row.node_id != node_id:
-        raise NodeChanged(node=node.uuid)
+        raise node_changed(node=node.uuid)
     return row, node
 
 
@@ -199,7 +199,7 @@ class PortUpdate:
     def __init__(self, request: Request, operations: Sequence[patch.PatchOperation]) -> None:
         """Check what does not depend on the port.
 
-        :raises InvalidPatch: 400;  NotAcceptable: 406
+        :raises Invalid: 400;  NotAcceptable: 406
         """
         self._request, self._operations = request, operations
         versions.refuse_fields(PORT, {operation.path[0] for operation in operations}, request.version)
@@ -266,7 +266,7 @@ def _group(request: Request, conn: sa.Connection, uuid: str | None, node_id: int
     with node_access.named_by("/portgroup_uuid"):
         group = portgroups.get(conn, uuid)
         if group.node_id != node_id:
-            node_access.check_access(request, conn, group.node_id, PortgroupNotFound(portgroup=uuid))
+            node_access.check_access(request, conn, group.node_id, portgroup_not_found(portgroup=uuid))
             raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
     return group
 
@@ -369,7 +369,7 @@ class PortsController(Resource):
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
-        :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
+        :raises NodeNotFound, portgroup_not_found: 404, the node or port group of a filter
         """
         return list_ports(request, query)
 
@@ -377,7 +377,7 @@ class PortsController(Resource):
     def get_one(self, request: Request, port: str, query: QueryValues) -> JSONObject:
         """Return one port.
 
-        :raises PortNotFound: 404
+        :raises port_not_found: 404
         """
         fields = pagination.requested_fields(request, query, PORT)
         with request.db.reader() as conn:
@@ -389,7 +389,7 @@ class PortsController(Resource):
 
         :raises Invalid: 400, also if the node or the port group does not exist
         :raises NotAcceptable: 406, a field that the version does not support
-        :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
+        :raises NodeLocked, MACAlreadyExists, port_already_exists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
             return ports.create(conn, new_port(request, conn, body))
@@ -404,7 +404,7 @@ class PortsController(Resource):
     def patch(self, request: Request, port: str, body: list[JSONObject]) -> JSONObject:
         """Change a port by a JSON patch (RFC 6902).
 
-        :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
+        :raises port_not_found: 404;  Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
@@ -425,7 +425,7 @@ class PortsController(Resource):
     def delete(self, request: Request, port: str) -> None:
         """Delete a port.
 
-        :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
+        :raises port_not_found: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
         """
         node_id = _node_id(request, port)
 

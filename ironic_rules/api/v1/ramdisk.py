@@ -28,8 +28,8 @@ from ironic_rules.exceptions import (
     LookupFailed,
     NodeNotFound,
     NotFound,
-    NoValidHost,
     Problem,
+    no_valid_host,
 )
 from ironic_rules.inspection import lookup as node_lookup
 from ironic_rules.models import addresses as addresses_models
@@ -72,13 +72,13 @@ class ConductorCheck:
     def require(self, conn: sa.Connection) -> None:
         """Check it; before any lookup, so that every caller gets the same reply.
 
-        :raises NoValidHost: 503, there is none
+        :raises no_valid_host: 503, there is none
         """
         now = time.monotonic()
         if now < self._alive_until:
             return
         if not conductors.is_any_alive(conn, self._heartbeat_timeout_s):
-            raise NoValidHost
+            raise no_valid_host()
         self._alive_until = now + _ALIVE_FOR_S
 
 
@@ -134,7 +134,7 @@ class HeartbeatController(Resource):
         :raises InvalidParameterValue: 400, the path has no node
         :raises LookupFailed: 404, the same for a wrong node and a wrong token
         :raises NodeLocked: 409, only for the holder of the token
-        :raises NoValidHost: 503, no conductor is alive
+        :raises no_valid_host: 503, no conductor is alive
         """
         if not node:
             raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
@@ -158,7 +158,7 @@ class HeartbeatController(Resource):
 def _node_of(request: Request, ident: str) -> Node | None:
     """Return the node with this UUID. Names are not accepted, because they can be guessed.
 
-    :raises NoValidHost: 503, whatever the node
+    :raises no_valid_host: 503, whatever the node
     """
     with request.db.reader() as conn:
         request.conductor_check.require(conn)

@@ -23,7 +23,7 @@ from ironic_rules.api.views import rules
 from ironic_rules.db import inventory, rule_records
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import InspectionRuleNotFound, Invalid, MarkerNotFound
+from ironic_rules.exceptions import Invalid, MarkerNotFound, inspection_rule_not_found
 from ironic_rules.models import rules as rules_models
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import CountedRule, Rule
@@ -70,7 +70,7 @@ class RuleStatisticsController(Resource):
     def get_all(self, request: Request, uuid: str) -> JSONObject:
         """Show the statistics of a rule, of one that was never counted with 0.
 
-        :raises InspectionRuleNotFound: 404
+        :raises inspection_rule_not_found: 404
         """
         if not is_uuid(uuid):
             raise Invalid("A rule is identified by its UUID.")
@@ -82,7 +82,7 @@ class RuleStatisticsController(Resource):
             else:
                 found = list(rule_records.statistics_of_stored(conn, ident))
         if not found:
-            raise InspectionRuleNotFound(rule=uuid)
+            raise inspection_rule_not_found(rule=uuid)
         return rules.statistics(request.base, found[0], rules.STATISTICS_FIELDS)
 
 

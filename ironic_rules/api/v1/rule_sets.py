@@ -73,7 +73,7 @@ def patched(stored: Rule, operations: Sequence[patch.PatchOperation], default_sc
     """Return the columns of a stored rule after a patch.
 
     :param default_scope: what a scope that is removed becomes, unless the rule is one of phase early afterwards
-    :raises InvalidPatch: 400
+    :raises Invalid: 400
     """
     document = {name: getattr(stored, name) for name in RULE.columns}
 
@@ -112,7 +112,7 @@ def apply(request: Request, given: Sequence[object], bundle: str | None, conditi
 def rollback(request: Request, revision: int, conditions: etags.Preconditions, *, dry_run: bool) -> Result:
     """Make the rules those of a revision.
 
-    :raises RuleRevisionNotFound: 404, it is not kept
+    :raises rule_revision_not_found: 404, it is not kept
     :raises InvalidRule: 400, with every problem of enabled rules that are no longer valid
     :raises PreconditionFailed: 412
     """
@@ -378,7 +378,7 @@ class RollbackController(Resource):
         are sensitive stay sensitive. Needs the policies for creating, changing and deleting rules. The answer is that
         of ``PUT /v1/inspection_rules``.
 
-        :raises RuleRevisionNotFound: 404, it is not kept
+        :raises rule_revision_not_found: 404, it is not kept
         :raises InvalidRule: 400, rules of the revision that are enabled are no longer valid
         :raises PreconditionFailed: 412, by ``If-Match``
         """
@@ -415,7 +415,7 @@ class RuleRevisionsController(Resource):
         Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets
         the fields of a list of rules.
 
-        :raises RuleRevisionNotFound: 404, it is not kept
+        :raises rule_revision_not_found: 404, it is not kept
         """
         number = _number(revision)
         with request.db.reader() as conn:

@@ -101,7 +101,7 @@ class RunbooksController(Resource):
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
-        :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
+        :raises Invalid: 400, with every problem;  runbook_already_exists, duplicate_runbook_name: 409
         """
         values = _RUNBOOKS.given(request, body)
         owner: str | None
@@ -120,7 +120,7 @@ class RunbooksController(Resource):
     def patch(self, request: Request, runbook: str, body: list[JSONObject]) -> JSONObject:
         """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
 
-        :raises RunbookNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateRunbookName: 409
+        :raises RunbookNotFound: 404;  Invalid: 400;  duplicate_runbook_name: 409
         """
         operations = _RUNBOOKS.operations(request, body)
         ident = _ident(runbook)

@@ -12,7 +12,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.views.rows import Views
 from ironic_rules.db.collection import Collection
-from ironic_rules.exceptions import InvalidPatch, Problem
+from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields
 
@@ -98,7 +98,7 @@ class Served:
     def operations(self, request: Request, body: list[JSONObject]) -> list[patch.PatchOperation]:
         """Return the operations of a PATCH.
 
-        :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
+        :raises Invalid: 400, also for one that reads what replies hide;  NotAcceptable: 406
         """
         operations = patch.operations(body)
         versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, request.version)
@@ -108,14 +108,14 @@ class Served:
             for index, operation in enumerate(operations)
             if (operation.op == "test" and operation.path[0] in secret) or secret.intersection(operation.source[:1])]
         if problems:
-            raise InvalidPatch(problems=problems)
+            raise Invalid(problems=problems)
         return operations
 
     def changes(self, row: object, operations: list[patch.PatchOperation], patched: schema.Object) -> JSONObject:
         """Return the fields that a PATCH changes, with their new values.
 
         :param patched: the schema of every field that may be patched
-        :raises InvalidPatch, Invalid: 400
+        :raises Invalid: 400
         """
         document = {name: getattr(row, name) for name in patched.fields}
         defaults = self.table.defaults()

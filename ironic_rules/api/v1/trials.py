@@ -36,17 +36,17 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
     ConfigurationError,
-    DryRunTooLong,
     Invalid,
     InvalidInventory,
     InvalidRule,
-    InventoryNotFound,
     IronicRulesError,
     LookupFailed,
     MachineUnknown,
     Problem,
-    TooManyDryRuns,
     Unavailable,
+    dry_run_too_long,
+    inventory_not_found,
+    too_many_dry_runs,
 )
 from ironic_rules.inspection import discovery, lookup, payload, reapplying, trial_machines, trials
 from ironic_rules.inspection.pipeline import Pipeline
@@ -97,12 +97,12 @@ class DryRuns:
     def run(self, work: Callable[[Callable[[], None]], T]) -> T:
         """Return the result of ``work``, which gets the function to be called between its steps.
 
-        :raises TooManyDryRuns: 503, as many as possible are in progress
-        :raises DryRunTooLong: 400, it takes longer than it may
+        :raises too_many_dry_runs: 503, as many as possible are in progress
+        :raises dry_run_too_long: 400, it takes longer than it may
         """
         deadline = time.monotonic() + self._timeout_s
         if not self._places.acquire(timeout=self._timeout_s / 2):
-            raise TooManyDryRuns(most=MOST)
+            raise too_many_dry_runs(most=MOST)
         result: list[Any] = []
         ended = threading.Event()
 
@@ -126,7 +126,7 @@ class DryRuns:
 
         threading.Thread(target=run, name="dry-run", daemon=True).start()
         if not ended.wait(deadline - time.monotonic()) or not result:
-            raise DryRunTooLong(seconds=self._timeout_s)
+            raise dry_run_too_long(seconds=self._timeout_s)
         if result[0] is not None:
             raise result[0]
         done: T = result[1]
@@ -307,8 +307,8 @@ class ReapplyController(Resource):
         ``allow_deployed`` is required, and only rules change it, without adding or removing ports. With ``dry_run``
         the node may be in any state, and the operation's result is what would change.
 
-        :raises NodeNotFound, InventoryNotFound: 404;  InvalidState: 400, by its provision state
-        :raises NodeAssociated: 409, it has an instance
+        :raises NodeNotFound, inventory_not_found: 404;  invalid_state: 400, by its provision state
+        :raises node_associated: 409, it has an instance
         """
         asked = body or {}
 
@@ -317,7 +317,7 @@ class ReapplyController(Resource):
             if not asked.get("dry_run"):
                 reapplying.check(row, allow_deployed=asked.get("allow_deployed", False))
             if inventory.newest_report(conn, row.id) is None:
-                raise InventoryNotFound(node=row.uuid)
+                raise inventory_not_found(node=row.uuid)
             return create_operation(request, conn, {"id_in": [row.id]}, _said({"uuid": row.uuid}, asked))
 
         return operations.begun(request, request.db.write(write))
@@ -394,8 +394,8 @@ class RuleDryRunController(Resource):
 
         :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
         :raises Forbidden: 403, also by the policy ``baremetal:inspection_rule:get_details``
-        :raises NodeNotFound, InventoryNotFound: 404
-        :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
+        :raises NodeNotFound, inventory_not_found: 404
+        :raises dry_run_too_long: 400, by ``[inspection_rules]dry_run_timeout``;  too_many_dry_runs: 503
         """
         policy.authorize(request.conf, rules_policies.INSPECTION_GET_DETAILS, request.context)
         if "nodes" in body:
@@ -481,14 +481,14 @@ def _machine(request: Request, conn: sa.Connection, body: JSONObject,
              sent: payload.Payload | None) -> tuple[Machine | LookupFailed, InspectionData]:
     """Return the machine, or why its callback is refused, and the data of its inspection.
 
-    :raises NodeNotFound, InventoryNotFound: 404
+    :raises NodeNotFound, inventory_not_found: 404
     """
     if sent is None:
         row = node_access.find(request, conn, body["node"])
         version = body.get("version")
         found = inventory.latest(conn, row.id) if version is None else inventory.get(conn, row.id, version)
         if found is None:
-            raise InventoryNotFound(node=row.uuid)
+            raise inventory_not_found(node=row.uuid)
         data = InspectionData(found.inventory_data, found.received_plugin_data)
         return trial_machines.stored_machine(conn, request.db, row, data, found.id), data
     data = sent.to_store()

@@ -18,7 +18,12 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1.served import Served
 from ironic_rules.db import collection
-from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
+from ironic_rules.exceptions import (
+    InvalidParameterValue,
+    invalid_state,
+    volume_connector_not_found,
+    volume_target_not_found,
+)
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
@@ -119,7 +124,7 @@ class VolumeRows:
 
     def _check_power(self, node: Node, change: str) -> None:
         if node.power_state != states.POWER_OFF:
-            raise InvalidState(action=f"{self._kind} {change}", node=node.uuid, state=node.power_state)
+            raise invalid_state(action=f"{self._kind} {change}", node=node.uuid, state=node.power_state)
 
 
 # Unlike older lists, these have had ``detail`` since there are volumes.
@@ -127,12 +132,12 @@ CONNECTORS = VolumeRows(
     "volume connector",
     Served("volume/connectors", VOLUME_CONNECTOR, collection.CONNECTORS, detail_since=versions.VOLUME,
            check_access=lambda request, conn, row, ident: node_access.check_access(
-               request, conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
+               request, conn, row.node_id, volume_connector_not_found(connector=ident))),
     schemas.PATCHED_CONNECTOR)
 TARGETS = VolumeRows(
     "volume target", Served("volume/targets", VOLUME_TARGET, collection.TARGETS, detail_since=versions.VOLUME,
                              check_access=lambda request, conn, row, ident: node_access.check_access(
-                                 request, conn, row.node_id, VolumeTargetNotFound(target=ident))),
+                                 request, conn, row.node_id, volume_target_not_found(target=ident))),
     schemas.PATCHED_TARGET)
 
 
@@ -157,7 +162,7 @@ def _collection(volumes: VolumeRows, name: str, created: schema.Object) -> Resou
         def get_one(self, request: Request, uuid: str, query: QueryValues) -> JSONObject:
             """Return one volume connector or target.
 
-            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404
+            :raises volume_connector_not_found, volume_target_not_found: 404
             """
             return volumes.get_one(request, uuid, query)
 
@@ -166,8 +171,8 @@ def _collection(volumes: VolumeRows, name: str, created: schema.Object) -> Resou
             """Create a volume connector or target of the node ``node_uuid``.
 
             :raises Invalid: 400, also if the node does not exist
-            :raises NodeLocked, VolumeConnectorAlreadyExists, VolumeTargetAlreadyExists: 409
-            :raises DuplicateVolumeConnector, DuplicateBootIndex: 409
+            :raises NodeLocked, volume_connector_already_exists, volume_target_already_exists: 409
+            :raises duplicate_volume_connector, duplicate_boot_index: 409
             """
             return volumes.create(request, body)
 
@@ -175,9 +180,9 @@ def _collection(volumes: VolumeRows, name: str, created: schema.Object) -> Resou
         def patch(self, request: Request, uuid: str, body: list[JSONObject]) -> JSONObject:
             """Change a volume connector or target by a JSON patch (RFC 6902).
 
-            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
-            :raises InvalidState: 400, the node is not powered off
-            :raises NodeLocked, DuplicateVolumeConnector, DuplicateBootIndex: 409
+            :raises volume_connector_not_found, volume_target_not_found: 404;  Invalid, Invalid: 400
+            :raises invalid_state: 400, the node is not powered off
+            :raises NodeLocked, duplicate_volume_connector, duplicate_boot_index: 409
             """
             return volumes.patch(request, uuid, body)
 
@@ -185,8 +190,8 @@ def _collection(volumes: VolumeRows, name: str, created: schema.Object) -> Resou
         def delete(self, request: Request, uuid: str) -> None:
             """Delete a volume connector or target.
 
-            :raises VolumeConnectorNotFound, VolumeTargetNotFound: 404;  NodeLocked: 409
-            :raises InvalidState: 400, the node is in use and not powered off
+            :raises volume_connector_not_found, volume_target_not_found: 404;  NodeLocked: 409
+            :raises invalid_state: 400, the node is in use and not powered off
             """
             volumes.delete(request, uuid)
 

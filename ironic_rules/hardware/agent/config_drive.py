@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ironic_rules.exceptions import InvalidParameterValue, Problem, TooManyConfigDrives
+from ironic_rules.exceptions import InvalidParameterValue, Problem, too_many_config_drives
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.nodes import Node
@@ -40,7 +40,7 @@ def check(value: JSON) -> None:
     """Check a config drive: a URL, a gzipped and base64-encoded ISO image, or an object from which one is made.
 
     :raises InvalidParameterValue: it is none of these, or too large
-    :raises TooManyConfigDrives: 503, those of others take too long
+    :raises too_many_config_drives: 503, those of others take too long
     """
     with _turn(PATIENCE_S):
         _check(value)
@@ -77,7 +77,7 @@ def to_agent(node: Node) -> str | None:
 @contextmanager
 def _turn(patience_s: float = -1) -> Iterator[None]:
     if not _one.acquire(timeout=patience_s):
-        raise TooManyConfigDrives()
+        raise too_many_config_drives()
     try:
         yield
     finally:

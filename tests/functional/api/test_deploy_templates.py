@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api.app import make_app
 from ironic_rules.db import deploy_templates
-from ironic_rules.exceptions import DeployTemplateChanged
+from ironic_rules.exceptions import deploy_template_changed
 from ironic_rules.models.steps import MAX_TEMPLATE_STEPS
 from tests.functional.api.conftest import Client, at
 from tests.functional.api.tables import contents
@@ -217,7 +217,7 @@ def test_a_template_that_is_made_anew_has_another_tag(app):
 @pytest.mark.parametrize(("headers", "status"), [({}, 409), ({"If-Match": "*"}, 409), ({"If-Match": "{}"}, 412)])
 def test_a_lost_race_is_409_and_412_with_a_tag(app, monkeypatch, template, headers, status):
     def lost(*args: Any, **kwargs: Any) -> None:
-        raise DeployTemplateChanged(template="x")
+        raise deploy_template_changed(template="x")
 
     monkeypatch.setattr(deploy_templates, "update", lost)
     sent = {name: value.format(template.headers["ETag"]) for name, value in headers.items()}

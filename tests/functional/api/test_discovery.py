@@ -6,7 +6,7 @@ import pytest
 
 from ironic_rules.db import discovery, nodes
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, NoValidHost, RPCTimeout, Unavailable
+from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout, Unavailable, no_valid_host
 from tests.functional.api.test_continue_inspection import BASE, URL, inventory
 
 MAC = "52:54:00:00:00:01"
@@ -23,7 +23,8 @@ def stored(db):
         return nodes.list_nodes(conn, {}, Page(limit=10))
 
 
-@pytest.mark.parametrize("error", [NoFreeWorker(node="x"), NoValidHost(), RPCTimeout(), Unavailable(), ValueError("x")])
+@pytest.mark.parametrize("error", [
+    NoFreeWorker(node="x"), no_valid_host(), RPCTimeout(), Unavailable(), ValueError("x")])
 def test_a_node_goes_again_when_no_conductor_accepted_its_data(app, db, rpc, error):
     rpc.fail_with("continue_inspection", error)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.exceptions import RuleChanged
+from ironic_rules.exceptions import rule_changed
 from tests.functional.api.conftest import at
 from tests.walking import walking
 
@@ -298,7 +298,7 @@ def test_a_change_in_between_is_409(app, monkeypatch):
     app.post_json(RULES, FULL)
 
     def changed(conn: Any, uuid: str, values: Any, *, revision: int, author: Any) -> None:
-        raise RuleChanged(rule=uuid)
+        raise rule_changed(rule=uuid)
 
     monkeypatch.setattr("ironic_rules.db.inspection_rules.update", changed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.exceptions import InvalidState, NodeLocked, NoFreeWorker, RPCTimeout
+from ironic_rules.exceptions import NodeLocked, NoFreeWorker, RPCTimeout, invalid_state
 from ironic_rules.models import states
 from tests.walking import walking
 
@@ -179,7 +179,7 @@ def test_maintenance_and_protection_are_respected(provision, make_node, rpc, val
 
 
 @walking("error, status", [
-    (NodeLocked(node=UUID, host="c"), 409), (InvalidState(action="manage", node=UUID, state="x"), 400),
+    (NodeLocked(node=UUID, host="c"), 409), (invalid_state(action="manage", node=UUID, state="x"), 400),
     (NoFreeWorker(node=UUID), 503), (RPCTimeout(), 503),
 ], between="start_empty")
 def test_what_the_conductor_says_is_passed_on(provision, make_node, rpc, error, status):

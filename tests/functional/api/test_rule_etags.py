@@ -12,7 +12,7 @@ import pytest
 from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
-from ironic_rules.exceptions import RuleChanged
+from ironic_rules.exceptions import rule_changed
 from ironic_rules.inspection.rule_sets import RuleCaches, RuleSettings
 from ironic_rules.models.rules import Rule
 from tests.functional.api.conftest import Client, served
@@ -250,7 +250,7 @@ def test_a_lost_race_is_409_and_412_with_a_tag(web, monkeypatch, headers, status
     tag = web.post(RULES, json=RULE).headers["ETag"]
 
     def lost(conn: Any, uuid: str, values: Any, *, revision: int, author: Any) -> None:
-        raise RuleChanged(rule=uuid)
+        raise rule_changed(rule=uuid)
 
     monkeypatch.setattr("ironic_rules.db.inspection_rules.update", lost)
 

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock, conductors, nodes, tables
 from ironic_rules.db.session import Database
-from ironic_rules.exceptions import ConductorNotFound
+from ironic_rules.exceptions import conductor_already_registered, conductor_not_found
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
+from tests.wordings import refused, says
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
 TYPES = {"fake-hardware": {"power": {"enabled": ["fake"], "default": "fake"}}}
@@ -32,7 +33,7 @@ def test_register_notes_what_the_conductor_offers(conn: sa.Connection) -> None:
     assert (row.hostname, row.conductor_group, row.hardware_types, row.instance, row.online, row.updated_at) == (
         "host-1", "east", TYPES, "life-1", True, NOW)
     assert conductors.get(conn, "host-1") == row
-    with pytest.raises(ConductorNotFound):
+    with refused(conductor_not_found):
         conductors.get(conn, "host-2")
 
 
@@ -73,7 +74,8 @@ def test_of_processes_with_one_name_that_start_at_once_one_has_it(db: Database) 
         return lambda: db.write(lambda conn: conductors.register(conn, "host-1", "", TYPES, instance))
 
     results = at_once([register(f"life-{index}") for index in range(4)])
-    assert {type(result).__name__ for result in results} <= {"ConductorAlreadyRegistered", "Row"}
+    assert [result for result in results if isinstance(result, Exception)
+            and not says(result, conductor_already_registered)] == []
     with db.reader() as conn:
         assert [row.hostname for row in conductors.list_conductors(conn)] == ["host-1"]
 

@@ -14,15 +14,16 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import deploy_template_steps
 from ironic_rules.exceptions import (
-    DeployTemplateAlreadyExists,
-    DeployTemplateChanged,
-    DeployTemplateNotFound,
-    DuplicateDeployTemplateName,
     Invalid,
     MarkerNotFound,
+    deploy_template_already_exists,
+    deploy_template_changed,
+    deploy_template_not_found,
+    duplicate_deploy_template_name,
 )
 from ironic_rules.models.steps import DEPLOY_TEMPLATE, Step
 from tests.functional.db.concurrency import at_once
+from tests.wordings import refused
 
 BIOS = Step("bios", "apply_configuration", {"settings": [{"name": "Ünïcode", "value": 1.5}]}, 150)
 RAID = Step("raid", "create_configuration", {"a": None, "b": {"c": [True, 1]}}, 0)
@@ -43,11 +44,11 @@ def test_create_fills_in_what_is_not_given_and_keeps_the_steps_in_order(conn: sa
 
 
 @pytest.mark.parametrize(("taken", "error"), [
-    ("name", DuplicateDeployTemplateName), ("uuid", DeployTemplateAlreadyExists)])
-def test_a_name_and_a_uuid_belong_to_one_template(db: Database, taken: str, error: type[Exception]) -> None:
+    ("name", duplicate_deploy_template_name), ("uuid", deploy_template_already_exists)])
+def test_a_name_and_a_uuid_belong_to_one_template(db: Database, taken: str, error: Any) -> None:
     first = db.write(stored)
     values = {"name": "CUSTOM_B", "uuid": uuidutils.generate_uuid(), taken: getattr(first, taken)}
-    with pytest.raises(error, match=values[taken]):
+    with refused(error, match=values[taken]):
         db.write(lambda conn: deploy_templates.create(conn, values, [BIOS]))
     with db.reader() as conn:
         assert [row.name for row in deploy_templates.list_templates(conn, EVERYTHING)] == ["CUSTOM_A"]
@@ -66,7 +67,7 @@ def test_update_writes_stamps_and_counts(conn: sa.Connection) -> None:
 def test_a_name_that_is_taken_stops_an_update(db: Database) -> None:
     first = db.write(stored)
     db.write(lambda conn: stored(conn, "CUSTOM_B"))
-    with pytest.raises(DuplicateDeployTemplateName, match="CUSTOM_B"):
+    with refused(duplicate_deploy_template_name, match="CUSTOM_B"):
         db.write(lambda conn: deploy_templates.update(conn, first, {"name": "CUSTOM_B"}, [RAID]))
     with db.reader() as conn:
         assert deploy_templates.get(conn, first.uuid) == first
@@ -81,7 +82,7 @@ def test_of_several_updates_of_one_state_one_wins(db: Database) -> None:
     results = at_once([lambda: change(BIOS), lambda: change(RAID), lambda: change(PATIENT)])
     won, = (result for result in results if not isinstance(result, Exception))
     assert sorted(type(result).__name__ for result in results) == [
-        "DeployTemplate", "DeployTemplateChanged", "DeployTemplateChanged"]
+        "Changed", "Changed", "DeployTemplate"]
     with db.reader() as conn:
         assert deploy_templates.get(conn, read.uuid) == won
 
@@ -94,13 +95,13 @@ def test_destroy_takes_the_steps_along(conn: sa.Connection) -> None:
 def test_destroy_notices_a_change_if_it_shall(db: Database) -> None:
     read = db.write(stored)
     db.write(lambda conn: deploy_templates.update(conn, read, {"extra": {"a": 1}}))
-    with pytest.raises(DeployTemplateChanged, match=read.uuid):
+    with refused(deploy_template_changed, match=read.uuid):
         db.write(lambda conn: deploy_templates.destroy(conn, read, only_unchanged=True))
     db.write(lambda conn: deploy_templates.destroy(conn, read))
     for work in (lambda conn: deploy_templates.destroy(conn, read),
                  lambda conn: deploy_templates.update(conn, read, {"extra": {}}),
                  lambda conn: deploy_templates.get(conn, read.uuid)):
-        with pytest.raises(DeployTemplateNotFound, match=read.uuid):
+        with refused(deploy_template_not_found, match=read.uuid):
             db.write(work)
 
 

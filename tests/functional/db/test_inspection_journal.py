@@ -14,9 +14,10 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
-from ironic_rules.exceptions import MachineEnrolled
+from ironic_rules.exceptions import Conflict, machine_enrolled
 from ironic_rules.inspection import enrolment
 from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, UNKNOWN, WRONG_STATE, RefusedCallback
+from tests.wordings import refused
 
 MAC, BMC, UUID = "52:54:00:0a:0b:0c", "198.51.100.20", "0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33"
 VALUES = {"driver": "fake-hardware"}
@@ -41,7 +42,7 @@ def test_the_machine_of_an_entry_is_enrolled_once(db: Database) -> None:
     with db.reader() as conn:
         assert [port.address for port in ports.for_node(conn, node.id)] == [MAC]
         assert node_sets.list_bmc_addresses(conn, node.id) == [BMC]
-    with pytest.raises(MachineEnrolled, match=rf"node {UUID} \(inspect wait\)"):
+    with refused(machine_enrolled, match=rf"node {UUID} \(inspect wait\)"):
         enroll(db, found)
 
 
@@ -58,7 +59,7 @@ def test_of_two_machines_with_one_bmc_one_is_enrolled(db: Database) -> None:
     def tried(found: Any) -> bool:
         try:
             return bool(enroll(db, found))
-        except MachineEnrolled:
+        except Conflict:
             return False
 
     with ThreadPoolExecutor(4) as pool:

@@ -12,13 +12,14 @@ from ironic_rules.db import inspection_rules, rule_revisions
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
-    InspectionRuleAlreadyExists,
-    InspectionRuleNotFound,
     Invalid,
     MarkerNotFound,
-    RuleChanged,
+    inspection_rule_already_exists,
+    inspection_rule_not_found,
+    rule_changed,
 )
 from tests.functional.db.concurrency import at_once
+from tests.wordings import refused
 
 ACTIONS = [{"op": "set-attribute", "args": {"path": "/extra/a", "value": "b"}}]
 EVERYTHING = Page(limit=1000)
@@ -51,7 +52,7 @@ def test_a_part_of_the_description_is_found_without_case_in_any_script(
 
 def test_a_second_rule_of_one_uuid_is_refused(db: Database) -> None:
     first = db.write(lambda conn: inspection_rules.create(conn, rule()))
-    with pytest.raises(InspectionRuleAlreadyExists, match=first.uuid):
+    with refused(inspection_rule_already_exists, match=first.uuid):
         db.write(lambda conn: inspection_rules.create(conn, rule(uuid=first.uuid)))
     with db.reader() as conn:
         assert inspection_rules.revision(conn) == 1
@@ -83,7 +84,7 @@ def test_an_update_without_a_difference_writes_nothing(conn: sa.Connection, befo
     created = inspection_rules.create(conn, rule(actions=actions(before)))
     for values in ({}, {"priority": 0}, {"actions": actions(before), "conditions": [], "name": None}):
         assert inspection_rules.update(conn, created.uuid, values, revision=1) == created
-    with pytest.raises(RuleChanged):
+    with refused(rule_changed):
         inspection_rules.update(conn, created.uuid, {}, revision=7)
     assert [row.revision for row in rule_revisions.list_revisions(conn, 9)] == [inspection_rules.revision(conn)] == [1]
     changed = inspection_rules.update(conn, created.uuid, {"actions": actions(after)})
@@ -111,7 +112,7 @@ def test_update_with_an_old_revision_is_refused(db: Database) -> None:
             lambda conn: inspection_rules.update(conn, created.uuid, {"priority": 1}, revision=created.revision))
 
     changed = update()
-    with pytest.raises(RuleChanged, match=created.uuid):
+    with refused(rule_changed, match=created.uuid):
         update()
     with db.reader() as conn:
         assert inspection_rules.get(conn, created.uuid) == changed
@@ -125,16 +126,16 @@ def test_of_two_updates_with_one_revision_one_wins(db: Database) -> None:
         return db.write(
             lambda conn: inspection_rules.update(conn, created.uuid, {"priority": 1}, revision=created.revision))
 
-    assert sorted(type(result).__name__ for result in at_once([update] * 3)) == ["Rule", "RuleChanged", "RuleChanged"]
+    assert sorted(type(result).__name__ for result in at_once([update] * 3)) == ["Changed", "Changed", "Rule"]
 
 
 def test_a_rule_is_deleted_only_with_the_revision_that_is_asked_for(db: Database) -> None:
     created = db.write(lambda conn: inspection_rules.create(conn, rule()))
     changed = db.write(lambda conn: inspection_rules.update(conn, created.uuid, {"priority": 1}))
-    with pytest.raises(RuleChanged, match=created.uuid):
+    with refused(rule_changed, match=created.uuid):
         db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=created.revision))
     db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=changed.revision))
-    with pytest.raises(InspectionRuleNotFound, match=created.uuid):
+    with refused(inspection_rule_not_found, match=created.uuid):
         db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=changed.revision))
 
 
@@ -143,7 +144,7 @@ def test_a_missing_rule_is_said_to_be_missing(db: Database) -> None:
     for work in (lambda conn: inspection_rules.get(conn, uuid), lambda conn: inspection_rules.destroy(conn, uuid),
                  lambda conn: inspection_rules.update(conn, uuid, {"priority": 1}),
                  lambda conn: inspection_rules.update(conn, uuid, {"priority": 1}, revision=3)):
-        with pytest.raises(InspectionRuleNotFound, match=uuid):
+        with refused(inspection_rule_not_found, match=uuid):
             db.write(work)
     with db.reader() as conn:
         assert inspection_rules.revision(conn) == 0

@@ -12,8 +12,9 @@ from ironic_rules.db import clock, inspection_journal, inventory, node_records, 
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_inventory
-from ironic_rules.exceptions import HistoryNotFound, InventoryNotFound, MarkerNotFound, NodeNotFound
+from ironic_rules.exceptions import MarkerNotFound, NodeNotFound, NotFound, history_not_found
 from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
+from tests.wordings import refused
 
 NOBODY = 999_999_999
 
@@ -120,7 +121,7 @@ def test_newer_data_supersedes_what_waits(conn: sa.Connection, node: Any) -> Non
 def test_data_of_a_missing_node_is_refused(db: Database) -> None:
     with pytest.raises(NodeNotFound):
         db.write(lambda conn: inventory.receive(conn, NOBODY, {}, {}, None))
-    with pytest.raises(InventoryNotFound):
+    with pytest.raises(NotFound, match=f"^Inspection inventory {NOBODY} could not be found"):
         db.write(lambda conn: inventory.finish(conn, NOBODY, {}, "processed"))
 
 
@@ -155,11 +156,11 @@ def test_history_entries_are_found_by_uuid(conn: sa.Connection, node: Any) -> No
     entry, = node_records.list_history(conn, node.id, Page(limit=10))
     assert (entry.event_type, entry.event, entry.severity, entry.conductor, entry.user) == (
         "inspection", "it failed", "ERROR", "host-1", "user-1")
-    assert node_records.get_history(conn, node.id, entry.uuid) == entry
-    with pytest.raises(HistoryNotFound):
-        node_records.get_history(conn, other.id, entry.uuid)
-    with pytest.raises(HistoryNotFound):
-        node_records.get_history(conn, node.id, uuidutils.generate_uuid())
+    assert node_records.get_history(conn, node, entry.uuid) == entry
+    with refused(history_not_found, match=other.uuid):
+        node_records.get_history(conn, other, entry.uuid)
+    with refused(history_not_found):
+        node_records.get_history(conn, node, uuidutils.generate_uuid())
 
 
 def test_what_others_choose_is_cut_to_what_the_columns_can_have(conn: sa.Connection, node: Any) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, legacy_rules, legacy_values, nodes, operations
@@ -16,14 +15,15 @@ from ironic_rules.db.operations import Ended
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import legacy_values as table
 from ironic_rules.exceptions import (
-    LegacyRuleAlreadyExists,
-    LegacyRuleChanged,
     LegacyRuleGone,
-    LegacyRuleNotFound,
-    OperationNotFound,
+    legacy_rule_already_exists,
+    legacy_rule_changed,
+    legacy_rule_not_found,
+    operation_not_found,
 )
 from ironic_rules.models.rules import OwnedValue
 from tests.functional.db.concurrency import at_once
+from tests.wordings import refused
 
 A, B = (f"00000000-0000-4000-8000-00000000000{digit}" for digit in "ab")
 RULE: dict[str, Any] = {"actions": [{"action": "fail", "message": "é 😀"}], "conditions": []}
@@ -43,13 +43,13 @@ def test_rules_have_an_order_and_a_revision(conn: sa.Connection) -> None:
     assert [rule.uuid for rule in legacy_rules.changed_since(conn, start + 2)] == [A]
     assert changed.actions == RULE["actions"]
     assert (changed.position, changed.created_at) == (first.position, first.created_at)
-    with pytest.raises(LegacyRuleChanged):
+    with refused(legacy_rule_changed):
         legacy_rules.destroy(conn, A, revision=start + 1)
     legacy_rules.destroy(conn, A)
     assert legacy_rules.existing(conn, [A, B]) == {B} == legacy_rules.uuids(conn)
-    with pytest.raises(LegacyRuleNotFound):
+    with refused(legacy_rule_not_found):
         legacy_rules.get(conn, A)
-    with pytest.raises(LegacyRuleAlreadyExists):
+    with refused(legacy_rule_already_exists):
         legacy_rules.create(conn, {**RULE, "uuid": B})
 
 
@@ -173,6 +173,6 @@ def test_items_are_claimed_once_and_again_after_a_while(db: Database, make_node:
             operations.cancel(conn, new.id)
         assert operations.get(conn, operation.uuid).status == operations.FINISHED
         operations.create(conn, "a-kind", {}, None, legacy_values.nodes_of(B))
-        with pytest.raises(OperationNotFound):
+        with refused(operation_not_found):
             operations.get(conn, operation.uuid)
         assert operations.counts(conn, [operation]) == {operation.id: {}}

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from ironic_rules.db import discovery, node_sets, nodes, ports
 from ironic_rules.db.session import Database
-from ironic_rules.exceptions import NodeNotFound, TraitNotFound
+from ironic_rules.exceptions import NodeNotFound, trait_not_found
 from ironic_rules.models.inventories import Sharing
 from tests.functional.db.concurrency import at_once
+from tests.wordings import refused
 
 MakeNode = Callable[..., Any]
 NOBODY = 999_999_999
@@ -49,7 +50,7 @@ def test_add_of_a_trait_that_is_there_is_no_error(conn: sa.Connection, node: Any
 def test_remove_names_the_trait_that_is_missing(conn: sa.Connection, node: Any) -> None:
     node_sets.set_traits(conn, node.id, ["CUSTOM_A", "CUSTOM_B"])
     node_sets.remove_trait(conn, node.id, "CUSTOM_A")
-    with pytest.raises(TraitNotFound, match=f"{node.uuid} doesn't have a trait 'CUSTOM_A'"):
+    with refused(trait_not_found, match=f"{node.uuid} doesn't have a trait 'CUSTOM_A'"):
         node_sets.remove_trait(conn, node.id, "CUSTOM_A")
     node_sets.remove_all_traits(conn, node.id)
     assert node_sets.list_traits(conn, [node.id])[node.id] == []

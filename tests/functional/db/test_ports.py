@@ -13,18 +13,19 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
     Conflict,
-    DuplicatePortgroupName,
     DuplicatePortName,
     MACAlreadyExists,
     NodeNotFound,
-    PortAlreadyExists,
-    PortgroupAlreadyExists,
-    PortgroupMACAlreadyExists,
-    PortgroupNotEmpty,
-    PortgroupNotFound,
-    PortNotFound,
+    duplicate_portgroup_name,
+    port_already_exists,
+    port_not_found,
+    portgroup_already_exists,
+    portgroup_mac_already_exists,
+    portgroup_not_empty,
+    portgroup_not_found,
 )
 from ironic_rules.models.task import PortChanges
+from tests.wordings import refused
 
 MakeNode = Callable[..., Any]
 EVERYTHING = Page(limit=1000)
@@ -46,31 +47,31 @@ def test_a_port_is_found_by_uuid_and_by_address(db: Database, node: Any) -> None
 
 @pytest.mark.parametrize("ident", [MAC3, "0e2afe2d-8a0a-4d1e-9b3b-0d3d0f1d2c3b", "x\0"])
 def test_a_missing_port_is_said_to_be_missing(conn: sa.Connection, ident: str) -> None:
-    with pytest.raises(PortNotFound, match=ident):
+    with refused(port_not_found, match=ident):
         ports.get(conn, ident)
-    with pytest.raises(PortNotFound):
+    with refused(port_not_found):
         ports.update(conn, NOBODY, {"extra": {}})
-    with pytest.raises(PortNotFound):
+    with refused(port_not_found):
         ports.destroy(conn, NOBODY)
 
 
 @pytest.mark.parametrize(("values", "error"), [
     ({"address": MAC}, MACAlreadyExists),
-    ({"uuid": "11111111-1111-4111-8111-111111111111", "address": MAC2}, PortAlreadyExists),
+    ({"uuid": "11111111-1111-4111-8111-111111111111", "address": MAC2}, port_already_exists),
     ({"name": "taken", "address": MAC2}, Conflict)])
 def test_create_names_the_value_that_is_taken(db: Database, node: Any, values: dict[str, Any],
-                                              error: type[Exception]) -> None:
+                                              error: Any) -> None:
     db.write(lambda conn: ports.create(conn, {
         "node_id": node.id, "address": MAC, "name": "taken", "uuid": "11111111-1111-4111-8111-111111111111"}))
-    with pytest.raises(error, match=next(iter(values.values()))):
+    with refused(error, match=next(iter(values.values()))):
         db.write(lambda conn: ports.create(conn, {"node_id": node.id, **values}))
 
 
 @pytest.mark.parametrize(("values", "error"), [({"node_id": NOBODY}, NodeNotFound),
-                                               ({"portgroup_id": NOBODY}, PortgroupNotFound)])
+                                               ({"portgroup_id": NOBODY}, portgroup_not_found)])
 def test_create_names_the_reference_that_leads_nowhere(db: Database, node: Any, values: dict[str, int],
-                                                       error: type[Exception]) -> None:
-    with pytest.raises(error, match=str(NOBODY)):
+                                                       error: Any) -> None:
+    with refused(error, match=str(NOBODY)):
         db.write(lambda conn: ports.create(conn, {"node_id": node.id, "address": MAC, **values}))
 
 
@@ -89,7 +90,7 @@ def test_update_to_a_taken_address_is_refused(db: Database, node: Any) -> None:
         port = ports.create(conn, {"node_id": node.id, "address": MAC2})
     with pytest.raises(MACAlreadyExists, match=MAC):
         db.write(lambda conn: ports.update(conn, port.id, {"address": MAC}))
-    with pytest.raises(PortgroupNotFound):
+    with refused(portgroup_not_found):
         db.write(lambda conn: ports.update(conn, port.id, {"portgroup_id": NOBODY}))
 
 
@@ -221,22 +222,22 @@ def test_a_port_group_is_found_by_uuid_and_by_name(db: Database, node: Any) -> N
 
 
 def test_a_missing_port_group_is_said_to_be_missing(conn: sa.Connection) -> None:
-    with pytest.raises(PortgroupNotFound, match="bond9"):
+    with refused(portgroup_not_found, match="bond9"):
         portgroups.get(conn, "bond9")
-    with pytest.raises(PortgroupNotFound):
+    with refused(portgroup_not_found):
         portgroups.update(conn, NOBODY, {"extra": {}})
-    with pytest.raises(PortgroupNotFound):
+    with refused(portgroup_not_found):
         portgroups.destroy(conn, NOBODY)
 
 
 @pytest.mark.parametrize(("values", "error"), [
-    ({"address": MAC}, PortgroupMACAlreadyExists), ({"name": "taken"}, DuplicatePortgroupName),
-    ({"uuid": "11111111-1111-4111-8111-111111111111"}, PortgroupAlreadyExists), ({"node_id": NOBODY}, NodeNotFound)])
+    ({"address": MAC}, portgroup_mac_already_exists), ({"name": "taken"}, duplicate_portgroup_name),
+    ({"uuid": "11111111-1111-4111-8111-111111111111"}, portgroup_already_exists), ({"node_id": NOBODY}, NodeNotFound)])
 def test_creating_a_port_group_names_what_is_wrong(db: Database, node: Any, values: dict[str, Any],
-                                                   error: type[Exception]) -> None:
+                                                   error: Any) -> None:
     db.write(lambda conn: portgroups.create(conn, {
         "node_id": node.id, "address": MAC, "name": "taken", "uuid": "11111111-1111-4111-8111-111111111111"}))
-    with pytest.raises(error, match=str(next(iter(values.values())))):
+    with refused(error, match=str(next(iter(values.values())))):
         db.write(lambda conn: portgroups.create(conn, {"node_id": node.id, **values}))
 
 
@@ -245,7 +246,7 @@ def test_updating_a_port_group(db: Database, node: Any) -> None:
         portgroups.create(conn, {"node_id": node.id, "name": "taken"})
         group = portgroups.create(conn, {"node_id": node.id, "name": "free"})
         assert portgroups.update(conn, group.id, {"mode": "802.3ad"}).mode == "802.3ad"
-    with pytest.raises(DuplicatePortgroupName, match="taken"):
+    with refused(duplicate_portgroup_name, match="taken"):
         db.write(lambda conn: portgroups.update(conn, group.id, {"name": "taken"}))
 
 
@@ -253,7 +254,7 @@ def test_a_port_group_with_ports_stays(db: Database, node: Any) -> None:
     with db.writer() as conn:
         group = portgroups.create(conn, {"node_id": node.id})
         port = ports.create(conn, {"node_id": node.id, "address": MAC, "portgroup_id": group.id})
-    with pytest.raises(PortgroupNotEmpty, match=group.uuid):
+    with refused(portgroup_not_empty, match=group.uuid):
         db.write(lambda conn: portgroups.destroy(conn, group.id))
     with db.writer() as conn:
         ports.destroy(conn, port.id)

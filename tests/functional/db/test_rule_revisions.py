@@ -14,10 +14,15 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_rule_versions
-from ironic_rules.exceptions import DuplicateInspectionRuleName, InspectionRuleAlreadyExists, RuleRevisionNotFound
+from ironic_rules.exceptions import (
+    duplicate_inspection_rule_name,
+    inspection_rule_already_exists,
+    rule_revision_not_found,
+)
 from ironic_rules.models.rules import RULE, Rule
 from tests.functional.db.concurrency import at_once
 from tests.functional.db.test_inspection_rules import rule
+from tests.wordings import refused, says
 
 KEEP = 4
 FIELDS = RULE.where(lambda entry: entry.patch)
@@ -74,7 +79,7 @@ def test_every_kept_revision_is_what_the_set_was(db: Database, seed: int) -> Non
             oldest = kept[-1].revision
             needless = sa.select(sa.func.count()).where(inspection_rule_versions.c.ended <= oldest)
             assert conn.scalar(needless) == 0
-            with pytest.raises(RuleRevisionNotFound):
+            with refused(rule_revision_not_found):
                 rule_revisions.get(conn, now + 1)
     assert sorted(known) == list(range(1, 31))
 
@@ -104,7 +109,7 @@ def test_a_position_that_a_rule_could_get_back_is_not_given_again(conn: sa.Conne
 
 def test_a_uuid_that_is_taken_is_refused_in_many_too(db: Database) -> None:
     taken = db.write(lambda conn: inspection_rules.create(conn, rule()))
-    with pytest.raises(InspectionRuleAlreadyExists):
+    with refused(inspection_rule_already_exists):
         db.write(lambda conn: inspection_rules.change(
             conn, RevisionChanges(created=[full(), full(uuid=taken.uuid)]), "many"))
     with db.reader() as conn:
@@ -117,7 +122,7 @@ def test_of_rules_with_one_name_that_are_made_at_once_one_is(db: Database, bundl
         return db.write(lambda conn: inspection_rules.create(conn, rule(name="a", bundle=bundle)))
 
     results = at_once([create] * 4)
-    assert [isinstance(result, DuplicateInspectionRuleName) for result in results].count(True) == 3
+    assert [says(result, duplicate_inspection_rule_name) for result in results].count(True) == 3
     db.write(lambda conn: inspection_rules.create(conn, rule(name="A", bundle=bundle)))
     db.write(lambda conn: inspection_rules.create(conn, rule(name="a", bundle="other")))
 

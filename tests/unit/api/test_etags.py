@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ironic_rules.api import etags
 from ironic_rules.api.etags import ANY, Preconditions, Tag
-from ironic_rules.exceptions import Invalid, NodeChanged, PreconditionFailed, RuleChanged
+from ironic_rules.exceptions import Invalid, PreconditionFailed, node_changed, rule_changed
 from tests.walking import walking
+from tests.wordings import refused
 
 
 @walking("text, tags", [
@@ -147,16 +148,16 @@ def test_reading_refuses_a_malformed_header(key):
 
 
 def test_a_lost_race_is_a_failed_precondition_for_who_named_a_tag():
-    with pytest.raises(PreconditionFailed), etags.read({"HTTP_IF_MATCH": CURRENT}).guard(RuleChanged):
-        raise RuleChanged(rule="x")
+    with pytest.raises(PreconditionFailed), etags.read({"HTTP_IF_MATCH": CURRENT}).guard():
+        raise rule_changed(rule="x")
 
 
 @pytest.mark.parametrize("environ", [{}, {"HTTP_IF_MATCH": "*"}, {"HTTP_IF_NONE_MATCH": '"other"'}])
 def test_a_lost_race_stays_a_conflict_for_everybody_else(environ):
-    with pytest.raises(RuleChanged), etags.read(environ).guard(RuleChanged):
-        raise RuleChanged(rule="x")
+    with refused(rule_changed), etags.read(environ).guard():
+        raise rule_changed(rule="x")
 
 
 def test_other_conflicts_are_left_alone():
-    with pytest.raises(NodeChanged), etags.read({"HTTP_IF_MATCH": CURRENT}).guard(RuleChanged):
-        raise NodeChanged(node="x")
+    with refused(node_changed), etags.read({"HTTP_IF_MATCH": CURRENT}).guard():
+        raise node_changed(node="x")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.api import patch
-from ironic_rules.exceptions import Invalid, InvalidPatch
+from ironic_rules.exceptions import Invalid
 from tests.walking import walking
 
 DOCUMENT = {"name": None, "extra": {}, "tags": ["a", "b"], "info": {"x": {"y": 1}, "a/b": 1, "m~n": 2}, "nothing": None,
@@ -57,7 +57,7 @@ def test_an_operation_changes_its_field(operation, field, expected):
     {"op": "add", "path": "/name"}, {"op": "copy", "path": "/name"}, {"op": "add", "path": "/info/x/y/z", "value": 1},
 ])
 def test_what_can_not_be_done_is_refused_with_its_place(operation):
-    with pytest.raises(InvalidPatch) as caught:
+    with pytest.raises(Invalid) as caught:
         apply({"op": "test", "path": "/name", "value": None}, operation)
 
     assert caught.value.problems[0].where.startswith("/1")
@@ -72,7 +72,7 @@ def test_a_body_that_is_no_patch_is_refused(body):
 
 def test_required_fields_stay():
     for operation in ({"op": "remove", "path": "/tags"}, {"op": "add", "path": "/tags", "value": None}):
-        with pytest.raises(InvalidPatch):
+        with pytest.raises(Invalid):
             apply(operation, required=("tags",))
 
 
@@ -120,7 +120,7 @@ def test_the_result_is_nested_no_deeper_than_a_body():
 
     for last in ({"op": "add", "path": "/extra" + "/a" * 98, "value": {"b": {}}},
                  {"op": "copy", "from": "/extra", "path": "/extra/b"}):
-        with pytest.raises(InvalidPatch, match="100 levels"):
+        with pytest.raises(Invalid, match="100 levels"):
             patch.apply({"extra": {}}, patch.operations([*deepest, last]), defaults={})
 
 
@@ -129,7 +129,7 @@ def test_copies_are_bounded_together():
     copies = [{"op": "copy", "from": "/extra/a", "path": f"/extra/{number}"} for number in range(4)]
 
     assert len(patch.apply({"extra": {"a": text}}, patch.operations(copies[:3]), defaults={})["extra"]) == 4
-    with pytest.raises(InvalidPatch, match=r"^/3/extra/a: the patch copies more"):
+    with pytest.raises(Invalid, match=r"^/3/extra/a: the patch copies more"):
         patch.apply({"extra": {"a": text}}, patch.operations(copies), defaults={})
 
 

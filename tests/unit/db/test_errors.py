@@ -11,14 +11,15 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules.db.errors import DatabaseFull, duplicates, references, refusals
-from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeAlreadyExists, NodeNotFound
+from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeNotFound, Wording, node_already_exists
 from tests.walking import walking
+from tests.wordings import refused
 
 
-@pytest.mark.parametrize(("columns", "expected"), [(["uuid"], NodeAlreadyExists), (["name"], DuplicateNodeName)])
-def test_the_column_decides(columns: list[str], expected: type[Conflict]) -> None:
-    with pytest.raises(expected), duplicates(uuid=lambda value: NodeAlreadyExists(uuid="u"),
-                                             name=lambda value: DuplicateNodeName(name=value)):
+@pytest.mark.parametrize(("columns", "expected"), [(["uuid"], node_already_exists), (["name"], DuplicateNodeName)])
+def test_the_column_decides(columns: list[str], expected: type[Conflict] | Wording[Conflict]) -> None:
+    with refused(expected), duplicates(uuid=lambda value: node_already_exists(uuid="u"),
+                                       name=lambda value: DuplicateNodeName(name=value)):
         raise db_exc.DBDuplicateEntry(columns, value="n")
 
 

@@ -10,9 +10,10 @@ import tracemalloc
 
 import pytest
 
-from ironic_rules.exceptions import InvalidParameterValue, TooManyConfigDrives
+from ironic_rules.exceptions import InvalidParameterValue, too_many_config_drives
 from ironic_rules.hardware.agent import config_drive
 from tests.walking import walking
+from tests.wordings import refused
 
 
 def packed(content: bytes) -> str:
@@ -58,7 +59,7 @@ def test_what_is_no_image(value, why):
 def test_a_request_does_not_wait_for_others_for_ever(monkeypatch):
     monkeypatch.setattr(config_drive, "PATIENCE_S", 0.01)
 
-    with config_drive._one, pytest.raises(TooManyConfigDrives) as caught:
+    with config_drive._one, refused(too_many_config_drives) as caught:
         config_drive.check(LARGEST)
 
     assert caught.value.code == 503
