@@ -54,7 +54,7 @@ def test_results_of_enabled_hooks_are_used_and_nothing_is_changed() -> None:
 def test_what_a_hook_would_fail_at_is_missing() -> None:
     report: dict[str, Any] = {"interfaces": "none", "disks": 7, "cpu": [], "memory": None, "boot": "x",
                               "bmc_address": "0.0.0.0"}
-    data = legacy_data.processed(Machine().task(), report, {"lldp_raw": 3, "data": {}, "auto_discovered": True})
+    data = legacy_data(Machine().task(), report, {"lldp_raw": 3, "data": {}, "auto_discovered": True})
     assert set(data) <= {"inventory", "lldp_raw", "data", "parsed_lldp", "all_interfaces", "valid_interfaces",
                          "interfaces", "macs"}
     assert data["all_interfaces"] == {}
