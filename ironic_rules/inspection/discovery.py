@@ -81,7 +81,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         # Without the lock: a callback that is refused anyway must not make others wait.
         if (found := _known(conn, conf, sent)) is not None:
             return found
-        _own_addresses(conn, conf, sent)
+        # Not _own_addresses: another callback of the machine may just have created its node.
         _check_limits(conn, conf, size)
         made_from |= _interfaces(conn, conf)
 

@@ -332,7 +332,6 @@ def failing(words: Words, cmdb: str) -> dict[str, list[dict[str, Any]]]:
         "bad capability": [data, {"op": "set-capability",
                                   "args": ["x", f"{words.item},{{plugin_data[{words.data}]}}"]}],
         "no such port": [data, {"op": "set-port-attribute", "args": ["52:54:00:ff:ff:ff", "/extra/x", words.item]}],
-        "bad log level": [data, {"op": "log", "args": [words.message, f"{{plugin_data[{words.data}]}}"]}],
         "api call": [{"op": "api-call",
                       "args": {"url": f"{cmdb}/status500/{words.url}", "headers": {"X": words.header}}}],
         "bad api call": [data, {"op": "api-call", "args": [f"{cmdb}/{words.url}/{{plugin_data[{words.data}]}} \t"]}],

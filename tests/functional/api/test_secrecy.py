@@ -64,7 +64,6 @@ def test_continue_inspection_has_one_answer_for_every_failure(app, three, rpc, m
         "MACs of two nodes, one idle": deliver(app, WAITING, IDLE, minor=minor),
         "MAC and BMC of two nodes": deliver(app, WAITING, bmc_of=OTHER, minor=minor),
         "MAC and BMC of two nodes, one idle": deliver(app, WAITING, bmc_of=IDLE, minor=minor),
-        "known MAC and unknown BMC": deliver(app, WAITING, bmc_of=NOBODY, minor=minor),
         "UUID and MAC of two nodes": deliver(app, WAITING, uuid=OTHER, minor=minor),
         "UUID and BMC of two nodes": deliver(app, bmc_of=WAITING, uuid=OTHER, minor=minor),
         "known UUID and unknown MAC": deliver(app, NOBODY, uuid=WAITING, minor=minor),

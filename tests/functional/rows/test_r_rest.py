@@ -104,7 +104,7 @@ def test_r_62_every_field_but_built_in_can_be_set(whole):
     ({"conditions": [{"op": "in-net", "args": ["10.0.0.1", "10.0.0.0/99"]}]}, "/conditions/0/args/1: "),
     ({"conditions": [{"op": "matches", "args": ["a", "("]}]}, "/conditions/0/args/1: "),
     ({"conditions": [{"op": "is-true", "args": {"valeu": 1}}]}, "/conditions/0/args/valeu: "),
-    ({"conditions": [{"op": "le", "args": [1, 2]}]}, "/conditions/0/op: "), ({"conditions": {}}, "/conditions: "),
+    ({"conditions": [{"op": "lte", "args": [1, 2]}]}, "/conditions/0/op: "), ({"conditions": {}}, "/conditions: "),
     ({"uuid": "not-a-uuid"}, "/uuid: "), ({"uuid": 7}, "/uuid: "), ({"priority": 10000}, "/priority: "),
     ({"priority": -1}, "/priority: "), ({"phase": "late"}, "/phase: "), ({"phase": None}, "/phase: "),
     ({"scope": "s" * 256}, "/scope: "), ({"description": 1}, "/description: "), ({"sensitive": 2}, "/sensitive: "),
@@ -119,7 +119,7 @@ def test_r_62_what_is_wrong_is_refused_with_its_place_and_not_stored(whole, wron
 
 
 def test_r_62_every_problem_is_named_at_once(whole):
-    text = refusal(whole, {"op": "log", "args": ["a", "loud"]}, priority=-1, conditions=[{"op": "le"}])
+    text = refusal(whole, {"op": "log", "args": ["a", "loud"]}, priority=-1, conditions=[{"op": "lte"}])
 
     assert all(place in text for place in ("/actions/0/args/1: ", "/priority: ", "/conditions/0/op: "))
 
@@ -235,7 +235,7 @@ def test_r_66_a_patch_of_a_rule_that_does_not_exist_is_404(whole):
     {"op": "replace", "path": "/priority", "value": -1}, {"op": "replace", "path": "/uuid", "value": NOBODY},
     {"op": "replace", "path": "/phase", "value": "late"}, {"op": "replace", "path": "/phase", "value": None},
     {"op": "remove", "path": "/actions"}, {"op": "replace", "path": "/created_at", "value": None},
-    {"op": "add", "path": "/conditions/0/op", "value": "le"}, {"op": "add", "path": "/surprise", "value": 1},
+    {"op": "add", "path": "/conditions/0/op", "value": "lte"}, {"op": "add", "path": "/surprise", "value": 1},
 ], between="no_rules")
 def test_r_66_a_patch_that_does_not_lead_to_a_valid_rule_is_400_and_changes_nothing(whole, operation):
     before = whole.app.post_json(RULES, FULL).json

@@ -307,7 +307,8 @@ def test_r_87_nobody_else_can_add_conditions(tmp_path, monkeypatch):
 
 def test_r_87_the_conditions_are_those_of_the_document():
     assert rules.OPERATORS.names() == [
-        "contains", "eq", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "lt", "matches", "one-of"]
+        "contains", "eq", "ge", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "le", "lt", "matches", "ne",
+        "one-of"]
     groups = importlib.metadata.distribution("ironic-rules").entry_points.groups
     assert [group for group in groups if "rules" in group and not group.startswith("ironic_rules.")] == [
         "ironic.inspection_rules.actions"]
@@ -343,7 +344,7 @@ def test_r_88_a_rule_in_inspectors_form_is_refused_and_every_difference_named(wh
         "actions": [{"action": "fail", "message": "too small"}]})
 
     assert reply.status_int == 400
-    for place in ("/conditions/0/op: ", "/conditions/0/field: ", "/conditions/0/value: ", "/conditions/0/invert: ",
+    for place in ("/conditions/0/field: ", "/conditions/0/value: ", "/conditions/0/invert: ",
                   "/actions/0/op: ", "/actions/0/action: ", "/actions/0/message: "):
         assert place in fault(reply), fault(reply)
 
