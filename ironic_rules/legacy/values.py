@@ -98,7 +98,7 @@ def _check(used: template.Field) -> None:
     """:raises TemplateError: the field is not what ironic-inspector has"""
     if used.root != _ROOT:
         raise template.TemplateError(used.column + 1, "the only name is data, as in {data[memory_mb]}")
-    if used.conversions:
+    if not used.is_plain:
         raise template.ConversionError(used.column_of(len(used.steps)) - 1, _UNSUPPORTED)
     if used.text != field_text(used.root, used.steps):
         raise template.TemplateError(used.column_of(0), "keys are written in brackets, as in {data[memory_mb]}")

@@ -24,7 +24,7 @@ from ironic_rules.rules import reads, template, values
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction, Condition
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import Getter, View, Views, message_getter
+from ironic_rules.rules.getters import Getter, UnknownRoot, View, Views, message_getter
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.signatures import Operation, parse_address
@@ -482,7 +482,10 @@ def _missing(field: template.Field, view: View) -> str | None:
     """Return the part of a field's path that does not exist; None if all of it does."""
     if field.root not in view and field.root in ("item", template.ROOT_GROUPS):
         return field.root
-    value = view[field.root]
+    try:
+        value = view[field.root]
+    except UnknownRoot:
+        return field.root
     for number, step in enumerate(field.steps):
         if isinstance(value, dict) and step in value:
             value = value[step]

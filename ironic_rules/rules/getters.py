@@ -20,6 +20,10 @@ from ironic_rules.rules.errors import Absent, CannotEvaluate, MissingPath, Opera
 MODES = ("always", "never", "sensitive")
 
 
+class UnknownRoot(Exception):
+    """No context has the root, so that what is below it is missing."""
+
+
 class View(dict[str, Any]):
     """Roots by name, unmasked; reading a key creates it. ``item`` is set by loops, ``match`` by conditions.
 
@@ -41,7 +45,9 @@ class View(dict[str, Any]):
         self.volatile: dict[Any, bool] = {}
 
     def __missing__(self, root: str) -> Any:
-        value = self[root] = self._sources[root]()
+        if (source := self._sources.get(root)) is None:
+            raise UnknownRoot(root)
+        value = self[root] = source()
         self._made.add(root)
         return value
 
@@ -118,14 +124,14 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
                    not is_local and secrets.is_secret_key(step)) for step in used.steps)
 
     def get(view: View) -> Any:
-        value = view[root]
         try:
+            value = view[root]
             for key, index, is_secret in steps:
                 value = value[key if index is None or value.__class__ not in _LISTS else index]
                 # The steps after a secret then find nothing, because a text has no parts.
                 if is_secret and view.masked and value is not None:
                     value = secrets.MASK
-        except (IndexError, KeyError, TypeError):
+        except (IndexError, KeyError, TypeError, UnknownRoot):
             if strict:
                 raise MissingPath(text) from None
             return None
@@ -210,7 +216,7 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
     Null is like a missing value for a conversion; for a group of a regular expression, it means no part in the match.
     """
     get, text = _present(path_getter(used, True)) if absent else path_getter(used, strict), used.text
-    if not used.conversions and used.root != template.ROOT_GROUPS:
+    if used.is_plain and used.root != template.ROOT_GROUPS:
         return get
     convert = template.conversion_chain(used.conversions) if used.conversions else None
 
@@ -220,11 +226,14 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
             if strict:
                 raise MissingPath(text)
             return None
-        if convert is None:
+        if used.is_plain:
             return value
         _check_length(value, limit)
         try:
-            value = convert(value)
+            if convert is not None:
+                value = convert(value)
+            if used.form or used.spec:
+                value = template.formatted(value, used.form, used.spec)
         except OperandError as exc:
             raise OperandError(f"{text}: the value {exc}") from None
         _check_length(value, limit)

@@ -2,8 +2,8 @@
 
 A field is a name, steps, ``.key`` or ``[key]``, which are equivalent: a key of a mapping, or an index of a list, and
 conversions: ``|lower``, whose docstrings are their sections of the reference. Of node, ports and port groups, templates
-read the fields of their drafts, and no others. Features of Python's format strings are not supported: no ``!r``, no
-format specs (``:>9``), no nesting, no attributes of objects. ``{{`` and ``}}`` are literal braces.
+read the fields of their drafts, and no others. Of Python's format strings there are ``!s``, ``!r`` and format
+specifications (``:>9``), but no nesting and no attributes of objects. ``{{`` and ``}}`` are literal braces.
 
 ``{match[name]}`` is a named group of a regular expression: a condition ``matches`` with ``(?P<model>...)`` provides it.
 When its rule reads one, the condition's check stores what all of its groups matched as ``match`` of the view. So a rule
@@ -167,14 +167,37 @@ def conversion_result(names: tuple[str, ...]) -> type[str] | type[int]:
     return int if names and names[-1] in (COUNT, "int") else str
 
 
+def formatted(value: object, form: str, spec: str) -> str:
+    """Return a value as Python's format strings would, with ``!s`` or ``!r`` if there is a form.
+
+    :raises OperandError: the specification is not one of such a value
+    """
+    if form:
+        value = str(value) if form == "s" else repr(value)
+    if not isinstance(value, (str, int, float)):
+        if spec:
+            raise OperandError("must be a string, a number, true or false")
+        return str(value)
+    try:
+        return format(value, spec)
+    except (ValueError, OverflowError):
+        raise OperandError("cannot be written in this format") from None
+
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEP = re.compile(r"\.([^.\[\]{}!:|\s]+)|\[([^\[\]{}]+)\]")
 _CONVERSION = re.compile(r"\|([^.\[\]{}!:|\s]*)")
 _KNOWN = f"known: {', '.join(CONVERSIONS)}"
+_PYTHON = re.compile(r"(?:!([^:{}]*))?(?::([^{}]*))?")
+#: Format specifications whose result depends on the value only, and is not much longer than that.
+_SPEC = re.compile(r"(?:[^{}]?[<>=^])?[-+ ]?#?0?[0-9]{0,4}[,_]?(?:\.[0-9]{1,4})?[bdeEfFgGosxX%]?")
+_SPECS = "[[fill]align][sign][#][0][width][,][.precision][type] with a type of b, d, e, E, f, F, g, G, o, s, x, X and %"
 #: Braces in a regular expression that are not a template.
 QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
 #: Longer texts are parsed each time: those in the cache may be of deleted rules.
 _MAX_CACHED = 256
+#: The names that templates can have, in any place.
+NAMES = frozenset({"inventory", "plugin_data", "node", "ports", "port_groups", "previous", "item", "match"})
 _ESCAPE = re.compile(r"\\(?:[pPx]\{[^{}]*\}|.)", re.DOTALL)
 
 
@@ -195,6 +218,8 @@ class Field:
     """One ``{...}``: ``root`` is the name, ``steps`` the keys, ``text`` as written, ``column`` that of its brace.
 
     :ivar conversions: names of ``CONVERSIONS``, from left to right
+    :ivar form: Python's ``s`` or ``r``, as in ``!r``
+    :ivar spec: a format specification of Python
     """
 
     root: str
@@ -202,6 +227,13 @@ class Field:
     text: str
     column: int
     conversions: tuple[str, ...] = ()
+    form: str = ""
+    spec: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it stands for the value as it is at the path."""
+        return not (self.conversions or self.form or self.spec)
 
     def column_of(self, number: int) -> int:
         """Return the column of a step's key, by the number of the step."""
@@ -221,7 +253,14 @@ def parse(text: str, regex: bool = False, begin: str = "") -> tuple[str | Field,
     return _cached(text, regex, begin) if len(text) <= _MAX_CACHED else _parsed(text, regex, begin)
 
 
-def _parsed(text: str, regex: bool, begin: str) -> tuple[str | Field, ...]:
+def stray_braces(text: str) -> list[int]:
+    """Return the columns of the braces of a regular expression that look like the beginning of a template."""
+    found: list[int] = []
+    _parsed(text, True, "", found)
+    return found
+
+
+def _parsed(text: str, regex: bool, begin: str, stray: list[int] | None = None) -> tuple[str | Field, ...]:
     parts: list[str | Field] = []
     literal: list[str] = []
     at = 0
@@ -242,11 +281,20 @@ def _parsed(text: str, regex: bool, begin: str) -> tuple[str | Field, ...]:
         elif character == "}":
             raise TemplateError(at + 1, "a single '}'; write '}}' for a brace")
         else:
-            if literal:
-                parts.append("".join(literal))
-                literal = []
-            field, at = _field(text, at)
-            parts.append(field)
+            try:
+                field, at = _field(text, at)
+            except TemplateError as exc:
+                if not regex or (isinstance(exc, ConversionError) and _is_known(text, at)):
+                    raise
+                literal.append("{")
+                at += 1
+                if stray is not None:
+                    stray.append(at)
+            else:
+                if literal:
+                    parts.append("".join(literal))
+                    literal = []
+                parts.append(field)
     if literal:
         parts.append("".join(literal))
     return tuple(parts)
@@ -254,6 +302,11 @@ def _parsed(text: str, regex: bool, begin: str) -> tuple[str | Field, ...]:
 
 # Thousands of rules have the same few templates.
 _cached = functools.lru_cache(maxsize=4096)(_parsed)
+
+
+def _is_known(text: str, at: int) -> bool:
+    name = _NAME.match(text, at + 1)
+    return name is not None and name.group() in NAMES
 
 
 def _literal_of_regex(text: str, at: int) -> str:
@@ -285,12 +338,27 @@ def _field(text: str, start: int) -> tuple[Field, int]:
     conversions: tuple[str, ...] = ()
     if text.startswith("|", at):
         conversions, at = _conversions(text, at)
-    if text.startswith("!", at):
-        raise ConversionError(at + 1, (
-            f"conversions are written with '|', as in {{inventory[hostname]|lower}}; {_KNOWN}"))
+    form, spec, at = _python_format(text, at)
     if at < len(text) and text[at] == "}":
-        return Field(name.group(), tuple(steps), text[start:at + 1], start + 1, conversions), at + 1
+        return Field(name.group(), tuple(steps), text[start:at + 1], start + 1, conversions, form, spec), at + 1
     raise TemplateError(*_complaint(text, start, at, bool(conversions)))
+
+
+def _python_format(text: str, at: int) -> tuple[str, str, int]:
+    """Return what follows as Python's conversion and format specification, and where it ends."""
+    found = _PYTHON.match(text, at)
+    if found is None or text[found.end():found.end() + 1] != "}":
+        return "", "", at
+    form, spec = found.groups()
+    if form not in (None, "s", "r"):
+        unsafe = "!a is not supported; " if form == "a" else ""
+        raise ConversionError(at + 1, (
+            f"{unsafe}of Python's conversions there are !s and !r; others are written with '|', as in "
+            f"{{inventory[hostname]|lower}}; {_KNOWN}"))
+    if spec is not None and _SPEC.fullmatch(spec) is None:
+        named = f"the type {spec[-1]} is not supported; " if spec[-1:] in ("n", "c") else ""
+        raise ConversionError(found.start(2) + 1, f"{named}a format specification is {_SPECS}")
+    return form or "", spec or "", found.end()
 
 
 def _conversions(text: str, at: int) -> tuple[tuple[str, ...], int]:
@@ -324,8 +392,10 @@ def _complaint(text: str, start: int, at: int, is_converted: bool) -> tuple[int,
         if text[after:after + 1] == "]":
             return after + 1, "the key is empty"
         return after + 1, "']' is missing"
-    if rest == ":":
-        return at + 1, "format specifications are not supported"
+    if rest in ("!", ":"):
+        if nested := re.compile(r"[^}]*?(\{)").match(text, at):
+            return nested.end(), "a template inside a template is not possible"
+        return start + 1, "this '{' is not closed; write '{{' for a brace"
     if rest == "{":
         return at + 1, "a template inside a template is not possible"
     if rest == ".":

@@ -258,6 +258,9 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     except template.TemplateError as exc:
         scope.complain(where, str(exc))
         return Const("")
+    if regex and scope.warnings is not None:
+        for column in template.stray_braces(text):
+            scope.warn(where, f"column {column}: this brace begins no template, and is a literal one")
     fields = [part for part in parts if isinstance(part, template.Field)]
     scope.fields += fields
     before = len(scope.problems)
@@ -273,8 +276,8 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     if len(parts) > 1:
         return Filled(get, None, str)
     used, = fields
-    if used.conversions or used.root == template.ROOT_GROUPS:
-        gives = template.conversion_result(used.conversions)
+    if not used.is_plain or used.root == template.ROOT_GROUPS:
+        gives = str if used.form or used.spec else template.conversion_result(used.conversions)
         return Filled(get, None, gives, f"this template gives {'an integer' if gives is int else 'text'}")
     return Filled(get, used)
 
@@ -319,10 +322,9 @@ def _complain_of_root(scope: Scope, used: template.Field, where: str) -> None:
         scope.complain(where, f"column {column}: 'item' has a value only inside a loop")
     elif scope.early and used.root in ROOTS:
         scope.complain(where, f"column {column}: {used.root!r} is not available in the early phase")
-    else:
-        near = nearest(used.root, scope.names)
-        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(scope.names)}"
-        scope.complain(where, f"column {column}: there is no such name; {hint}")
+    elif scope.warnings is not None:
+        scope.warnings.add(where, f"column {column}: there is no such name, so that this value is always missing",
+                           nearest(used.root, scope.names))
 
 
 def _check_group(scope: Scope, used: template.Field, where: str) -> None:

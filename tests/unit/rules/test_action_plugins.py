@@ -68,7 +68,7 @@ def test_r85_an_action_that_supports_early_runs_early(sample: Any) -> None:
 
 @pytest.mark.parametrize(("args", "where"), [
     ([], "/actions/0/args"), ({"nam": "x"}, "/actions/0/args/nam"), ({"name": 5}, "/actions/0/args/name"),
-    (["a", "b", "c"], "/actions/0/args/2"), (["{nosuch}"], "/actions/0/args/0"),
+    (["a", "b", "c"], "/actions/0/args/2"), (["{item}"], "/actions/0/args/0"),
 ])
 def test_r86_arguments_are_those_of_the_signature(sample: Any, args: Any, where: str) -> None:
     rule = world.rule(actions=[{"op": "sample-tag", "args": args}])

@@ -32,7 +32,7 @@ def test_all_problems_are_found_at_once() -> None:
     found = problems({
         "uuid": "x", "priority": 10000, "phase": "late", "nosuch": 1,
         "conditions": [{"op": "eqq", "args": [1]}, {"op": "in-net", "args": ["a", "b"]}, 5],
-        "actions": [{"op": "set-attribute", "args": {"path": "/uuid", "value": "{nod.x}", "extra": 1}}, {"args": []}],
+        "actions": [{"op": "set-attribute", "args": {"path": "/uuid", "value": "{node.nm}", "extra": 1}}, {"args": []}],
     })
     assert set(found) == {
         "/uuid", "/priority", "/phase", "/nosuch", "/conditions/0/op", "/conditions/1/args/0", "/conditions/1/args/1",
@@ -40,7 +40,7 @@ def test_all_problems_are_found_at_once() -> None:
         "/actions/1/op",
     }
     assert "did you mean 'eq'?" in found["/conditions/0/op"]
-    assert found["/actions/0/args/value"] == "column 2: there is no such name; did you mean 'node'?"
+    assert found["/actions/0/args/value"] == "column 7: there is no such field; did you mean 'name'?"
 
 
 @walking("field, value", [
@@ -125,7 +125,7 @@ SECRET = "hunter2-in-a-rule"
     world.rule(conditions=[{"op": "matches", "args": ["a", f"{SECRET}(?<={SECRET})"]}]),
     world.rule(conditions=[{"op": "in-net", "args": ["a", SECRET]}]),
     world.rule(conditions=[{"op": "eq", "args": ["a", f"{{{SECRET}"]}]),
-    world.rule(conditions=[{"op": "eq", "args": ["a", f"{{hunter2.{SECRET}}}"]}]),
+    world.rule(conditions=[{"op": "eq", "args": ["a", f"{{node.{SECRET}}}"]}]),
     world.rule(actions=[{"op": "set-attribute", "args": ["/name", [SECRET]]}]),
     world.rule(actions=[{"op": "set-attribute", "args": [f"/{SECRET}", 1]}]),
     world.rule(actions=[{"op": "log", "args": ["x", SECRET]}]), world.rule(actions=[{"op": "add-trait",

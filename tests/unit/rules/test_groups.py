@@ -97,7 +97,6 @@ def test_text_that_is_not_ascii_is_given_as_it_was() -> None:
     ([{"op": "matches", "args": ["a", "(?P<b>a)|(?P<b>b)(?P<c>)"]}], "{match[b]}", "more than one group"),
     ([MODEL], "{match}", "the name of one group must follow: {match[name]}"),
     ([MODEL], "{match[model][0]}", "the name of one group must follow"),
-    ([MODEL], "{mach[model]}", "did you mean 'match'?"),
 ])
 def test_groups_that_no_condition_provides_are_refused(conditions: list[dict[str, Any]], value: str, text: str) -> None:
     problem, = problems(*conditions, a=value)
