@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,16 +48,32 @@ def bind(scope: Scope, operation: Operation, args: object, where: str) -> Bound 
     missing = [p.name for p in operation.parameters if p.required and p.name not in given]
     if missing:
         scope.complain(where, f"missing: {', '.join(missing)}")
-    bound = Bound(operation.absent)
+    bound = Bound(True if _names_itself(operation, args) else operation.absent)
     for parameter in operation.parameters:
         if parameter.name in given:
             # Of a list to search, single items may be missing.
-            scope.absent = operation.absent is not None and parameter is operation.parameters[0]
+            scope.absent = bound.absent is not None and parameter is operation.parameters[0]
             _compile(scope, operation, parameter, bound, *given[parameter.name], by_name=isinstance(args, dict))
     return bound if len(scope.problems) == before else None
 
 
 _Given = dict[str, tuple[Any, str]]
+#: Characters of a template that a regular expression may name.
+_LONGEST_NAME = 256
+
+
+def _names_itself(operation: Operation, args: object) -> bool:
+    """Return whether a condition compares a template with a regular expression that is the text of the template.
+
+    Rules for Ironic test so whether a value is missing: there, a template that cannot be filled in stays as it is.
+    """
+    if len(operation.parameters) != 2 or not operation.parameters[1].kind.regex:
+        return False
+    value, regex = ((args.get("value"), args.get("regex")) if isinstance(args, dict) else
+                    args if isinstance(args, list) and len(args) == 2 else (None, None))
+    if not isinstance(value, str) or not isinstance(regex, str) or len(value) > _LONGEST_NAME:
+        return False
+    return "{" in value and re.sub(r"\\(.)", r"\1", regex) == value
 
 
 def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: str) -> _Given:
@@ -228,7 +245,7 @@ def _converting(get: Getter, convert: Callable[[Any], Any]) -> Filled:
 
 
 def _converting_or(otherwise: str, get: Getter, convert: Callable[[Any], Any]) -> Filled:
-    def converted(view: View) -> Any:
+    def converted(view: View) -> object:
         try:
             return convert(get(view))
         except CannotEvaluate:

@@ -216,7 +216,9 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     capturing = arguments.capturing_call(CAPTURES.get(operation.call), bound) if has_match else None
     if inverted:
         call = _inverse(call)
-    lookup = _lookup(operation.call, bound, inverted=inverted) if items is None else None
+    # The index does not tell null from what is missing.
+    is_looked_up = items is None and bound.absent == operation.absent
+    lookup = _lookup(operation.call, bound, inverted=inverted) if is_looked_up else None
     roots = scope.roots
     made = Condition(op, call if items is None else values.join(multiple, items, call), roots <= _STABLE, lookup,
                      reads_previous=PREVIOUS in roots, written=_written(item),

@@ -131,7 +131,10 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
                 # The steps after a secret then find nothing, because a text has no parts.
                 if is_secret and view.masked and value is not None:
                     value = secrets.MASK
-        except (IndexError, KeyError, TypeError, UnknownRoot):
+        except UnknownRoot:
+            # A condition with it is never true, and neither is its inverse.
+            raise MissingPath(text) from None
+        except (IndexError, KeyError, TypeError):
             if strict:
                 raise MissingPath(text) from None
             return None
@@ -215,6 +218,7 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
 
     Null is like a missing value for a conversion; for a group of a regular expression, it means no part in the match.
     """
+    absent = absent and used.root in template.NAMES
     get, text = _present(path_getter(used, True)) if absent else path_getter(used, strict), used.text
     if used.is_plain and used.root != template.ROOT_GROUPS:
         return get
@@ -243,7 +247,7 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
 
 
 def _present(get: Getter) -> Getter:
-    def present(view: View) -> Any:
+    def present(view: View) -> object:
         try:
             return get(view)
         except MissingPath as exc:

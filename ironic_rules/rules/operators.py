@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from ironic_rules.models.documents import same
+from ironic_rules.models.documents import JSON, same
 from ironic_rules.rules.regex import Pattern, searched_texts, text_of
 from ironic_rules.rules.signatures import (
     Address,
@@ -175,11 +175,11 @@ def _greater(a: Any, b: Any) -> bool:
     return _less(b, a)
 
 
-def _at_least(a: Any, b: Any) -> bool:
+def _at_least(a: JSON, b: JSON) -> bool:
     return _greater(a, b) or (_is_ordered(a) and same(a, b))
 
 
-def _at_most(a: Any, b: Any) -> bool:
+def _at_most(a: JSON, b: JSON) -> bool:
     return _at_least(b, a)
 
 
