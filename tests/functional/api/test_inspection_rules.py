@@ -117,7 +117,7 @@ def test_every_sample_can_be_tried(app):
 
 
 def test_create_names_every_problem_at_once(app):
-    text = app.post_json(RULES, {"actions": [{"op": "nosuch"}], "priority": -1, "conditions": [{"op": "le"}]},
+    text = app.post_json(RULES, {"actions": [{"op": "nosuch"}], "priority": -1, "conditions": [{"op": "lte"}]},
                          status=400).fault["faultstring"]
 
     assert all(where in text for where in ("/actions/0/op", "/priority", "/conditions/0/op"))

@@ -16,8 +16,8 @@ class ExampleHardware(FaultyHardware):
     """A machine that exists in the database only; its interfaces have other names than those of fake hardware."""
 
 
-#: The hardware types that the examples of document 000 name.
-OF_EXAMPLES: dict[str, type[HardwareType]] = {"ipmi": ExampleHardware, "idrac": ExampleHardware}
+#: The hardware types that the examples name.
+OF_EXAMPLES: dict[str, type[HardwareType]] = dict.fromkeys(("ipmi", "idrac", "redfish"), ExampleHardware)
 
 
 def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]] = OF_EXAMPLES,

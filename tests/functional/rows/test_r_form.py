@@ -287,7 +287,7 @@ def test_r_34_a_missing_path_is_none_for_a_condition(path):
 
     assert holds("is-none", missing) is True
     assert holds("is-empty", missing) is True
-    assert holds("eq", missing, None) is True
+    assert holds("eq", missing, None) is False
     assert holds("eq", missing, f"{{{missing}}}") is False
     assert holds("contains", missing, "nosuch") is False
     assert holds("in-net", missing, "0.0.0.0/0") is False

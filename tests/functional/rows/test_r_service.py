@@ -274,7 +274,7 @@ def test_r_85_an_action_that_does_not_support_early_is_refused_there(with_plugin
     ([], "/actions/0/args: missing: name"), ({"note": "a"}, "/actions/0/args: missing: name"),
     ({"nmae": "a"}, "/actions/0/args/nmae: "), ({"name": "a", "task": 1}, "/actions/0/args/task: "),
     ({"name": "a", "rule": 1}, "/actions/0/args/rule: "), (["a", "b", 1], "/actions/0/args/2: "),
-    ({"name": "a", "count": "many"}, "/actions/0/args/count: "), (["{nothing}"], "/actions/0/args/0: "),
+    ({"name": "a", "count": "many"}, "/actions/0/args/count: "),
     ("a", "/actions/0/args: ")])
 def test_r_86_what_the_signature_does_not_take_is_refused_with_its_place(with_plugins, args, place):
     reply = with_plugins.app.post_json(RULES, {"actions": [{"op": "row-tag", "args": args}]})
@@ -307,8 +307,8 @@ def test_r_87_nobody_else_can_add_conditions(tmp_path, monkeypatch):
 
 def test_r_87_the_conditions_are_those_of_the_document():
     assert rules.OPERATORS.names() == [
-        "contains", "eq", "ge", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "le", "lt", "matches", "ne",
-        "one-of"]
+        "contains", "eq", "ge", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "le", "lt", "matches",
+        "ne", "one-of"]
     groups = importlib.metadata.distribution("ironic-rules").entry_points.groups
     assert [group for group in groups if "rules" in group and not group.startswith("ironic_rules.")] == [
         "ironic.inspection_rules.actions"]
