@@ -129,24 +129,23 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         broken: list[str] = []
         disabled: list[str] = []
         scoped: list[str] = []
-        absence: list[str] = []
+        changed: list[str] = []
         for rule in stored:
             compiled = rules.compile_stored(rule, limits=prepared.limits)
             if isinstance(compiled, rules.BrokenRule):
                 (broken if rule.enabled else disabled).append(str(compiled.failure()))
             elif rule.enabled:
                 scoped += [f"Inspection rule {rule.uuid}: {problem}" for problem in compiled.problems]
-                absence += [f"Inspection rule {rule.uuid}: {place}"
-                            for place in rules.compares_absence(rule.conditions)]
+                changed += [f"Inspection rule {rule.uuid}: {place}"
+                            for place in rules.changed_meanings(rule.conditions, rule.actions)]
         broken += [f"Legacy rule {rule.uuid}: {problem}" for rule in of_inspector
                    if (problem := legacy_rule_problem(prepared.compile_legacy(rule))) is not None]
         if disabled:
             warned += ["stored ones that are not enabled are invalid:", *disabled]
         if scoped:
             warned += ["stored ones have a scope that is ignored:", *scoped]
-        if absence:
-            warned += ["stored ones compare values that may be missing, which no longer equal each other or null:",
-                       *absence]
+        if changed:
+            warned += ["stored ones may have had another meaning:", *changed]
         if broken:
             raise ConfigurationError("\n".join([*broken, *warned]))
         if warned:

@@ -79,7 +79,7 @@ def outlines(raw: bytes) -> Iterator[bytes]:
         start = end
 
 
-#: What parsers of JSON keep as a number: orjson makes floats of larger integers.
+#: Integers that parsers of JSON keep exactly: orjson makes floats of larger ones.
 _INT64 = range(-(2**63), 2**64)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TWICE = "has the key {} more than once; the last value is used"
@@ -98,7 +98,7 @@ class Oddity(NamedTuple):
 
 
 class _Unread(str):
-    """What was sent where JSON has no such number."""
+    """The text that was sent in the place of a number which JSON does not have."""
 
     __slots__ = ()
 

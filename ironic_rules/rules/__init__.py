@@ -11,8 +11,8 @@ from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiled import BrokenRule, CompiledRule
 from ironic_rules.rules.compiler import (
     Checked,
+    changed_meanings,
     check,
-    compares_absence,
     compile,
     compile_stored,
     reads_groups,
@@ -30,7 +30,7 @@ from ironic_rules.rules.values import RuleWarning
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
-    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "check", "compares_absence",
+    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "changed_meanings", "check",
     "compile", "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
     "vocabulary",
 ]

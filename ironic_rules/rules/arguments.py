@@ -51,7 +51,7 @@ def bind(scope: Scope, operation: Operation, args: object, where: str) -> Bound 
     bound = Bound(True if _names_itself(operation, args) else operation.absent)
     for parameter in operation.parameters:
         if parameter.name in given:
-            # Of a list to search, single items may be missing.
+            # Single items of a list to search may be missing.
             scope.absent = bound.absent is not None and parameter is operation.parameters[0]
             _compile(scope, operation, parameter, bound, *given[parameter.name], by_name=isinstance(args, dict))
     return bound if len(scope.problems) == before else None

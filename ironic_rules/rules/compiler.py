@@ -233,23 +233,33 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
 _ABSENCE = "a missing value equals nothing, also not null: is-none asks whether a value is missing or null"
 
 
-def compares_absence(conditions: object) -> list[str]:
-    """Return the places of the conditions, as a user writes them, by which missing values once were equal.
+def changed_meanings(conditions: object, actions: object) -> list[str]:
+    """Return the places of a stored rule, each with its meaning today, that once had another meaning.
 
-    They compare two templates, or a template with null.
+    These are comparisons of two templates, or of a template with null, and loops over an object that the rule has.
+
+    :param conditions, actions: as a user writes them
     """
     found = []
-    for place, item in enumerate(conditions if isinstance(conditions, list) else ()):
-        op = item.get("op") if isinstance(item, dict) else None
-        if not isinstance(op, str) or op.removeprefix("!").removeprefix(" ") not in operators.EQUALITY:
-            continue
-        args = item.get("args")
-        values = list(args.values()) if isinstance(args, dict) else args if isinstance(args, list) else []
-        values = [each for value in values for each in (value if isinstance(value, list) else [value])]
-        templates = sum(isinstance(value, str) and "{" in value for value in values)
-        if templates > 1 or (templates and None in values):
-            found.append(f"/conditions/{place}")
+    for name, items in (("conditions", conditions), ("actions", actions)):
+        for place, item in enumerate(items if isinstance(items, list) else ()):
+            if not isinstance(item, dict):
+                continue
+            if name == "conditions" and _compares_absence(item):
+                found.append(f"/{name}/{place}: {_ABSENCE}")
+            if isinstance(item.get("loop"), dict):
+                found.append(f"/{name}/{place}/loop: the object is one item; list its pairs to get one after the other")
     return found
+
+
+def _compares_absence(condition: JSONObject) -> bool:
+    op, args = condition.get("op"), condition.get("args")
+    if not isinstance(op, str) or op.removeprefix("!").removeprefix(" ") not in operators.EQUALITY:
+        return False
+    values = list(args.values()) if isinstance(args, dict) else args if isinstance(args, list) else []
+    values = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    templates = sum(isinstance(value, str) and "{" in value for value in values)
+    return templates > 1 or (bool(templates) and None in values)
 
 
 def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:

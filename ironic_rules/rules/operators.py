@@ -33,7 +33,7 @@ def _read(name: str, function: Callable[..., bool]) -> Operation:
         function.__doc__ or "", absent=_ABSENT.get(name))
 
 
-#: What operators that compare for equality give if a value is missing: it equals nothing, not even another missing one.
+#: Results of comparisons for equality if a value is missing: it equals nothing, not even another missing one.
 _ABSENT = {"eq": False, "ne": True, "one-of": False}
 EQUALITY = frozenset(_ABSENT)
 

@@ -175,7 +175,7 @@ INSTANCE_INFO: dict[str, str] = {
 }
 #: Values that request nothing.
 _NOTHING = frozenset({"", "0", "false", "none"})
-#: What requests what is done anyway.
+#: Keys with the only value that the service supports.
 _DONE_ANYWAY = frozenset({("vmedia_transport_protocol", "http")})
 
 

@@ -61,7 +61,7 @@ _OVERRIDES = (BOOT_DEVICE, BOOT_MODE)
 
 
 class Answer(enum.Enum):
-    """What is done about a deviation."""
+    """The reaction to a deviation."""
 
     AGAIN = "asked again"
     NEXT = "next form"

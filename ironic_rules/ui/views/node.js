@@ -106,7 +106,7 @@ export async function show(main, {path}, signal) {
       can("manage") && el("button", {onclick: () => change("manage")}, "Manage"),
       can("inspect") && el("button", {onclick: async () => {
         if (await confirmed(`Inspect ${name}?`, "Inspect", el("p", {}, reboots))) await change("inspect");
-      }}, node.inspection_finished_at ? "Inspect again \u2026" : "Inspect \u2026"),
+      }}, node.inspection_finished_at || node.provision_state === "inspect failed" ? "Inspect again \u2026" : "Inspect \u2026"),
       can("reapply") && el("button", {class: "quiet", onclick: () => startOperation(`Apply hooks and rules again to ${name}?`,
         "Over the data of its last inspection, without a reboot. What they change is saved.", "Apply",
         `${base}/inventory/reapply`, {})}, "Apply again \u2026"),

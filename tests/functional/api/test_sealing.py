@@ -319,7 +319,7 @@ def failing(words: Words, cmdb: str) -> dict[str, list[dict[str, Any]]]:
     return {
         "fail": [{"op": "fail", "args": [words.failure]}],
         "fail with a template": [{"op": "fail", "args": [f"{words.failure} {{inventory[hostname]}}"]}],
-        "missing path": [written, {"op": "log", "args": [f"{{inventory[{words.missing}]}}"]}],
+        "missing path": [written, {"op": "set-plugin-data", "args": [words.data, f"{{inventory[{words.missing}]}}"]}],
         "missing path in text": [{"op": "fail", "args": [f"{words.failure} {{plugin_data[{words.missing}][x]}}"]}],
         "missing loop": [{"op": "log", "args": ["{item}"], "loop": f"{{plugin_data[{words.missing}]}}"}],
         "loop of the wrong type": [data, {"op": "log", "args": ["{item}"], "loop": f"{{plugin_data[{words.data}]}}"}],

@@ -104,8 +104,10 @@ def test_a_stored_early_rule_with_a_scope_is_a_warning(check, engine):
     ({"op": "eq", "args": {"values": ["{inventory[a]}", "{plugin_data[a]}"]}}, True),
     ({"op": "one-of", "args": {"value": "{inventory[a]}", "values": [1, None]}}, True),
     ({"op": "eq", "args": ["{inventory[a]}", "x"]}, False), ({"op": "eq", "args": [None, None]}, False),
-    ({"op": "gt", "args": ["{inventory[a]}", "{plugin_data[a]}"]}, False)])
-def test_stored_rules_that_compare_values_that_may_be_missing_are_a_warning(check, engine, condition, is_told):
+    ({"op": "gt", "args": ["{inventory[a]}", "{plugin_data[a]}"]}, False),
+    ({"op": "eq", "args": ["{item[a]}", "x"], "loop": {"a": "x"}}, True),
+    ({"op": "eq", "args": ["{item[a]}", "x"], "loop": [{"a": "x"}]}, False)])
+def test_stored_rules_that_had_another_meaning_are_a_warning(check, engine, condition, is_told):
     with engine.begin() as connection:
         uuid = inspection_rules.create(connection, {
             "actions": [{"op": "fail", "args": ["no"]}], "conditions": [condition]}).uuid
