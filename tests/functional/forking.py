@@ -42,10 +42,15 @@ _READ_LATER = ("IRONIC_RULES_", "NOTIFY_SOCKET", "WATCHDOG_")
 
 def can_start(module: str, environment: Mapping[str, str]) -> bool:
     """Return whether ``module`` does the same when it is forked with these changes of the environment."""
+    others = [name for name in environment if name != "PYTHONPATH" and not name.startswith(_READ_LATER)]
+    return module in (LAUNCHER, *COMMANDS) and not others and _has_path(environment)
+
+
+def _has_path(environment: Mapping[str, str]) -> bool:
+    """Return whether this process has the Python path of an environment already."""
     known = {os.path.realpath(place) for place in sys.path if place}
     paths = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-    others = [name for name in environment if name != "PYTHONPATH" and not name.startswith(_READ_LATER)]
-    return module in (LAUNCHER, *COMMANDS) and not others and all(os.path.realpath(path) in known for path in paths)
+    return all(os.path.realpath(path) in known for path in paths)
 
 
 @functools.cache
@@ -108,10 +113,18 @@ class Done(NamedTuple):
 
 def run(module: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None,
         timeout_s: float = 120) -> Done:
-    """Run a command in ``folder`` to its end, with these changes of the environment."""
+    """Run a command in ``folder`` to its end, with these changes of the environment.
+
+    A fork would not find plug-ins that a test has just put on the Python path.
+    """
+    everything = {**os.environ, **(environment or {})}
+    if not _has_path(everything):
+        done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=folder, env=everything, check=False,
+                              capture_output=True, text=True, errors="replace", timeout=timeout_s)
+        return Done(done.returncode, done.stdout, done.stderr)
     with tempfile.TemporaryDirectory() as files:
         output, errors = Path(files) / "output", Path(files) / "errors"
-        command = Forked(module, arguments, folder, output, errors, {**os.environ, **(environment or {})})
+        command = Forked(module, arguments, folder, output, errors, everything)
         try:
             status = command.wait(timeout_s)
         finally:
