@@ -6,7 +6,7 @@ import functools
 import hashlib
 import re
 import weakref
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -233,33 +233,23 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
 _ABSENCE = "a missing value equals nothing, also not null: is-none asks whether a value is missing or null"
 
 
-def changed_meanings(conditions: object, actions: object) -> list[str]:
-    """Return the places of a stored rule, each with its meaning today, that once had another meaning.
+def changed_meanings(conditions: Sequence[JSONObject], actions: Sequence[JSONObject]) -> list[str]:
+    """Return the places of a valid rule, each with its meaning today, that once had another meaning.
 
     These are comparisons of two templates, or of a template with null, and loops over an object that the rule has.
-
-    :param conditions, actions: as a user writes them
     """
-    found = []
-    for name, items in (("conditions", conditions), ("actions", actions)):
-        for place, item in enumerate(items if isinstance(items, list) else ()):
-            if not isinstance(item, dict):
-                continue
-            if name == "conditions" and _compares_absence(item):
-                found.append(f"/{name}/{place}: {_ABSENCE}")
-            if isinstance(item.get("loop"), dict):
-                found.append(f"/{name}/{place}/loop: the object is one item; list its pairs to get one after the other")
-    return found
+    compared = [f"/conditions/{place}: {_ABSENCE}" for place, item in enumerate(conditions) if _compares_absence(item)]
+    return compared + [f"/{name}/{place}/loop: the object is one item; list its pairs to get one after the other"
+                       for name, items in (("conditions", conditions), ("actions", actions))
+                       for place, item in enumerate(items) if isinstance(item.get("loop"), dict)]
 
 
 def _compares_absence(condition: JSONObject) -> bool:
-    op, args = condition.get("op"), condition.get("args")
-    if not isinstance(op, str) or op.removeprefix("!").removeprefix(" ") not in operators.EQUALITY:
-        return False
-    values = list(args.values()) if isinstance(args, dict) else args if isinstance(args, list) else []
-    values = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    args = condition.get("args") or ()
+    values = [each for value in (args.values() if isinstance(args, dict) else args)
+              for each in (value if isinstance(value, list) else [value])]
     templates = sum(isinstance(value, str) and "{" in value for value in values)
-    return templates > 1 or (bool(templates) and None in values)
+    return condition["op"].lstrip("! ") in operators.EQUALITY and (templates > 1 or bool(templates and None in values))
 
 
 def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:
