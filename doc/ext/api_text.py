@@ -15,7 +15,7 @@ from typing import Any
 import json_schema_text
 
 from ironic_rules import policies
-from ironic_rules.api import filters, schema, schemas
+from ironic_rules.api import filters, openapi, schema, schemas
 from ironic_rules.api.routes import Walked, walk_routes
 from ironic_rules.api.v1 import RootController
 
@@ -80,7 +80,7 @@ def _section(name: str, routes: list[Walked]) -> str:
 def _route(walked: Walked) -> Iterator[str]:
     route = walked.controller.route
     title = f"``{walked.method} {path_of(walked)}``"
-    summary, notes, returned, raised = _docstring(walked.controller.__doc__ or "")
+    summary, notes, returned, raised = openapi.described(walked.controller)
     yield from (title, "-" * len(title), "", summary, "")
     for note in notes:
         yield from (note, "")
@@ -123,34 +123,11 @@ def _who(route: Any) -> str:
     return f"{WHO.get(check, f'``{check}``')}{', without authentication' if route.public else ''} (``{route.policy}``)"
 
 
-def _docstring(text: str) -> tuple[str, list[str], str, list[str]]:
-    """Return the summary, further paragraphs, what is returned, and the errors of a docstring."""
-    prose, *fields = re.split(r"^:", inspect.cleandoc(text), flags=re.MULTILINE)
-    summary, *notes = [" ".join(paragraph.split()) for paragraph in prose.strip().split("\n\n")]
-    returned, raised = "", []
-    for field in fields:
-        name, _, value = (" ".join(field.split())).partition(": ")
-        if name == "returns":
-            returned = value
-        elif name.startswith("raises "):
-            raised += _errors(f"{name.removeprefix('raises ')}: {value}")
-    return summary, notes, returned, raised
-
-
-def _errors(text: str) -> Iterator[str]:
-    """Turn ``NodeNotFound: 404; NodeLocked: 409, by its state`` into texts that begin with the status."""
-    for part in text.split("; "):
-        names, _, rest = part.strip().partition(": ")
-        status, _, why = rest.partition(", ")
-        yield f"{status} {names}{f' ({why})' if why else ''}"
-
-
 def _kind(kind: filters.Kind) -> str:
-    values = [cell.cell_contents for cell in kind.__closure__ or ()]
-    if values and isinstance(values[0], tuple):
-        if len(values[0]) > SEVERAL:
-            return f"one of {len(values[0])} values"
-        return "one of " + ", ".join(f"``{value}``" for value in values[0])
+    if isinstance(kind, filters.OneOf):
+        if len(kind.values) > SEVERAL:
+            return f"one of {len(kind.values)} values"
+        return "one of " + ", ".join(f"``{value}``" for value in kind.values)
     name = getattr(kind, "__name__", "value")
     return KINDS.get(name, name)
 

@@ -93,13 +93,40 @@ def names(value: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
     return tuple(word for word in (part.strip() for part in text(value, longest).split(",")) if word)
 
 
-def one_of(*values: str) -> Kind:
+class OneOf:
     """One of ``values``."""
-    def convert(value: str) -> str:
-        if value not in values:
-            raise ValueError(f"must be one of {', '.join(values)}")
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+
+    def __call__(self, value: str) -> str:
+        if value not in self.values:
+            raise ValueError(f"must be one of {', '.join(self.values)}")
         return value
-    return convert
+
+
+def one_of(*values: str) -> OneOf:
+    """Return the kind of a parameter that has one of ``values``."""
+    return OneOf(values)
+
+
+_SHAPES: dict[Kind, JSONObject] = {
+    text: {"type": "string", "maxLength": MAX_TEXT}, boolean: {"type": "boolean"}, integer: {"type": "integer"},
+    positive: {"type": "integer", "minimum": 1}, uuid: {"type": "string", "format": "uuid"},
+    names: {"type": "string", "maxLength": MAX_TEXT, "description": "names, separated by commas"},
+    moment: {"type": "string", "description": "a point in time as in ISO 8601"},
+    mac: {"type": "string", "description": "a MAC address"},
+    json_pointer: {"type": "string", "description": "a JSON pointer"},
+}
+
+
+def json_schema(kind: Kind) -> JSONObject:
+    """Return the JSON schema of the values of a parameter; a kind of a single route is described by its docstring."""
+    if isinstance(kind, OneOf):
+        return {"type": "string", "enum": list(kind.values)}
+    if kind in _SHAPES:
+        return _SHAPES[kind]
+    return {"type": "string", **({"description": kind.__doc__.strip().rstrip(".")} if kind.__doc__ else {})}
 
 
 class Query:

@@ -73,6 +73,15 @@ class Schema:
         """Return a non-null ``value`` converted; the text of a ValueError says what is valid."""
         return value
 
+    def json_schema(self) -> JSONObject:
+        """Return the JSON schema of what :meth:`check` accepts; checks that JSON schema does not know are missing."""
+        shape = self.non_null()
+        return {"anyOf": [shape, {"type": "null"}]} if self.nullable and shape else shape
+
+    def non_null(self) -> JSONObject:
+        """Return the JSON schema of the values that :meth:`convert` accepts."""
+        return {}
+
 
 class Anything(Schema):
     """Any JSON value."""
@@ -101,6 +110,11 @@ class Text(Schema):
             raise ValueError(self.expected)
         return value
 
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "maxLength": self.max_length,
+                **({"minLength": self.min_length} if self.min_length else {}),
+                **({"pattern": f"^(?:{self.pattern.pattern})$"} if self.pattern else {})}
+
 
 class HttpUrl(Text):
     """A URL with http or https, converted to its usual form. Where it leads to is checked by the conductor."""
@@ -121,6 +135,9 @@ class Enum(Schema):
             raise ValueError(f"must be one of {', '.join(self.values)}")
         return value
 
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "enum": list(self.values)}
+
 
 class Uuid(Schema):
     """A UUID, converted to lower case."""
@@ -129,6 +146,9 @@ class Uuid(Schema):
         if not isinstance(value, str) or not is_uuid(value):
             raise ValueError("must be a UUID")
         return value.lower()
+
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "format": "uuid"}
 
 
 class Mac(Schema):
@@ -139,6 +159,9 @@ class Mac(Schema):
 
     def convert(self, value: JSON, where: str, problems: Problems) -> str:
         return value if isinstance(value, str) and addresses.mac_of_infiniband(value) else addresses.check_mac(value)
+
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "description": "a MAC address"}
 
 
 class Boolean(Schema):
@@ -152,6 +175,9 @@ class Boolean(Schema):
         if not self.lenient and not isinstance(value, bool):
             raise ValueError("must be true or false")
         return as_bool(value)
+
+    def non_null(self) -> JSONObject:
+        return {"type": ["boolean", "string"] if self.lenient else "boolean"}
 
 
 class Integer(Schema):
@@ -173,6 +199,10 @@ class Integer(Schema):
             raise ValueError(f"must be an integer between {self.minimum} and {self.maximum}")
         return value
 
+    def non_null(self) -> JSONObject:
+        number: JSONObject = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
+        return {"anyOf": [number, {"type": "string", "pattern": "^-?[0-9]{1,19}$"}]} if self.lenient else number
+
 
 class List(Schema):
     """A list whose items all have the schema ``of``."""
@@ -189,6 +219,10 @@ class List(Schema):
             raise ValueError(f"must have {self.min_items} to {self.max_items} items")
         return [self.of.check(item, f"{where}/{index}", problems) for index, item in enumerate(value)]
 
+    def non_null(self) -> JSONObject:
+        return {"type": "array", "items": self.of.json_schema(), "minItems": self.min_items,
+                "maxItems": self.max_items}
+
 
 class Map(Schema):
     """A JSON object with any content."""
@@ -197,6 +231,9 @@ class Map(Schema):
         if not isinstance(value, dict):
             raise ValueError("must be an object")
         return value
+
+    def non_null(self) -> JSONObject:
+        return {"type": "object"}
 
 
 class Object(Schema):
@@ -226,6 +263,10 @@ class Object(Schema):
             else:
                 problems.append(Problem(f"{where}/{pointer_token(name)}", "is not a known field"))
         return loaded
+
+    def non_null(self) -> JSONObject:
+        return {"type": "object", "properties": {name: shape.json_schema() for name, shape in self.fields.items()},
+                "required": list(self.required), "additionalProperties": self.extra}
 
 
 #: RFC 3986's unreserved characters: what is in a URL as it is.

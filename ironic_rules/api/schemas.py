@@ -65,6 +65,9 @@ class FlavorId(Text):
             raise ValueError("is reserved")
         return ident
 
+    def non_null(self) -> JSONObject:
+        return {"anyOf": [super().non_null(), {"type": "integer", "minimum": 0, "maximum": MAX_AMOUNT}]}
+
 
 class FlavorName(Text):
     """The name of a flavor, as a user sees it."""
@@ -92,6 +95,10 @@ class Factor(Schema):
                 math.isfinite(value) and 0 < value <= _MAX_FACTOR):
             raise ValueError("must be a number above 0")
         return float(value)
+
+    def non_null(self) -> JSONObject:
+        return {"anyOf": [{"type": "number", "exclusiveMinimum": 0},
+                          {"type": "string", "pattern": r"^[0-9]+\.?[0-9]*$"}]}
 
 
 _SHAPES: dict[str, Schema] = {
@@ -130,6 +137,9 @@ class Rule(schema.Map):
 class RuleOfSet(schema.Anything):
     """A rule, as for ``POST``."""
 
+    def non_null(self) -> JSONObject:
+        return {"type": "object"}
+
 
 class Bundle(schema.Schema):
     """A name."""
@@ -138,6 +148,9 @@ class Bundle(schema.Schema):
         if reason := rule_fields.name_problem(value):
             raise ValueError(reason)
         return value
+
+    def non_null(self) -> JSONObject:
+        return {"type": "string"}
 
 
 RULE_CREATE = Rule()
@@ -224,6 +237,9 @@ class ConfigDrive(schema.Schema):
             raise ValueError("must be a string or an object")
         return value
 
+    def non_null(self) -> JSONObject:
+        return {"type": ["string", "object"]}
+
 
 class ProvisionTarget(schema.Schema):
     """A verb of ``states/provision``."""
@@ -232,6 +248,9 @@ class ProvisionTarget(schema.Schema):
         if not isinstance(value, str) or value not in states.VERB_VERSIONS:
             raise ValueError(f"must be one of {', '.join(sorted(states.VERB_VERSIONS))}")
         return value
+
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "enum": sorted(states.VERB_VERSIONS)}
 
 
 PROVISION = schema.Object({
@@ -254,6 +273,9 @@ class Trait(schema.Schema):
             raise ValueError("must be a standard trait (os-traits), or CUSTOM_ followed by A-Z, 0-9 and _ "
                              f"(at most {traits.MAX_LENGTH} characters)")
         return value
+
+    def non_null(self) -> JSONObject:
+        return {"type": "string", "pattern": "^[A-Z0-9_]+$", "maxLength": traits.MAX_LENGTH}
 
 
 TRAITS = schema.Object({"traits": schema.List(Trait())}, required=("traits",))

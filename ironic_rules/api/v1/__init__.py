@@ -5,10 +5,11 @@ One module per resource; each is a :class:`~ironic_rules.api.routes.Resource` wi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import ClassVar
 
-from ironic_rules.api import versions
+from ironic_rules.api import openapi, versions
 from ironic_rules.api.compute import ComputeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.health import HealthcheckController, MetricsController
@@ -53,6 +54,15 @@ ADVERTISED = {
 _DESCRIBED_BY = {"href": "https://docs.openstack.org/api-ref/baremetal/", "rel": "describedby", "type": "text/html"}
 
 
+class OpenAPIController(Resource):
+    """``/v1/openapi.json`` needs no authentication."""
+
+    @expose(public=True)
+    def get_all(self, request: Request) -> bytes:
+        """Return the description of this API in OpenAPI 3.1, the same for every version and every caller."""
+        return openapi.served(root(), request.base)
+
+
 class V1Controller(Resource):
     """``GET /v1`` needs no authentication."""
 
@@ -71,7 +81,7 @@ class V1Controller(Resource):
         "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
         "flavors": FlavorsController(), "extra_specs": ExtraSpecsController(),
-        "image_properties": ImagePropertiesController(),
+        "image_properties": ImagePropertiesController(), "openapi.json": OpenAPIController(),
     }
 
     def __init__(self, version_document: Callable[[Request], JSONObject]) -> None:
@@ -116,3 +126,9 @@ class RootController(Resource):
             "description": "Bare metal machines: inspection, rules and deploy templates.",
             "default_version": document, "versions": [document],
         }
+
+
+@functools.cache
+def root() -> RootController:
+    """Return the root of all resources, for what describes the API."""
+    return RootController()

@@ -1,0 +1,194 @@
+"""The description of the API in OpenAPI 3.1: ``GET /v1/openapi.json``.
+
+All of it comes from what the service itself uses: routes, versions, policies, query parameters and bodies from
+``expose``, texts and errors from the docstrings of the methods, replies from :mod:`ironic_rules.api.replies`.
+"""
+
+from __future__ import annotations
+
+import functools
+import http
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from ironic_rules.api import examples, filters, replies, versions
+from ironic_rules.api.routes import Resource, Walked, walk_routes
+from ironic_rules.api.schema import Schema
+from ironic_rules.models.documents import JSONObject
+
+_JSON: Final = "application/json"
+_VERSION: Final[JSONObject] = {"$ref": "#/components/parameters/version"}
+_ERRORS: Final[dict[bool, JSONObject]] = {is_of_nova: {"$ref": f"#/components/schemas/{name}"}
+                                        for is_of_nova, name in ((False, "Error"), (True, "NovaError"))}
+#: Statuses that every route may reply with: a parameter that is not known, a page of another site, a resource that the
+#: version or the configuration does not have, a version that is not supported, a host name that is not the service's, a
+#: database or a conductor that is not available.
+_COMMON: Final = frozenset({400, 403, 404, 406, 421, 503})
+#: ... and requests with a body: its length is missing, it is too large, or no JSON.
+_WITH_BODY: Final = frozenset({411, 413, 415})
+
+
+class Described(NamedTuple):
+    """The docstring of a method; ``raised`` has the errors, each as ``404 NodeNotFound (why)``."""
+
+    summary: str
+    notes: list[str]
+    returned: str
+    raised: list[str]
+
+
+def described(method: Callable[..., Any]) -> Described:
+    """Return what the docstring of a method says."""
+    prose, *fields = re.split(r"^:", inspect.cleandoc(method.__doc__ or ""), flags=re.MULTILINE)
+    summary, *notes = [" ".join(paragraph.split()) for paragraph in prose.strip().split("\n\n")]
+    returned = ""
+    raised: list[str] = []
+    for field in fields:
+        name, _, value = (" ".join(field.split())).partition(": ")
+        if name == "returns":
+            returned = value
+        elif name.startswith("raises "):
+            raised += _errors(f"{name.removeprefix('raises ')}: {value}")
+    return Described(summary, notes, returned, raised)
+
+
+def _errors(text: str) -> Iterator[str]:
+    """Turn ``NodeNotFound: 404; NodeLocked: 409, by its state`` into texts that begin with the status."""
+    for part in text.split("; "):
+        names, _, rest = part.strip().partition(": ")
+        status, _, why = rest.partition(", ")
+        yield f"{status} {names}{f' ({why})' if why else ''}"
+
+
+def key(walked: Walked) -> str:
+    """Return the name of a route in ``replies.REPLIES``: its method, and its path with ``{}`` for each ident."""
+    return f"{walked.method} {re.sub(r'{[^}]*}', '{}', walked.path)}"
+
+
+def document(root: Resource) -> JSONObject:
+    """Return the description of every route below ``root``, without ``servers``."""
+    paths: dict[str, JSONObject] = {}
+    for walked in _all_forms(root):
+        paths.setdefault(walked.path, {})[walked.method.lower()] = _operation(walked)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "ironic-rules", "version": versions.MAX_STRING, "license": {
+            "name": "Apache 2.0", "identifier": "Apache-2.0"}, "description": (
+            "Inspection, inspection rules and deploy templates for bare metal machines, in the style of OpenStack "
+            "Ironic. The version of the API is requested by a header; without it, it is 1.1.")},
+        "paths": paths,
+        "components": {
+            "schemas": replies.SCHEMAS,
+            "parameters": {"version": {
+                "name": "X-OpenStack-Ironic-API-Version", "in": "header", "schema": {
+                    "type": "string", "pattern": r"^(latest|1\.[0-9]{1,9})$"}, "example": versions.MAX_STRING}},
+            "securitySchemes": {
+                "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
+                "password": {"type": "http", "scheme": "basic"}},
+        },
+    }
+
+
+@functools.cache
+def _encoded(root: Resource) -> list[tuple[str, orjson.Fragment]]:
+    return [(name, orjson.Fragment(orjson.dumps(value))) for name, value in document(root).items()]
+
+
+def served(root: Resource, base: str) -> bytes:
+    """Return the description as JSON text.
+
+    :param base: URL of the service, as the client reaches it
+    """
+    return orjson.dumps({**dict(_encoded(root)), "servers": [{"url": base}]})
+
+
+def _all_forms(root: Resource) -> Iterator[Walked]:
+    """Yield every route: one with an optional ident at the end also without it."""
+    for walked in walk_routes(root):
+        route = walked.controller.route  # type: ignore[attr-defined]
+        names = iter(route.path_arguments)
+        path = re.sub(r"{\w+}", lambda _: f"{{{next(names)}}}", walked.path)  # noqa: B023
+        yield walked._replace(path=path)
+        if route.fewest_arguments < len(route.path_arguments):
+            yield walked._replace(path=path.rpartition("/")[0])
+
+
+def _operation(walked: Walked) -> JSONObject:
+    route = walked.controller.route  # type: ignore[attr-defined]
+    told = described(walked.controller)
+    about = [*told.notes, f"Since API 1.{route.since}."]
+    if route.policy is not None:
+        about.append(f"Policy: {route.policy}.")
+    takes_body = walked.method in ("POST", "PUT", "PATCH") or route.body is not None
+    operation: JSONObject = {
+        "operationId": re.sub(r"[^\w-]+", "_", f"{walked.method} {walked.path}").strip("_").lower(),
+        "tags": [_tag(walked.path)], "summary": told.summary, "description": "\n\n".join(about),
+        "parameters": [*_of_path(walked.path), *_of_query(route.query), _VERSION],
+        "responses": {str(status): reply for status, reply in _responses(walked, told, takes_body=takes_body)},
+        "security": [{}] if route.public else [{"token": []}, {"password": []}],
+    }
+    if route.body is not None:
+        operation["requestBody"] = _body(walked, route.body)
+    return operation
+
+
+def _tag(path: str) -> str:
+    first, _, rest = path.strip("/").partition("/")
+    return (rest.partition("/")[0] or "versions") if first == "v1" else first or "versions"
+
+
+def _of_path(path: str) -> Iterator[JSONObject]:
+    for name in re.findall(r"{(\w+)}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+               "example": examples.ident(name)}
+
+
+def _of_query(query: filters.Query) -> Iterator[JSONObject]:
+    for name, kind in query.kinds.items():
+        yield {"name": name, "in": "query", "schema": filters.json_schema(kind)}
+
+
+def _body(walked: Walked, body: Schema) -> JSONObject:
+    content: JSONObject = {"schema": body.json_schema()}
+    example = examples.BODIES.get(key(walked))
+    if example is not None:
+        content["example"] = example
+    return {"content": {_JSON: content}, "required": not body.nullable}
+
+
+def _responses(walked: Walked, told: Described, *, takes_body: bool) -> Iterator[tuple[int, JSONObject]]:
+    route = walked.controller.route  # type: ignore[attr-defined]
+    shape = replies.REPLIES.get(key(walked))
+    for status in sorted({route.status, *_other_successes(told)}):
+        yield status, {"description": told.returned or told.summary, **_content(shape)}
+    if walked.method == "GET":
+        yield 304, {"description": "The resource has the tag that If-None-Match names."}
+    for status in sorted(_failures(walked, told, takes_body=takes_body)):
+        reasons = "; ".join(text.partition(" ")[2] for text in told.raised if text.startswith(str(status)))
+        failure = replies.FAILURES.get((key(walked), status), _ERRORS[walked.path.startswith("/compute")])
+        yield status, {"description": reasons or http.HTTPStatus(status).phrase, **_content(failure)}
+
+
+def _content(shape: JSONObject | None) -> JSONObject:
+    return {} if shape is None else {"content": {_JSON: {"schema": shape}}}
+
+
+def _other_successes(told: Described) -> Iterable[int]:
+    """Return the statuses other than the usual one that the prose names, such as 202 for an operation that is begun."""
+    prose = " ".join([told.summary, *told.notes])
+    return [int(status) for status in re.findall(r"\b(20[0-4])\b", prose)]
+
+
+def _failures(walked: Walked, told: Described, *, takes_body: bool) -> set[int]:
+    found = {int(text[:3]) for text in told.raised if text[:3].isdigit()} | _COMMON
+    if takes_body:
+        found |= _WITH_BODY
+    if not walked.controller.route.public:  # type: ignore[attr-defined]
+        found.add(401)
+    if walked.method != "GET":
+        found |= {405, 409, 412}
+    return found
