@@ -164,7 +164,9 @@ def _responses(walked: Walked, told: Described, *, takes_body: bool) -> Iterator
     route = walked.controller.route  # type: ignore[attr-defined]
     shape = replies.REPLIES.get(key(walked))
     for status in sorted({route.status, *_other_successes(told)}):
-        yield status, {"description": told.returned or told.summary, **_content(shape)}
+        kind = replies.MEDIA_TYPES.get(key(walked), _JSON)
+        content = {} if status == http.HTTPStatus.NO_CONTENT else _content(shape, kind)
+        yield status, {"description": told.returned or told.summary, **content}
     if walked.method == "GET":
         yield 304, {"description": "The resource has the tag that If-None-Match names."}
     for status in sorted(_failures(walked, told, takes_body=takes_body)):
@@ -173,8 +175,8 @@ def _responses(walked: Walked, told: Described, *, takes_body: bool) -> Iterator
         yield status, {"description": reasons or http.HTTPStatus(status).phrase, **_content(failure)}
 
 
-def _content(shape: JSONObject | None) -> JSONObject:
-    return {} if shape is None else {"content": {_JSON: {"schema": shape}}}
+def _content(shape: JSONObject | None, kind: str = _JSON) -> JSONObject:
+    return {} if shape is None else {"content": {kind: {"schema": shape}}}
 
 
 def _other_successes(told: Described) -> Iterable[int]:
@@ -188,7 +190,7 @@ def _failures(walked: Walked, told: Described, *, takes_body: bool) -> set[int]:
     if takes_body:
         found |= _WITH_BODY
     if not walked.controller.route.public:  # type: ignore[attr-defined]
-        found.add(401)
+        found |= {401, 429}
     if walked.method != "GET":
         found |= {405, 409, 412}
     return found

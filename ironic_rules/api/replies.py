@@ -284,5 +284,7 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "POST /v1/extra_specs/validate": whole(valid=BOOLEAN, problems=array(OBJECT), warnings=array(OBJECT)),
     "GET /v1/image_properties": page("image_properties", OBJECT, plugin_warnings=array(ANY)),
 }
+#: Media types of replies that are no JSON.
+MEDIA_TYPES: Final = {"GET /metrics": "text/plain"}
 #: Replies to requests that failed but are not errors: the same key, and the status.
 FAILURES: Final = {("GET /healthcheck", 503): OBJECT}

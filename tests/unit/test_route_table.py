@@ -58,7 +58,7 @@ def test_a_row_without_a_policy_is_public(rows):
     without = [row for row in rows if row.policy is None]
 
     assert {row.path for row in without} == {
-        "/", "/v1", "/healthcheck", "/healthcheck/live", "/compute", "/compute/v2.1"}
+        "/", "/v1", "/v1/openapi.json", "/healthcheck", "/healthcheck/live", "/compute", "/compute/v2.1"}
     assert [row for row in without if not row.public] == []
 
 
