@@ -203,7 +203,7 @@ def assert_equal(found: dict[str, Any], wanted: dict[str, Any], ignored: frozens
             assert port[name] == wanted["ports"][address][name], (address, name)
 
 
-@pytest.mark.parametrize("batch", strategies.batches(60, 500))
+@pytest.mark.parametrize("batch", strategies.batches(30, 500))
 def test_an_inspection_does_what_the_dry_run_said(service: Whole, batch: tuple[int, int]) -> None:
     seen: Counter[str] = Counter()
 

@@ -81,7 +81,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
             "HTTP_X_OPENSTACK_IRONIC_API_VERSION": f"1.{draw(st.sampled_from([96, 96, 96, 1, 30, 50]))}"}
 
 
-@settings(max_examples=strategies.wanted(400), deadline=None, derandomize=True,
+@settings(max_examples=strategies.wanted(150), deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(request=requests())
 def test_no_request_is_the_services_fault(app, stocked, prepared, rpc, request):
@@ -144,7 +144,7 @@ def calling(conf, stocked, rpc):
     return Client(make_app(conf, stocked, rpc, RuleCaches(stocked, RuleSettings(limits=LIMITS))))
 
 
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_no_rule_is_the_services_fault(calling, stocked, batch):
     with stocked.writer() as conn:
         inspection_rules.create(conn, rules.from_wire({

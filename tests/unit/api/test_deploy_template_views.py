@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.api.views import resources
 from ironic_rules.models import secrets
+from tests import strategies
 from tests.walking import walking
 
 #: Words that keys and values consist of, so that strings look like keys, and keys like strings.
@@ -27,7 +28,7 @@ def shown(args: dict[str, Any]) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=strategies.wanted(100), deadline=None)
 @given(st.dictionaries(TEXT, JSON, max_size=4))
 def test_arguments_are_shown_with_exactly_their_secrets_hidden(args):
     assert shown(args) == secrets.mask(args)

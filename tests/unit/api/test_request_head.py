@@ -32,7 +32,7 @@ def is_read(head: bytes) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=strategies.wanted(300), deadline=None)
+@settings(max_examples=strategies.wanted(100), deadline=None)
 @given(st.lists(st.text(alphabet="aé-_: \t,\r\n\0\"", max_size=6).map(str.encode), max_size=4))
 @example([b"a:b", b"a"])
 @example([b"a:b", b"a:b\na"])

@@ -56,7 +56,7 @@ def test_rules_are_written_for_comparison_line_by_line():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_what_is_written_is_read_as_it_was(batch):
 
     def one(rules: Any) -> None:

@@ -21,7 +21,7 @@ from tests import strategies
 from tests.walking import walking
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs"
-SETTINGS = settings(max_examples=strategies.wanted(200), deadline=None)
+SETTINGS = settings(max_examples=strategies.wanted(80), deadline=None)
 
 
 @walking("key, value", [

@@ -74,7 +74,7 @@ def expansion(text: str) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=strategies.wanted(300), deadline=None)
+@settings(max_examples=strategies.wanted(100), deadline=None)
 @given(st.text(alphabet="019-,^ ", max_size=8))
 def test_short_maps_are_good_if_they_can_be_expanded(text):
     assert (values.cpu_map_problem(text, strict=True) is None) == expansion(text)

@@ -88,7 +88,7 @@ def ports_of(addresses_: list[str], draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", strategies.batches(200))
+@pytest.mark.parametrize("batch", strategies.batches(60))
 def test_the_node_does_not_depend_on_the_order_of_interfaces(batch):
     def holds(body, settings, data):
         listed = body["inventory"]["interfaces"]

@@ -146,7 +146,7 @@ def converted(rule: dict[str, Any], inventory: dict[str, Any], plugin_data: dict
     return found
 
 
-@pytest.mark.parametrize("batch", strategies.batches(500))
+@pytest.mark.parametrize("batch", strategies.batches(200))
 def test_exact_is_exact(batch):
     verdicts: Counter[str] = Counter()
 

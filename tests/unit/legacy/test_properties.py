@@ -15,7 +15,7 @@ from tests.unit.legacy.world import Machine, rule, rule_set
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = settings(max_examples=strategies.wanted(100), deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=strategies.wanted(40), deadline=None, suppress_health_check=list(HealthCheck))
 #: Few names and values, so that rules meet each other, and what was there before.
 _VALUES = st.sampled_from([1, 2, "x", "1", True, None, ["a"], {"k": 1}, {"k": {"m": 2}}, "{data[n]}"])
 _ITEMS = st.sampled_from(["a", "b", 1, True, {"k": 1}])

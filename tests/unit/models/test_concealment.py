@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.models import secrets
 from ironic_rules.models.secrets import Concealment
+from tests import strategies
 from tests.walking import walking
 
 _TEXTS = st.sampled_from(["hunter22", "of hunter22 too", "pin", "a", "x", "", "http://u:hunter22@h/", "http://h/",
@@ -85,7 +86,7 @@ _DOCUMENTS = st.recursive(st.one_of(_TEXTS, _KEYS, st.integers(), st.none()), la
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=strategies.wanted(80), deadline=None)
 @given(document=_DOCUMENTS)
 @example(document={"to\u212aen": "x"})
 @example(document=[{"a": "http://u:hunter22@h/"}])

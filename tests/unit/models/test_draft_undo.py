@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import documents
 from ironic_rules.models.draft import FieldPath, NodeDraft, PortDraft
+from tests import strategies
 
 VALUES: dict[str, Any] = {
     "name": "n", "owner": None, "extra": {"a": {"b": [1, {"c": 2}]}, "z": 1}, "properties": {"p": 1},
@@ -52,7 +53,7 @@ def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=strategies.wanted(100), deadline=None)
 @given(st.lists(STEPS, max_size=14), st.booleans())
 def test_a_draft_is_a_plain_copy_with_undo(steps: list[Any], known_paths: bool) -> None:
     given_values = copy.deepcopy(VALUES)

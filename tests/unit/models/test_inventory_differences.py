@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.models import inventories
 from ironic_rules.models.inventories import InspectionData
+from tests import strategies
 from tests.walking import walking
 
 NOTHING: dict[str, Any] = {"added": [], "removed": [], "changed": []}
@@ -88,7 +89,7 @@ DATA = st.dictionaries(st.sampled_from(["disks", "interfaces", "memory", "system
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=strategies.wanted(80), deadline=None)
 @given(DATA, DATA, PARTS)
 def test_whatever_a_machine_has_sent(before: dict[str, Any], after: dict[str, Any], devices: list[Any]) -> None:
     """Each part of both sides is found once: it came, went, changed or is the same."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ironic_rules.pxe_filter import hostsdir, plan
 from ironic_rules.pxe_filter.plan import GONE, UNKNOWN_FILE, Change, Layout, Plan
+from tests import strategies
 from tests.walking import walking
 
 A, B, C = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
@@ -84,7 +85,7 @@ def test_addresses_are_spread_evenly_and_neighbours_stay_together():
 
 @pytest.mark.slow
 @given(st.integers(0, 0xffffffffff), st.integers(0, 70))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=strategies.wanted(80), deadline=None)
 def test_arranging_and_looking_up_agree(number, files):
     mac = "02:" + ":".join(f"{byte:02x}" for byte in number.to_bytes(5, "big"))
     layout = Layout(files)
@@ -213,7 +214,7 @@ def test_changes_say_whose_they_are():
        st.sets(st.integers(1, 3)), st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(1, 3)),
                                             unique_by=lambda pair: pair[0]), st.sets(st.integers(1, 3)),
        st.sampled_from([0, 1, 5]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=strategies.wanted(80), deadline=None)
 def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, inspecting_then, files):
     stepwise, whole, sliced = (filled(before, inspecting, files) for _ in range(3))
     changed = {node for _, node in set(before) ^ set(after)}

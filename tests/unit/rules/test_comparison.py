@@ -32,7 +32,7 @@ def strict(value: Any) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", strategies.batches(300))
+@pytest.mark.parametrize("batch", strategies.batches(100))
 def test_a_patch_makes_the_new_rule_of_the_old(batch: tuple[int, int]) -> None:
     def one(old: Any, new: Any) -> None:
         actions = [{"op": "set-attribute", "args": {"value": old}}]

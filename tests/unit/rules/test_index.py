@@ -101,7 +101,7 @@ FOUND = st.one_of(SCALARS, st.just(float("nan")), st.builds(Text, st.just("x")),
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=strategies.wanted(150), deadline=None)
 @given(FOUND, FOUND)
 def test_keys_are_equal_exactly_if_the_values_are(found: Any, constant: Any) -> None:
     # A value that is not equal to itself is no constant.
@@ -362,7 +362,7 @@ def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], previou
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", strategies.batches(2000))
+@pytest.mark.parametrize("batch", strategies.batches(400))
 def test_the_index_changes_nothing(batch: tuple[int, int]) -> None:
     strategies.check(
         batch, check_index, bodies=st.lists(st.one_of(RULES, RULES, GROUPED), max_size=8), inventory=INVENTORIES,

@@ -13,6 +13,7 @@ from ironic_rules.models import secrets
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import MissingPath
 from ironic_rules.rules.getters import Views, path_getter
+from tests import strategies
 
 KEYS = ["a", "0", "bmc_password", "auth_token"]
 DATA = st.recursive(
@@ -30,7 +31,7 @@ def walk(value: Any, steps: list[str]) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=strategies.wanted(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), DATA), STEPS, st.booleans(), st.booleans())
 def test_a_masked_view_is_a_masked_copy(data: dict[str, Any], steps: list[str], masked: bool, strict: bool) -> None:
     field, = template.parse("{inventory" + "".join(f"[{step}]" for step in steps) + "}")

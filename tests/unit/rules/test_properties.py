@@ -25,7 +25,7 @@ from tests.unit.rules import world
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = settings(max_examples=strategies.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=strategies.wanted(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEMPLATES = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
@@ -214,7 +214,7 @@ REPORTS = st.tuples(strategies.changed(strategies.INVENTORIES, 4), strategies.ch
     {"a": 1, "b": "x", "c": [1, {"k": "v"}], "bmc_address": "192.0.2.10", "same": [1, 1], "i": "redfish"}]))
 
 
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
     def one(many: Any, conditions: Any, actions: Any, report: Any, phase: str, explain: bool) -> None:
         inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in report)
@@ -242,7 +242,7 @@ def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
     assert answered["passed"] and answered["failed"]
 
 
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_an_explained_run_does_what_any_other_does(batch: tuple[int, int]) -> None:
     def outcome(rule_set: rules.RuleSet, report: Any, phase: str, explain: bool) -> list[Any]:
         inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in copy.deepcopy(report))
@@ -264,7 +264,7 @@ def test_an_explained_run_does_what_any_other_does(batch: tuple[int, int]) -> No
                      mode=st.sampled_from(["always", "never", "sensitive"]))
 
 
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int]) -> None:
     def one(rule: Any) -> None:
         if isinstance(rule, dict):
@@ -280,7 +280,7 @@ def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int
     assert len(answered) == 2
 
 
-@pytest.mark.parametrize("batch", strategies.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(50))
 def test_the_schema_accepts_every_rule_that_is_valid(batch: tuple[int, int]) -> None:
     validator = jsonschema.Draft202012Validator(rules.rule_schema())
 
