@@ -18,6 +18,7 @@ from ironic_rules.httpd import faults
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.api import ConductorAPI
 from tests.functional.brokers import temporary_vhost
+from tests.walking import walking
 
 #: Errors that conductors raise in calls, by their names of before: each of these was a class.
 FORMER = {
@@ -89,7 +90,7 @@ def test_an_error_of_a_conductor_has_the_same_reply_in_the_api(
     assert (reply.status, reply.headers, reply.body) == (expected.status, expected.headers, expected.body)
 
 
-@pytest.mark.parametrize("error", FORMER.values())
+@walking("error", FORMER.values())
 def test_an_api_of_the_previous_version_knows_the_classes_that_are_sent(error: IronicRulesError) -> None:
     try:
         raise error

@@ -145,8 +145,8 @@ def deliberate(rule_dicts: list[dict[str, Any]]) -> Iterator[str]:
                 yield max(re.split(r"\{.*?\}", message), key=len)
 
 
-@pytest.mark.parametrize("sample", samples.inventory_names())
-@pytest.mark.parametrize("stem", sorted(SETS))
+@walking("sample", samples.inventory_names())
+@walking("stem", sorted(SETS))
 def test_no_rule_breaks_the_inspection_of_a_discovered_machine(stem: str, sample: str) -> None:
     """Such a node has no name, no settings of a BMC and no properties. Rules may refuse it, but not by accident."""
     node = {"auto_discovered": True, "target_provision_state": "enroll", "provision_state": "inspecting", "name": None}

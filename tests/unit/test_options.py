@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from oslo_config import cfg, types
 
 from ironic_rules import conf as service_conf
@@ -66,7 +65,7 @@ def test_a_help_that_is_no_sentence_is_found(text):
     assert list(unhelpful("g", cfg.StrOpt("a", help=text))) == [f"[g]a: {text or ''!r}"]
 
 
-@pytest.mark.parametrize("option", [cfg.IntOpt("a"), cfg.FloatOpt("a", max=1)])
+@walking("option", [cfg.IntOpt("a"), cfg.FloatOpt("a", max=1)])
 def test_a_number_without_a_lower_bound_is_found(option):
     assert list(unbounded("g", option)) == [f"[g]a: {option.type!r}"]
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.walking import walking
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if path != Path(__file__)]
@@ -47,7 +47,7 @@ CHECKED = "def test_a(batch):\n    strategies.check(batch, one, text=st.text())\
 IN_A_CLASS = "class TestOf:\n    @hypothesis.given(st.text())\n    def test_a(self, text):\n        assert text\n"
 
 
-@pytest.mark.parametrize(("source", "found"), [
+@walking("source, found", [
     (GIVEN, [False]), (CHECKED, [False]), (IN_A_CLASS, [False]), (f"@{MARK}\n{GIVEN}", [True]),
     (f"pytestmark = {MARK}\n{GIVEN}{CHECKED}", [True, True]),
     (f"pytestmark = [pytest.mark.servers, {MARK}]\n{GIVEN}", [True]),

@@ -1,4 +1,3 @@
-import pytest
 
 from ironic_rules.text import enumeration, is_storable, misspelt, nearest, pointer_token, printable
 from tests.walking import walking
@@ -28,7 +27,7 @@ def test_a_token_of_a_pointer_is_escaped_and_bounded():
     assert pointer_token("a/b~c\n" + "x" * 80) == "a~1b~0c\\n" + "x" * 57 + "… (22 more characters)"
 
 
-@pytest.mark.parametrize(("name", "found"), [("physical_net", "physical-network"), ("zzz", None), ("p" * 65, None)])
+@walking("name, found", [("physical_net", "physical-network"), ("zzz", None), ("p" * 65, None)])
 def test_the_nearest_name_is_told_whatever_the_hyphens(name, found):
     assert nearest(name, ["physical-network", "ports"]) == found
 
@@ -40,6 +39,6 @@ def test_only_a_misspelling_is_told_what_is_meant(name, found):
     assert misspelt(name, ["port", "enable_ui", "clean_step"]) == found
 
 
-@pytest.mark.parametrize(("text", "storable"), [("Straße", True), ("a\x00", False), ("\ud800", False)])
+@walking("text, storable", [("Straße", True), ("a\x00", False), ("\ud800", False)])
 def test_what_no_database_stores_is_known(text, storable):
     assert is_storable(text) is storable

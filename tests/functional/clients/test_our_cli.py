@@ -21,6 +21,7 @@ from tests.functional.clients.warm_openstack import INSTALLED
 from tests.functional.installations import served
 from tests.functional.processes import wait_for
 from tests.functional.rows import identity
+from tests.walking import walking
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +76,7 @@ def stored(endpoint: str) -> list[dict[str, Any]]:
     return list(machines.call(endpoint, "GET", "inspection_rules?detail=true")["inspection_rules"])
 
 
-@pytest.mark.parametrize("order", ["up", "down"])
+@walking("order", ["up", "down"])
 def test_it_does_not_depend_on_chance_whose_command_runs(order):
     seen = subprocess.run([sys.executable, "-c", LOOK, order], capture_output=True, text=True, check=True,
                           timeout=PATIENCE_S)

@@ -19,6 +19,7 @@ from ironic_rules.cmd import systemd
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import _PATH, Network, network
 from tests.functional.pxe_filter.site import Site
+from tests.walking import walking
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted((ROOT / "etc" / "systemd" / "system").glob("*.service"))
@@ -77,7 +78,7 @@ def test_the_commands_start(installed: Path, name: str):
     assert "--config-file" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["ironic-rules-api", "ironic-rules-conductor", "ironic-rules"])
+@walking("name", ["ironic-rules-api", "ironic-rules-conductor", "ironic-rules"])
 def test_the_log_of_the_documented_configuration_can_be_written(name: str):
     conf = service.prepare_config([], config_files=[str(ROOT / "doc" / "source" / "install" / "ironic-rules.conf")])
 

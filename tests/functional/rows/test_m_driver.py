@@ -28,6 +28,7 @@ from tests.functional.rows import drivers, hooks, interfaces
 from tests.functional.rows.conductor_calls import calling
 from tests.functional.rows.conftest import create, inspected, stored, waiting
 from tests.functional.whole import Whole
+from tests.walking import walking
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 
@@ -177,7 +178,7 @@ def test_m_42_a_hook_has_dependencies_a_preprocess_and_a_call_which_it_must_over
         Incomplete()
 
 
-@pytest.mark.parametrize("order", ["needy", "needy,validate-interfaces,ports", "validate-interfaces,needy,ports"])
+@walking("order", ["needy", "needy,validate-interfaces,ports", "validate-interfaces,needy,ports"])
 def test_m_42_what_a_hook_depends_on_must_be_enabled_before_it(order):
     needed = loader.load(["validate-interfaces", "ports"])
     classes: Any = {"needy": Needy, **{name: type(hook) for name, hook in needed}}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.functional.rows.conftest import create, holds, inspected, refusal
 from tests.walking import walking
 
@@ -76,7 +74,7 @@ def test_r_39_the_list_form_is_values_only_and_no_third_one_is_force_strings():
     assert holds("eq", True, True, True) is True
 
 
-@pytest.mark.parametrize(("op", "smaller", "same", "greater"), [
+@walking("op, smaller, same, greater", [
     ("!eq", True, False, True), ("!gt", True, True, False), ("!lt", False, True, True),
 ])
 def test_r_40_the_inverses_are_unequal_at_most_and_at_least(op, smaller, same, greater):
@@ -142,7 +140,7 @@ def test_r_44_one_of_holds_for_a_value_of_the_list_of_any_type():
     assert holds("one-of", "vmx", "{inventory[cpu][flags]}") is True
 
 
-@pytest.mark.parametrize("values", [[], [40], ["40"], [8, 16, 40], [True, None, 40.0]])
+@walking("values", [[], [40], ["40"], [8, 16, 40], [True, None, 40.0]])
 def test_r_44_one_of_says_what_eq_says_in_a_loop(values):
     count = "{inventory[cpu][count]}"
 

@@ -33,7 +33,7 @@ def appended(loop: Any, value: Any = "{item}", **facts: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("args", [["x86_64", "x86_64"], {"values": ["x86_64", "x86_64"]}])
+@walking("args", [["x86_64", "x86_64"], {"values": ["x86_64", "x86_64"]}])
 def test_r_22_conditions_take_arguments_as_a_list_or_by_name(args):
     other = [*args[:1], "y"] if isinstance(args, list) else {"values": ["x86_64", "y"]}
 
@@ -90,7 +90,7 @@ def test_r_24_items_may_have_templates():
     assert appended(["{inventory[hostname]}", {"count": "{inventory[cpu][count]}"}]) == ["rack07-node3", {"count": 40}]
 
 
-@pytest.mark.parametrize("multiple", [None, "any"])
+@walking("multiple", [None, "any"])
 def test_r_25_any_needs_one_item_that_matches_and_is_the_default(multiple):
     assert holds("eq", "{item}", "b", loop=["a", "b", "c"], multiple=multiple) is True
     assert holds("eq", "{item}", "x", loop=["a", "b", "c"], multiple=multiple) is False
@@ -115,7 +115,7 @@ def test_r_28_last_looks_only_at_the_last_item():
     assert holds("eq", "{item}", "x", loop=[], multiple="last") is False
 
 
-@pytest.mark.parametrize(("multiple", "place"), [("first", 0), ("last", -1)])
+@walking("multiple, place", [("first", 0), ("last", -1)])
 def test_r_28_other_items_are_not_even_evaluated(multiple, place):
     # A text with a missing part cannot be evaluated.
     items = [{}, {}, {}]
@@ -211,13 +211,13 @@ def test_r_31_secrets_are_hidden_unless_configured_otherwise(whole):
     assert node["extra"]["read"] == "is {'ipmi_password': '******', 'ipmi_username': 'root'}"
 
 
-@pytest.mark.parametrize("path", ["inventory._data[password]", "inventory.password.__class__",
+@walking("path", ["inventory._data[password]", "inventory.password.__class__",
                                   "node.driver_info.__class__"])
 def test_r_31_nothing_behind_the_mapping_can_be_reached(path):
     assert holds("is-none", f"{{{path}}}", inventory={"password": "s3cret"}) is True
 
 
-@pytest.mark.parametrize("path", ["node.__dict__", "node._values", "node.__class__.__init__", "node.read"])
+@walking("path", ["node.__dict__", "node._values", "node.__class__.__init__", "node.read"])
 def test_r_31_nothing_behind_the_node_can_be_named(path):
     problem, = rules.validate(world.rule(conditions=[{"op": "is-none", "args": {"value": f"{{{path}}}"}}]))
 
@@ -301,7 +301,7 @@ def test_r_34_text_with_a_missing_path_or_null_in_it_is_neither_equal_nor_unequa
         assert holds(op, f"a{{{path}}}", other) is None
 
 
-@pytest.mark.parametrize("value", ["{inventory[nosuch]}", "text {inventory[nosuch]}", ["{inventory[nosuch]}"]])
+@walking("value", ["{inventory[nosuch]}", "text {inventory[nosuch]}", ["{inventory[nosuch]}"]])
 def test_r_34_a_missing_path_fails_an_action_and_is_named(value):
     with pytest.raises(RuleFailed, match=r"/actions/0: \{inventory\[nosuch\]\} is missing"):
         effects(set_data(value))

@@ -421,6 +421,6 @@ def test_r_21_rules_are_one_table_with_the_columns_of_the_document(whole):
     assert json.loads(row["actions"]) == [LOG]
 
 
-@pytest.mark.parametrize("name", ["conditions", "actions"])
+@walking("name", ["conditions", "actions"])
 def test_r_21_long_conditions_and_actions_fit_into_mysql(name):
     assert inspection_rules.c[name].type.compile(dialect=mysql.dialect()) == "LONGTEXT"

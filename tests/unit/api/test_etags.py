@@ -25,7 +25,7 @@ def test_a_header_is_a_list_of_tags(text, tags):
     assert etags.parse(text) == tags
 
 
-@pytest.mark.parametrize("text", ["*", " *", "*\t"])
+@walking("text", ["*", " *", "*\t"])
 def test_a_star_is_any_tag(text):
     assert etags.parse(text) is ANY
 
@@ -141,7 +141,7 @@ def test_without_headers_everything_passes():
     conditions.check(CURRENT)
 
 
-@pytest.mark.parametrize("key", ["HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"])
+@walking("key", ["HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"])
 def test_reading_refuses_a_malformed_header(key):
     with pytest.raises(Invalid):
         etags.read({key: "a"})
@@ -152,7 +152,7 @@ def test_a_lost_race_is_a_failed_precondition_for_who_named_a_tag():
         raise rule_changed(rule="x")
 
 
-@pytest.mark.parametrize("environ", [{}, {"HTTP_IF_MATCH": "*"}, {"HTTP_IF_NONE_MATCH": '"other"'}])
+@walking("environ", [{}, {"HTTP_IF_MATCH": "*"}, {"HTTP_IF_NONE_MATCH": '"other"'}])
 def test_a_lost_race_stays_a_conflict_for_everybody_else(environ):
     with refused(rule_changed), etags.read(environ).guard():
         raise rule_changed(rule="x")

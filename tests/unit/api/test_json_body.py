@@ -30,7 +30,7 @@ def test_an_empty_body_is_none():
     assert body_api.parse_report(b"", 100) == (None, [])
 
 
-@pytest.mark.parametrize("raw", [
+@walking("raw", [
     b'{"a":1,"a":2}', b"18446744073709551616", b"NaN", b"1e400", b'"\\ud800"', b"\xef\xbb\xbf{}", b'"a\nb"',
     b'["\\u0000"]'])
 def test_a_report_may_have_what_other_bodies_may_not(raw):
@@ -39,7 +39,7 @@ def test_a_report_may_have_what_other_bodies_may_not(raw):
     assert body_api.parse_report(raw, 100)
 
 
-@pytest.mark.parametrize(("raw", "reason"), [
+@walking("raw, reason", [
     (b"[" * 101 + b"NaN" + b"]" * 101, "not valid|100 levels"), (b"[" * 101 + b"]" * 101, "100 levels"),
     (b"[" + b"NaN," * 50 + b"1]", "more than 20 values"), (b"{'a': NaN}", "not valid"), (b"[NaN", "not valid")])
 def test_a_report_that_endangers_the_service_or_is_not_json_is_refused(raw, reason):
@@ -61,7 +61,7 @@ def test_what_parsers_let_through_is_refused(raw, reason):
         body_api.parse(raw, 100)
 
 
-@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+@walking("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")])
 def test_the_depth_is_bounded(opening, closing):
     def nested(levels: int) -> bytes:
         return opening * levels + b"1" + closing * levels
@@ -119,8 +119,7 @@ def test_a_body_is_looked_at_in_windows_of_any_size(monkeypatch, window, indent)
             body_api.parse(wrong, 100)
 
 
-@pytest.mark.parametrize("body", [b"[" + b'"",' * 300_000 + b'""]', b'["' + b'\\":' * 300_000 + b'"]'],
-                         ids=["empty strings", "quotation marks and colons"])
+@walking("body", [b"[" + b'"",' * 300_000 + b'""]', b'["' + b'\\":' * 300_000 + b'"]'])
 def test_a_body_is_counted_without_copies_of_it(body):
     tracemalloc.start()
     try:

@@ -6,6 +6,7 @@ import pytest
 
 from ironic_rules.api.expose import LockPatience
 from ironic_rules.exceptions import NodeLocked
+from tests.walking import walking
 
 
 class Clock:
@@ -36,7 +37,7 @@ def test_a_request_is_repeated_until_the_node_is_free():
     assert 2.0 <= clock.now < 2.5
 
 
-@pytest.mark.parametrize(("patience_s", "took_s"), [(0.0, 0.0), (3.0, 3.0)])
+@walking("patience_s, took_s", [(0.0, 0.0), (3.0, 3.0)])
 def test_a_node_that_stays_locked_is_told_in_the_end(patience_s, took_s):
     patient, clock = patience(patience_s)
 

@@ -4,10 +4,10 @@ from collections import namedtuple
 from typing import Protocol
 
 import orjson
-import pytest
 
 from ironic_rules.api.views.rows import RowView
 from ironic_rules.models.fields import Fields, field, form
+from tests.walking import walking
 
 Row = namedtuple("Row", "uuid extra info id")
 
@@ -32,14 +32,14 @@ def test_no_rows_are_no_objects():
     assert shown() == []
 
 
-@pytest.mark.parametrize("row", [
+@walking("row", [
     Row("u", '{"a":[1]}', '{"password":"p","b":1}', 7), Row("u", {"a": [1]}, {"password": "p", "b": 1}, 7)])
 def test_json_may_be_text_or_decoded_and_secrets_are_masked(row):
     assert shown(row)[0] | {"links": 0, "parts": 0} == {
         "uuid": "u", "extra": {"a": [1]}, "info": {"password": "******", "b": 1}, "links": 0, "parts": 0}
 
 
-@pytest.mark.parametrize("empty", ["{}", {}, None])
+@walking("empty", ["{}", {}, None])
 def test_an_empty_object_is_one(empty):
     assert shown(Row("u", "{}", empty, 7))[0]["info"] == {}
 

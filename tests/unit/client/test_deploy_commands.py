@@ -5,6 +5,7 @@ from osc_lib import exceptions
 
 from ironic_rules.client import node_commands
 from tests.unit.client.openstack_app import Connection, refusal, run
+from tests.walking import walking
 
 STEP = {"interface": "raid", "step": "create_configuration", "priority": 10, "args": {"a": 1}, "source": "template X"}
 PREVIEW = {"deploy_steps": [STEP], "deploy_templates": ["X"], "problems": []}
@@ -55,7 +56,7 @@ def test_a_negative_limit_is_refused():
         run(node_commands.ListTemplateNodes, Connection(lambda *request: None), "X", "--limit", "-1")
 
 
-@pytest.mark.parametrize("command", [node_commands.ListDeploySteps, node_commands.ListTemplateNodes])
+@walking("command", [node_commands.ListDeploySteps, node_commands.ListTemplateNodes])
 def test_a_refusal_gives_the_reason_of_the_service(command):
     def refuse(*request):
         raise refusal("not there", 404)

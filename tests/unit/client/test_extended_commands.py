@@ -93,7 +93,7 @@ def test_warnings_are_shown_also_by_the_code_of_python_ironicclient(command, arg
     assert "is odd" not in output
 
 
-@pytest.mark.parametrize("arguments", [["--priority", "high"], ["--sensitive", "maybe"], ["--conditions", "[,"]])
+@walking("arguments", [["--priority", "high"], ["--sensitive", "maybe"], ["--conditions", "[,"]])
 def test_r76_a_value_of_the_wrong_type_is_refused_before_anything_is_sent(arguments):
     connection = Connection(answer)
 
@@ -139,7 +139,7 @@ def test_r73_all_rules_are_deleted_by_the_request_of_the_document():
     assert connection.requests == [("DELETE", "/v1/inspection_rules", None)]
 
 
-@pytest.mark.parametrize("arguments", [[], ["u", "--all"]])
+@walking("arguments", [[], ["u", "--all"]])
 def test_r73_deletion_wants_either_rules_or_all(arguments):
     connection = Connection(answer)
 
@@ -148,7 +148,7 @@ def test_r73_deletion_wants_either_rules_or_all(arguments):
     assert connection.requests == []
 
 
-@pytest.mark.parametrize(("limit", "sizes", "count"), [
+@walking("limit, sizes, count", [
     ([], [None], 2), (["--limit", "0"], [None, None, None], 5), (["--limit", "3"], ["3", "1"], 3)])
 def test_r71_a_filtered_list_follows_links_as_far_as_it_must(limit, sizes, count):
     asked: list[str | None] = []

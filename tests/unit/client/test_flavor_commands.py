@@ -7,6 +7,7 @@ from osc_lib import exceptions
 
 from ironic_rules.client import node_commands
 from tests.unit.client.openstack_app import Connection, refusal, run
+from tests.walking import walking
 
 PROBLEM = {"kind": "unknown", "key": "hw:cpu", "text": "There is none."}
 NODE = {"uuid": "u1", "name": "one"}
@@ -22,7 +23,7 @@ TOLD = {
     "warnings": [{"pointer": "/extra_specs/trait:Y", "text": "No node."}]}
 
 
-@pytest.mark.parametrize(("problems", "status"), [([PROBLEM], 1), ([], 0)])
+@walking("problems, status", [([PROBLEM], 1), ([], 0)])
 def test_problems_make_the_status_1_and_warnings_do_not(problems, status):
     service = Connection(lambda method, url, body: {"extra_specs": {"hw:cpu": "1"}} if method == "GET" else {
         "problems": problems, "warnings": [{**PROBLEM, "kind": "deprecated"}]})
@@ -50,7 +51,7 @@ def test_an_explanation_is_shown_and_its_warnings_are_printed(capsys):
     assert (shown["deploy_node"], shown["deploy_problems"]) == ("one", "a problem")
 
 
-@pytest.mark.parametrize("command", [node_commands.CheckFlavor, node_commands.ExplainFlavor])
+@walking("command", [node_commands.CheckFlavor, node_commands.ExplainFlavor])
 def test_a_refusal_gives_the_reason_of_the_service(command):
     def answer(*request):
         raise refusal("Flavor gold could not be found.", 404)

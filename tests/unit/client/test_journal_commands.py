@@ -7,6 +7,7 @@ from osc_lib import exceptions
 
 from ironic_rules.client import inspection_commands
 from tests.unit.client.openstack_app import Connection, refusal, run
+from tests.walking import walking
 
 ENTRY = {**dict.fromkeys(inspection_commands._SHOWN), "uuid": "e1", "seen_at": "now", "times": 3,
          "reason": "wrong state",
@@ -42,7 +43,7 @@ def test_a_table_has_nodes_with_their_states():
     assert service.requests[0][1] == "/v1/nodes/a%20b/inspection_journal?limit=1"
 
 
-@pytest.mark.parametrize("arguments", [
+@walking("arguments", [
     ("--limit", "-1"), ("--node", "n", "--mac", "m"), ("--node", "n", "--address", "a")])
 def test_filters_that_do_not_fit_are_refused(arguments):
     with pytest.raises(exceptions.CommandError):

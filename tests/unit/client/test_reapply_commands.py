@@ -74,7 +74,7 @@ def test_many_nodes_are_told_by_what_would_change():
         assert line in table
 
 
-@pytest.mark.parametrize(("connection", "status"), [(of_many(), 0), (of_many(1), 1), (of_many(status="cancelled"), 1)])
+@walking("connection, status", [(of_many(), 0), (of_many(1), 1), (of_many(status="cancelled"), 1)])
 def test_a_failure_on_any_node_makes_the_status_1(connection, status):
     assert run(dry_run_commands.ReapplyRules, connection, "--all", "-f", "json")[0] == status
     assert [request[0] for request in connection.requests] == ["POST"]

@@ -13,6 +13,7 @@ from oslo_db import exception as db_exc
 from ironic_rules import service
 from ironic_rules.cmd import conductor, dbsync, lifecycle, pxe_filter, simulate, standalone, status
 from ironic_rules.exceptions import ConfigurationError
+from tests.walking import walking
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +25,7 @@ def restored_signals():
     signal.set_wakeup_fd(-1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@walking("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_start(number):
     lifecycle.StopSignals(cfg.ConfigOpts())
     with pytest.raises(lifecycle.Interrupted):
@@ -32,7 +33,7 @@ def test_a_signal_ends_the_start(number):
     os.kill(os.getpid(), number)  # stopping is not affected
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@walking("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_wait(number):
     signals = lifecycle.StopSignals(cfg.ConfigOpts())
     threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
@@ -40,7 +41,7 @@ def test_a_signal_ends_the_wait(number):
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@walking("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_that_another_thread_receives_ends_the_wait(number):
     signals, ended = lifecycle.StopSignals(cfg.ConfigOpts()), threading.Event()
     other = threading.Thread(target=ended.wait, args=(10,), daemon=True)

@@ -7,6 +7,7 @@ import pytest
 from ironic_rules.conductor.worker_pool import Lane, WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.models.task import ACTION, HOOK, STEP, WORK
+from tests.walking import walking
 
 
 def begin_on(workers: WorkerPool, node: int) -> threading.Event:
@@ -157,7 +158,7 @@ def test_a_worker_that_does_the_same_for_too_long_is_replaced(caplog):
     assert "will be resumed" not in caplog.text
 
 
-@pytest.mark.parametrize("kind", [HOOK, STEP])
+@walking("kind", [HOOK, STEP])
 def test_who_begins_something_else_in_time_or_has_no_limit_is_left_alone(kind):
     clock = Clock()
     workers = WorkerPool(1, 0, {ACTION: 60}, clock)

@@ -16,14 +16,14 @@ from tests.walking import walking
 from tests.wordings import refused
 
 
-@pytest.mark.parametrize(("columns", "expected"), [(["uuid"], node_already_exists), (["name"], DuplicateNodeName)])
+@walking("columns, expected", [(["uuid"], node_already_exists), (["name"], DuplicateNodeName)])
 def test_the_column_decides(columns: list[str], expected: type[Conflict] | Wording[Conflict]) -> None:
     with refused(expected), duplicates(uuid=lambda value: node_already_exists(uuid="u"),
                                        name=lambda value: DuplicateNodeName(name=value)):
         raise db_exc.DBDuplicateEntry(columns, value="n")
 
 
-@pytest.mark.parametrize("columns", [["PRIMARY"], ["rules"], []])
+@walking("columns", [["PRIMARY"], ["rules"], []])
 def test_other_stands_for_the_columns_without_a_name(columns: list[str]) -> None:
     with pytest.raises(Conflict, match="taken"), duplicates(uuid=lambda value: Conflict("same UUID"),
                                                             other=lambda value: Conflict("taken")):
@@ -76,7 +76,7 @@ def test_a_connection_that_postgresql_refuses_for_good_is_not_waited_for(said: s
         raise sa.exc.OperationalError("SELECT", {}, psycopg.OperationalError(said))
 
 
-@pytest.mark.parametrize("error", [
+@walking("error", [
     sa.exc.OperationalError("SELECT", {}, sqlite3.OperationalError("no such table: nodes")),
     sa.exc.OperationalError("SELECT", {}, pymysql.err.OperationalError(1146, "no such table")),
     db_exc.DBDuplicateEntry(["name"])])

@@ -113,7 +113,7 @@ def test_names_are_literal_but_for_their_parameters(key):
     assert check.validate(key, "1").kind == "unknown"
 
 
-@pytest.mark.parametrize("value", ["0", "0KB", "00"])
+@walking("value", ["0", "0KB", "00"])
 def test_memory_pages_of_no_bytes_are_refused_in_strict_mode_only(value):
     assert "more than 0 bytes" in check.validate("hw:mem_page_size", value).text
     assert check.validate("hw:mem_page_size", value, check.PERMISSIVE) is None

@@ -45,7 +45,7 @@ def test_malformed_maps_are_refused_in_every_mode(text, part, reason):
         assert reason in problem
 
 
-@pytest.mark.parametrize(("text", "part", "reason"), [
+@walking("text, part, reason", [
     ("3-1", "Part 1 of the CPU map, '3-1'", "the first CPU of a range is not greater"),
     ("0,^10-9", "Part 2 of the CPU map, '^10-9'", "the first CPU of a range is not greater"),
     ("0-3-5", "Part 1", "a range has two ends"),

@@ -22,6 +22,7 @@ from ironic_rules.models.internal_keys import AGENT_COMMAND_STARTED, AGENT_LAST_
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import CLEANING
 from tests.unit.hardware import dripping
+from tests.walking import walking
 
 TOKEN = "t" * 43
 FIELDS = ("uuid", "name", "driver", "properties", "instance_info", "extra", "raid_config", "target_raid_config",
@@ -116,7 +117,7 @@ def test_an_answer_that_is_too_long(agent, client, monkeypatch):
         client.commands()
 
 
-@pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY], ids=["headers", "body"])
+@walking("start", [dripping.HEADERS, dripping.BODY])
 def test_an_answer_that_never_ends(start):
     with dripping.server(start) as url, pytest.raises(IronicRulesError, match="takes too long"):
         AgentClient(url, TOKEN, (), timeout_s=0.4).commands()
@@ -131,7 +132,7 @@ def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
     assert "\x1b" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://[::1"])
+@walking("url", ["http://127.0.0.1:1", "nonsense", "http://[::1"])
 def test_an_agent_that_is_not_there_and_no_token_in_the_error(url):
     with pytest.raises(IronicRulesError) as caught:
         AgentClient(url, TOKEN, (), timeout_s=2).commands()

@@ -50,7 +50,7 @@ SINGLE = {"ipmi_bridging": "single", "ipmi_target_channel": "7", "ipmi_target_ad
 DUAL = {**SINGLE, "ipmi_bridging": "dual", "ipmi_transit_channel": 0, "ipmi_transit_address": 130}
 
 
-@pytest.mark.parametrize(("change", "options"), [
+@walking("change, options", [
     (SINGLE, "-b 7 -t 0x72"), ({**SINGLE, "ipmi_local_address": "0x20"}, "-m 0x20 -b 7 -t 0x72"),
     (DUAL, "-B 0 -T 130 -b 7 -t 0x72"), ({**DUAL, "ipmi_local_address": 32}, "-m 32 -B 0 -T 130 -b 7 -t 0x72"),
     ({"ipmi_bridging": "no"}, ""), ({"ipmi_bridging": None}, ""),
@@ -61,7 +61,7 @@ def test_a_bridge_becomes_options_of_ipmitool(change, options):
     assert " ".join(parse_driver_info({**GOOD, **change}).bridge) == options
 
 
-@pytest.mark.parametrize(("change", "text"), [
+@walking("change, text", [
     ({"ipmi_target_channel": "7"}, "ipmi_bridging must be single or dual with ipmi_target_channel"),
     ({"ipmi_local_address": "0x20"}, "ipmi_bridging must be single or dual with ipmi_local_address"),
     ({**SINGLE, "ipmi_bridging": "Single"}, "ipmi_bridging must be one of no, single, dual"),
@@ -83,7 +83,7 @@ def test_a_bridge_that_would_lead_to_another_machine_is_refused(change, text):
         parse_driver_info({**GOOD, **change})
 
 
-@pytest.mark.parametrize(("address", "text"), [
+@walking("address, text", [
     ("10.0.0.1:623", "must not have a port; set driver_info/ipmi_port to 623"),
     ("[2001:db8::1]:6230", "must not have a port; set driver_info/ipmi_port to 6230"),
     ("bmc.example:623", "must not have a port"), ("[2001:db8::1]", "must be a host name, or"),
@@ -97,7 +97,7 @@ def test_an_address_that_ipmitool_would_read_differently_is_refused(address, tex
         parse_driver_info({**GOOD, "ipmi_address": address})
 
 
-@pytest.mark.parametrize("address", ["2001:db8::1:623", "fe80::1%eth0", "bmc-1.example", "bmc.example."])
+@walking("address", ["2001:db8::1:623", "fe80::1%eth0", "bmc-1.example", "bmc.example."])
 def test_usual_addresses_are_passed_as_they_are(address):
     assert parse_driver_info({**GOOD, "ipmi_address": address}).address == address
 

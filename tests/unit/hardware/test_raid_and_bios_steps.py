@@ -233,7 +233,7 @@ def test_what_the_drives_do_not_give_is_refused(asked, text):
         raid.lay_out([asked], drives(10, 10, 10))
 
 
-@pytest.mark.parametrize("asked", [disk("1", number_of_physical_disks=3), disk("1", physical_disks=["0", "1", "2"])])
+@walking("asked", [disk("1", number_of_physical_disks=3), disk("1", physical_disks=["0", "1", "2"])])
 def test_a_mirror_of_three_drives_holds_what_one_does(asked):
     (volume,) = raid.lay_out([asked], drives(10, 10, 10))
 

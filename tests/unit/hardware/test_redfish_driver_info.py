@@ -94,7 +94,7 @@ def test_what_is_missing_or_wrong_is_named_and_no_secret_is_shown(change, key):
     assert "p4ss" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("key", "text"), [
+@walking("key, text", [
     ("redfish_systemid", "is not known; set redfish_system_id instead"),
     ("redfish_deploy_iso", "is not known; set deploy_iso instead"), ("redfish_qqqqqqqqqqqqqqqq", "is not known[.]")])
 def test_keys_that_are_not_known_are_refused(key, text):

@@ -12,6 +12,7 @@ from ironic_rules.hardware.redfish.client import RedfishInterface
 from tests.unit.hardware import dripping
 from tests.unit.hardware.redfish_bmc import SYSTEM, close_all, documents, serving
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_no_other_host_is_asked(bmc, read, path):
     assert bmc.read == []
 
 
-@pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY])
+@walking("start", [dripping.HEADERS, dripping.BODY])
 def test_a_document_that_comes_in_single_bytes_takes_too_long(start):
     with dripping.server(start) as url, pytest.raises(urllib3.exceptions.HTTPError):
         connector = sushy.connector.Connector(url)

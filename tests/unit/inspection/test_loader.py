@@ -7,6 +7,7 @@ from ironic_rules.inspection import hook_settings
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
+from tests.walking import walking
 
 
 class First(InspectionHook):
@@ -57,7 +58,7 @@ def test_the_underscore_spelling_is_an_alias():
         "validate-interfaces", "alias"]
 
 
-@pytest.mark.parametrize("name", ["arguments", "no-call"])
+@walking("name", ["arguments", "no-call"])
 def test_a_hook_that_cannot_be_made_is_refused(name):
     with pytest.raises(ConfigurationError, match=f"'{name}' cannot be created"):
         loader.load([name], None, CLASSES)

@@ -23,6 +23,7 @@ from ironic_rules.models.inventories import InspectionData
 from tests import matrices
 from tests.unit.inspection import test_hook_vectors as vectors
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 #: What firmware, agents and collectors send in the place of a value, as JSON text or nearly so; ``None``: nothing.
 KINDS: dict[str, bytes | None] = {
@@ -64,8 +65,7 @@ def reports() -> dict[str, Any]:
 def cases() -> list[Any]:
     """Return each place of each report, with one kind, the same one each time, or with all of them."""
     one = random.Random(39)
-    return [pytest.param(name, place, [*KINDS] if os.environ.get(matrices.OPTION) else [one.choice([*KINDS])],
-                         id=f"{name}:{'/'.join(map(str, place))}")
+    return [(name, place, [*KINDS] if os.environ.get(matrices.OPTION) else [one.choice([*KINDS])])
             for name, report in reports().items() for place in places(report) if place != ("inventory",)]
 
 
@@ -101,7 +101,7 @@ def run(data: InspectionData) -> list[tuple[str, str]]:
     return failures
 
 
-@pytest.mark.parametrize(("name", "place", "kinds"), cases())
+@walking("name, place, kinds", cases())
 def test_an_odd_value_costs_only_itself(name: str, place: tuple[Any, ...], kinds: list[str]) -> None:
     for kind in kinds:
         check(name, place, kind)

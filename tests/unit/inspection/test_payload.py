@@ -67,12 +67,12 @@ def test_an_address_that_is_sent_twice_counts_once():
     assert split(body(interfaces=interfaces)).macs == ("52:54:00:00:00:01",)
 
 
-@pytest.mark.parametrize("address", [None, "", "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:01"])
+@walking("address", [None, "", "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:01"])
 def test_an_interface_without_an_ethernet_address_passes_and_gives_none(address):
     assert split(body(interfaces=[{"name": "ib0", "mac_address": address}])).macs == ()
 
 
-@pytest.mark.parametrize("address", ["ff:ff:ff:ff:ff:ff", "00-00-00-00-00-00", "01:00:5E:00:00:01"])
+@walking("address", ["ff:ff:ff:ff:ff:ff", "00-00-00-00-00-00", "01:00:5E:00:00:01"])
 def test_an_address_that_no_port_can_have_costs_itself_only(address):
     sent = [{"name": "a", "mac_address": address}, {"name": "b", "mac_address": "52:54:00:00:00:01"}]
 
@@ -81,7 +81,7 @@ def test_an_address_that_no_port_can_have_costs_itself_only(address):
     assert (payload.macs, payload.inventory["interfaces"]) == (("52:54:00:00:00:01",), sent)
 
 
-@pytest.mark.parametrize("inventory", [{"interfaces": []}, {"interfaces": None}])
+@walking("inventory", [{"interfaces": []}, {"interfaces": None}])
 def test_an_inventory_without_interfaces_is_valid(inventory):
     assert split(body(**inventory)).macs == ()
 
@@ -104,7 +104,7 @@ def test_a_missing_inventory_is_named():
     assert problems({"error": None}) == {"/inventory": "is required"}
 
 
-@pytest.mark.parametrize("inventory", [None, [], "x"])
+@walking("inventory", [None, [], "x"])
 def test_an_inventory_that_is_no_object_is_refused(inventory):
     assert problems({"inventory": inventory}) == {"/inventory": "must be an object"}
 
@@ -117,7 +117,7 @@ def warned(data, **given):
             for each in found.warnings}
 
 
-@pytest.mark.parametrize("address", [
+@walking("address", [
     "zz", "52:54:00:00:00:01\n", " 52:54:00:00:00:01", "ff:ff:ff:ff:ff:fg", "00:00:00:00:00", 5, [], False,
     "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n", "00:11:22:ff:fe:33:44:55",
 ])
@@ -128,7 +128,7 @@ def test_a_malformed_mac_address_costs_itself_only(address):
     assert split(sent).macs == ("52:54:00:00:00:01",)
 
 
-@pytest.mark.parametrize(("inventory", "where", "read"), [
+@walking("inventory, where, read", [
     ({"interfaces": {}}, "/interfaces", None),
     ({"interfaces": ["eth0"]}, "/interfaces/0", "left out"),
     ({"interfaces": [None]}, "/interfaces/0", "left out"),
@@ -162,7 +162,7 @@ def test_a_value_of_another_kind_costs_itself_only(inventory, where, read):
     assert warned(body(**inventory)) == {f"/inventory{where}": read}
 
 
-@pytest.mark.parametrize("name", ["data", "pci_devices", "usb_devices", "lldp_raw"])
+@walking("name", ["data", "pci_devices", "usb_devices", "lldp_raw"])
 def test_free_form_data_of_collectors_are_only_noted(name):
     sent = {**body(), name: "text"}
 
@@ -170,7 +170,7 @@ def test_free_form_data_of_collectors_are_only_noted(name):
     assert split(sent).plugin_data[name] == "text"
 
 
-@pytest.mark.parametrize(("inventory", "where"), [
+@walking("inventory, where", [
     ({"interfaces": [{"mac_address": ""}] * 1025}, "/inventory/interfaces"),
     ({"disks": [{}] * 4097}, "/inventory/disks"),
 ])
@@ -200,7 +200,7 @@ def test_what_a_machine_says_of_its_own_report_is_dropped():
     assert WARNINGS not in split({**body(), WARNINGS: claimed}).to_store().plugin_data
 
 
-@pytest.mark.parametrize("written", [5, "x", [5], [{"path": 1}], [{"path": "~", "problem": "x", "used": 1}],
+@walking("written", [5, "x", [5], [{"path": 1}], [{"path": "~", "problem": "x", "used": 1}],
                                      [{"path": "/a/b/c", "problem": "x", "left_out": True}]])
 def test_what_an_early_rule_writes_in_the_place_of_warnings_does_no_harm(written):
     assert usable({"a": 1}, {WARNINGS: written})[0].inventory == {"a": 1}
@@ -219,7 +219,7 @@ def test_nothing_of_the_body_comes_back():
     assert "script" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [
+@walking("text", [
     '{"inventory": {"interfaces": {"a": {"mac_address":"7C-C2-55-0A-66-00"}, "mac_address": "zz"}, "bmc_address": '
     '"192.0.2.131"', '{"mac_address" : "7c:c2:55:0a:66:00"} {"bmc_v6address":"192.0.2.131/24", "mac_address": "7c:c2'])
 def test_the_addresses_in_any_text_are_found(text):

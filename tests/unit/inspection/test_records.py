@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
 from ironic_rules import rules
 from ironic_rules.inspection import records
 from ironic_rules.models import inspections
 from ironic_rules.models.inspections import Inspection
 from tests.unit.rules import world
+from tests.walking import walking
 
 
 def setting(path: str, value: Any = "{inventory[hostname]}") -> dict[str, Any]:
@@ -29,7 +29,7 @@ def history(many: list[dict[str, Any]], sent: dict[str, Any] | None = None, **op
     return inspections.rules({"rules": orjson.loads(entry.rules)})
 
 
-@pytest.mark.parametrize(("length", "are_shown"), [(680, True), (700, False)])
+@walking("length, are_shown", [(680, True), (700, False)])
 def test_the_limit_of_a_history_is_that_of_what_is_shown(length: int, are_shown: bool) -> None:
     found = history([{**setting(f"/extra/{number}", "x" * length), "uuid": f"00000000-0000-4000-8000-{number:012}"}
                      for number in range(80)])

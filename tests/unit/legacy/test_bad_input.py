@@ -193,7 +193,7 @@ class TestBounds:
                                    "actions": [HIT]}]), {"a": "a" * 30_000 + "!"})
         assert machine.node["extra"] == {}
 
-    @pytest.mark.parametrize("expression", ["SN0|" * 1023 + "SN1", r"\Qa|b"])
+    @walking("expression", ["SN0|" * 1023 + "SN1", r"\Qa|b"])
     def test_an_expression_that_becomes_too_long_is_valid(self, expression: str) -> None:
         machine = Machine()
         machine.inspect(rule_set([{"conditions": [{"field": "a", "op": "matches", "value": expression}],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ironic_rules import legacy
 from ironic_rules.models.rules import CAPABILITY, ITEM, PATH, TRAIT, LegacyRule
 from tests.unit.legacy.world import NODE_UUID, Machine, rule, rule_set
@@ -288,7 +286,7 @@ class TestFailures:
         assert failure is not None
         assert failure.maintenance_reason == "{data[gone]}!"
 
-    @pytest.mark.parametrize("value", ["{data[gone]}", "x {data[gone]}", {"{data[list]}": 1}])
+    @walking("value", ["{data[gone]}", "x {data[gone]}", {"{data[list]}": 1}])
     def test_an_action_without_its_data_fails(self, value: Any) -> None:
         outcome = Machine().inspect(rule_set([_set(_attribute("/extra/a", value))]), {**ON, "list": [1]})
         assert outcome.failure is not None

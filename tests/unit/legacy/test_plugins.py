@@ -89,7 +89,7 @@ class TestSample:
         machine.inspect(rule_set([RULE], plugins=PLUGINS), {"cpus": 15}, cleanup="off")
         assert machine.node["properties"] == {}
 
-    @pytest.mark.parametrize(("condition", "where"), [
+    @walking("condition, where", [
         ({"field": "a", "op": "sample-even", "value": 0}, ["/conditions/0"]),
         ({"field": "a", "op": "sample-even", "other": 0}, ["/conditions/0/other"]),
         ({"field": "a", "op": "sample-evne"}, ["/conditions/0/op"])])
@@ -125,7 +125,7 @@ class TestDefaults:
                                    plugins=plugins), {"l": [1, 2]})
         assert seen == [(1, {"value": 1, "x": [2]}), (2, {"value": 1, "x": [2]})]
 
-    @pytest.mark.parametrize(("allowed", "seen"), [(True, [None]), (False, [])])
+    @walking("allowed, seen", [(True, [None]), (False, [])])
     def test_a_missing_field(self, allowed: bool, seen: list[Any]) -> None:
         found: list[Any] = []
         plugins = _with(check=lambda node_info, field, params: bool(found.append(field)), ALLOW_NONE=allowed)

@@ -10,6 +10,7 @@ from prometheus_client import parser
 from ironic_rules.metrics import exporter, numbers
 from ironic_rules.metrics.catalog import COUNTER, FAMILIES, GAUGE, HISTOGRAM, Family
 from ironic_rules.metrics.numbers import Numbers
+from tests.walking import walking
 
 SOME = {family.name: family for family in (
     Family("seen", COUNTER, "Seen.", ("what",)), Family("plain", COUNTER, "Plain."),
@@ -79,7 +80,7 @@ def test_more_labels_than_there_can_be_are_counted_together(monkeypatch):
     assert sum(timed.counts[-1] for timed in dict(counted.histograms())[SOME["took_seconds"]].values()) == 6
 
 
-@pytest.mark.parametrize("name", ["nosuch", "locks", "rpc_call_duration_seconds"])
+@walking("name", ["nosuch", "locks", "rpc_call_duration_seconds"])
 def test_what_is_not_in_the_catalog_cannot_be_counted(name):
     with pytest.raises(KeyError):
         Numbers().count(name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models import nodes
 from ironic_rules.models.documents import difference_of_sets
 from tests.walking import walking
@@ -24,7 +22,7 @@ def test_what_is_a_machines_own_is_left_out(error, reason):
     assert len(nodes.failure_reason(error)) <= nodes.MAX_REASON + 1
 
 
-@pytest.mark.parametrize(("before", "after", "patch"), [
+@walking("before, after, patch", [
     ({"B"}, {"B"}, []),
     ({"B"}, {"A", "B", "C"}, [("add", "/t/0", "A"), ("add", "/t/-", "C")]),
     ({"A", "B", "C", "D"}, {"B", "E"}, [

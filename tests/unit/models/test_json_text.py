@@ -114,7 +114,7 @@ def test_documents_of_bmcs_may_have_another_encoding(content, encoding, value):
     assert connections.document(content, encoding) == value
 
 
-@pytest.mark.parametrize(("raw", "value", "odd"), [
+@walking("raw, value, odd", [
     (b'{"a": 1}', {"a": 1}, {}),
     (b"\xef\xbb\xbf[1]", [1], {}),
     (b'["a\tb"]', ["a\tb"], {}),
@@ -137,7 +137,7 @@ def test_a_text_that_is_nearly_json_is_read_and_what_is_odd_is_named(raw, value,
     assert not oddities or all(each.problem for each in oddities)
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b"[1,]", b"[" * 12 + b"]" * 12, b"nan", b"[1] x", b"\x00"])
+@walking("raw", [b"", b"{", b"{'a': 1}", b"[1,]", b"[" * 12 + b"]" * 12, b"nan", b"[1] x", b"\x00"])
 def test_a_text_that_is_not_nearly_json_is_refused(raw):
     with pytest.raises(ValueError):
         json_text.read_tolerantly(raw, 10)

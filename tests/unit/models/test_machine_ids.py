@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models import machine_ids
 from tests.walking import walking
 
@@ -31,7 +29,7 @@ def test_values_that_identify_no_machine():
     assert found == []
 
 
-@pytest.mark.parametrize(("vendor", "data"), [
+@walking("vendor, data", [
     ({"serial_number": "4HT81X3", "uuid": UUID}, None),
     ({"serial_number": "4HT81X3"}, [["cpu", "x"], ["system", "product", "uuid", UUID], 7]),
 ])
@@ -39,7 +37,7 @@ def test_a_report(vendor, data):
     assert machine_ids.of_report({"system_vendor": vendor}, {"data": data}) == machine_ids.of("4HT81X3", UUID)
 
 
-@pytest.mark.parametrize("inventory", [{}, {"system_vendor": None}, {"system_vendor": {"serial_number": None}}])
+@walking("inventory", [{}, {"system_vendor": None}, {"system_vendor": {"serial_number": None}}])
 def test_a_report_without_them(inventory):
     assert machine_ids.of_report(inventory, {"data": {"x": 1}}) == set()
 

@@ -36,7 +36,7 @@ def test_relative_pointers_are_accepted_on_request() -> None:
     assert documents.parse_pointer("a/b", relative=True) == ("a", "b")
 
 
-@pytest.mark.parametrize(("path", "value"), [("", {"a": [1, {"b": 2}]}), ("/a/0", 1), ("/a/1/b", 2)])
+@walking("path, value", [("", {"a": [1, {"b": 2}]}), ("/a/0", 1), ("/a/1/b", 2)])
 def test_get(path: str, value: Any) -> None:
     assert documents.get({"a": [1, {"b": 2}]}, documents.parse_pointer(path)) == value
 

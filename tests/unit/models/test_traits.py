@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models import traits
 from tests.walking import walking
 
 
-@pytest.mark.parametrize("name", ["CUSTOM_GOLD", "HW_CPU_X86_VMX", "CUSTOM_" + "A" * 248])
+@walking("name", ["CUSTOM_GOLD", "HW_CPU_X86_VMX", "CUSTOM_" + "A" * 248])
 def test_standard_and_custom_traits_are_accepted(name):
     assert traits.is_trait(name)
 

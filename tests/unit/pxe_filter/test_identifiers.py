@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.pxe_filter import hostsdir, plan
 from tests.walking import walking
 
@@ -25,7 +23,7 @@ def test_what_is_not_in_hexadecimal_or_is_made_of_an_address_is_refused(bad: obj
     assert refused == {f"id:{bad}"}
 
 
-@pytest.mark.parametrize("files", [0, 1024])
+@walking("files", [0, 1024])
 def test_keys_have_files_that_can_exist(files: int) -> None:
     layout = plan.Layout(files)
     keys = [f"id:{GUID[:-2]}{number:02x}" for number in range(64)] + ["id:" + ":".join(["00"] * 255)]

@@ -68,7 +68,7 @@ def test_one_bad_address_keeps_none_of_its_page_out(bad):
     assert plan.normalized([A, C], [1, 3], refused) == ([A, C], [1, 3])
 
 
-@pytest.mark.parametrize("text", ["52:54:00:AA:BB:01", "52-54-00-aa-bb-01"])
+@walking("text", ["52:54:00:AA:BB:01", "52-54-00-aa-bb-01"])
 def test_other_spellings_become_the_one(text):
     assert plan.usable(text, set()) == "52:54:00:aa:bb:01"
 
@@ -107,7 +107,7 @@ def test_lines_of_a_file():
     assert hostsdir.addresses_in(text) == [A, B, "id:ff:00"]
 
 
-@pytest.mark.parametrize("files", [0, 1, 64])
+@walking("files", [0, 1, 64])
 def test_nodes_on_inspection_are_let_in(files):
     made = filled([(A, 1), (B, 2)], {2}, files)
 
@@ -236,7 +236,7 @@ def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, i
     assert (UNKNOWN_FILE in dirty) == (stepwise.allows_unknown != was_open)
 
 
-@pytest.mark.parametrize("files", [0, 8])
+@walking("files", [0, 8])
 def test_the_first_reading_spreads_ports_as_every_other_does(files):
     ports = [(f"52:54:00:00:{number % 7:02x}:{number:02x}", 1 + number // 3) for number in range(100)]
     ports += [("52:54:00:00:00:00", 99), ("id:00:04:ab", 7)]  # the first one again, on another node

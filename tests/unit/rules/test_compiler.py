@@ -3,8 +3,6 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any
 
-import pytest
-
 from ironic_rules import rules
 from tests.unit.rules import world
 from tests.walking import walking
@@ -68,7 +66,7 @@ def test_right_field_passes(field: str, value: Any) -> None:
     assert problems(world.rule(**{"uuid": None, field: value})) == {}
 
 
-@pytest.mark.parametrize("priority", [-5, 10000, 123456])
+@walking("priority", [-5, 10000, 123456])
 def test_built_in_rules_have_any_priority(priority: int) -> None:
     assert problems(world.rule(priority=priority), built_in=True) == {}
     assert world.compiled(world.rule(priority=priority, built_in=True)).priority == priority

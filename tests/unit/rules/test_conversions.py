@@ -74,7 +74,7 @@ def test_what_has_items_is_counted_also_a_root() -> None:
     assert written(["{plugin_data[a]|count}", "{ports|count}", "{plugin_data|count}"], {"a": [1, 2, 3]}) == [3, 2, 1]
 
 
-@pytest.mark.parametrize("value", ["{plugin_data[a]|lower}", "x{plugin_data[a]|lower}", "{plugin_data[nosuch]|lower}"])
+@walking("value", ["{plugin_data[a]|lower}", "x{plugin_data[a]|lower}", "{plugin_data[nosuch]|lower}"])
 def test_an_action_fails_without_a_value_to_convert(value: str) -> None:
     with pytest.raises(RuleFailed, match=r"\|lower} is missing"):
         written(value, {"a": None})

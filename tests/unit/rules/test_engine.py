@@ -388,7 +388,7 @@ def test_the_bound_is_for_all_rules_of_a_phase_together() -> None:
     assert set(facts.plugin_data) == {"x10", "x11"}
 
 
-@pytest.mark.parametrize("action", [
+@walking("action", [
     {"op": "set-plugin-data", "args": ["x", "{plugin_data}"], "loop": copies(200)},
     {"op": "set-attribute", "args": ["/extra/x", "{node.extra}"], "loop": copies(200)},
 ])
@@ -398,7 +398,7 @@ def test_what_rules_write_can_be_stored_however_often_it_is_nested(action: dict[
         world.run(world.rule(actions=[action]), given=facts)
 
 
-@pytest.mark.parametrize("op", ["set-plugin-data", "set-attribute"])
+@walking("op", ["set-plugin-data", "set-attribute"])
 def test_the_deepest_value_at_the_end_of_the_longest_path_can_be_stored(op: str) -> None:
     facts = world.facts()
     deep: Any = 1
@@ -442,7 +442,7 @@ def test_a_broken_sensitive_rule_does_not_say_what_it_does() -> None:
         rules.RuleSet([broken(sensitive=True)]).run("main", world.facts())
 
 
-@pytest.mark.parametrize("scope", [None, "a"])
+@walking("scope", [None, "a"])
 def test_a_broken_early_rule_fails_every_machine(scope: str | None) -> None:
     with pytest.raises(RuleFailed):
         rules.RuleSet([broken(phase="early", scope=scope)]).check("early", None)
@@ -468,7 +468,7 @@ def test_a_spent_rule_does_not_run(explain: bool, sensitive: bool) -> None:
     assert [(trace.uuid, trace.matched, trace.limited, trace.note) for trace in traces] == expected[not explain:]
 
 
-@pytest.mark.parametrize("explain", [False, True])
+@walking("explain", [False, True])
 def test_it_is_not_asked_which_rules_are_spent_unless_one_could_be(explain: bool) -> None:
     facts = world.facts()
 
@@ -535,7 +535,7 @@ def test_its_secrets_are_known_to_explanations() -> None:
     assert trace.changes == {"node": [{"op": "add", "path": "/extra/x", "value": "******"}]}
 
 
-@pytest.mark.parametrize("explain", [False, True])
+@walking("explain", [False, True])
 def test_a_task_that_rules_have_changed_can_be_copied(explain: bool) -> None:
     """Legacy rules copy it for the hooks that they need."""
     facts = world.facts()

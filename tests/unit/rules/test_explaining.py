@@ -103,7 +103,7 @@ def test_a_large_value_is_told_by_its_size() -> None:
     assert found.arguments[0].size == 103_001
 
 
-@pytest.mark.parametrize("mode", ["always", "never", "sensitive"])
+@walking("mode", ["always", "never", "sensitive"])
 def test_a_secret_is_hidden_wherever_a_rule_copies_it_to(mode: str) -> None:
     planted = "Xyzzy-31415926"
     facts = world.facts(node={"driver_info": {"ipmi_password": planted, "url": f"http://me:{planted}@bmc"}},
@@ -128,7 +128,7 @@ def test_a_secret_is_hidden_wherever_a_rule_copies_it_to(mode: str) -> None:
     assert planted.lower() not in shown
 
 
-@pytest.mark.parametrize("mode", ["always", "never", "sensitive"])
+@walking("mode", ["always", "never", "sensitive"])
 def test_what_a_machine_has_sent_is_no_evidence_of_a_secret(mode: str) -> None:
     """Traces with the right guess among many differ in nothing but this guess from those without it."""
     def shown(guess: str) -> str:
@@ -153,7 +153,7 @@ def test_what_is_written_under_a_secret_key_is_masked_in_arguments_too() -> None
     assert "Xyzzy" not in repr(trace)
 
 
-@pytest.mark.parametrize("reading", ["{node[driver_info][ipmi_password]}", "{node[driver_info]}", "{item}"])
+@walking("reading", ["{node[driver_info][ipmi_password]}", "{node[driver_info]}", "{item}"])
 def test_a_failure_of_a_rule_that_reads_a_secret_quotes_nothing(reading: str) -> None:
     action = {"op": "fail", "args": [f"it is {reading}"]}
     if reading == "{item}":

@@ -53,7 +53,7 @@ def test_an_empty_group_is_empty_text() -> None:
     assert result({"op": "matches", "args": ["a", "a(?P<rest>.*)"]}, a="{match[rest]}") == {"a": ""}
 
 
-@pytest.mark.parametrize(("multiple", "expected"), [(None, "ens1f0"), ("first", "ens1f0"), ("last", "ens1f1")])
+@walking("multiple, expected", [(None, "ens1f0"), ("first", "ens1f0"), ("last", "ens1f1")])
 def test_in_a_loop_the_item_that_matched_counts(multiple: str | None, expected: str) -> None:
     condition = {"op": "matches", "args": ["{item[name]}", "(?P<name>ens.*)"], "loop": "{inventory[interfaces]}",
                  "multiple": multiple}
@@ -69,7 +69,7 @@ def test_groups_reach_the_loops_of_actions_and_early_rules() -> None:
     assert facts.plugin_data == {"a": "R740-a", "b": "R740-b"}
 
 
-@pytest.mark.parametrize("explain", [False, True])
+@walking("explain", [False, True])
 def test_sensitive_rules_and_masked_values_are_as_elsewhere(explain: bool) -> None:
     facts = world.facts(plugin_data={"password": "hunter2"})
     condition = {"op": "matches", "args": ["{plugin_data[password]}", "(?P<password>.*)"]}
@@ -120,7 +120,7 @@ def test_groups_that_nobody_reads_may_have_any_names_and_cost_nothing() -> None:
     assert [condition.captures for condition in read.conditions] == [True, False]
 
 
-@pytest.mark.parametrize("explain", [False, True])
+@walking("explain", [False, True])
 def test_rules_with_the_same_condition_each_store_its_groups(explain: bool) -> None:
     """Whatever the index and the shared outcome of conditions that are written alike spare other rules."""
     written = {"op": "matches", "args": ["{plugin_data[name]}", "(?P<model>.*)"]}

@@ -178,7 +178,7 @@ def written(paths: int, *conditions: dict[str, Any]) -> list[str | None]:
     return [trace.description for trace in found[1:]]
 
 
-@pytest.mark.parametrize("paths", [0, 3, 2 * phase.MAX_PATHS])
+@walking("paths", [0, 3, 2 * phase.MAX_PATHS])
 def test_plugin_data_are_looked_up_as_earlier_rules_left_them(paths: int) -> None:
     seven, six, gone, whole = (
         {"op": "eq", "args": ["{plugin_data.site.rack}", 7]}, {"op": "eq", "args": ["{plugin_data.site.rack}", 6]},
@@ -239,7 +239,7 @@ def scope_rules() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("explain", [False, True])
+@walking("explain", [False, True])
 def test_a_rule_can_move_the_node_to_another_scope(explain: bool) -> None:
     facts = world.facts(node={"inspection_scope": "a"})
     traces = world.run(*scope_rules(), given=facts, explain=explain)

@@ -56,7 +56,7 @@ def test_a_sensitive_rule_says_nothing_of_it() -> None:
     assert "a_password" not in str(failed.value) and "***" not in str(failed.value)
 
 
-@pytest.mark.parametrize(("path", "value"), [("/driver_info", "{node.driver_info}"),
+@walking("path, value", [("/driver_info", "{node.driver_info}"),
                                              ("/driver_info/new_password", "{node.driver_info[ipmi_password]}")])
 def test_a_rule_that_may_read_secrets_copies_them(path: str, value: str) -> None:
     given = world.facts(node={"driver_info": INFO})

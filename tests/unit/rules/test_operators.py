@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from ironic_rules import rules
 from ironic_rules.rules.signatures import Operation
 from tests.unit.rules import world
@@ -33,7 +31,7 @@ def test_outcome_is_as_expected() -> None:
     assert found == [(world.name_of(vector), vector[1]["expect"]) for vector in EXPECTED]
 
 
-@pytest.mark.parametrize("mark", ["!", "! "])
+@walking("mark", ["!", "! "])
 def test_inverse_is_the_opposite_of_what_can_be_evaluated(mark: str) -> None:
     found = [(world.name_of((op, case)), outcome(mark + op, case)) for op, case in EXPECTED]
     opposites = {True: False, False: True, None: None}
@@ -92,7 +90,7 @@ def test_operators_are_those_of_the_document() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["lone \ud800 surrogate", "naïve"])
+@walking("text", ["lone \ud800 surrogate", "naïve"])
 def test_text_that_is_not_ascii_is_searched(text: str) -> None:
     rule = world.rule(conditions=[{"op": "contains", "args": ["{plugin_data[x]}", "[a-z]"]}])
     trace, = world.run(rule, given=world.facts(plugin_data={"x": text}))

@@ -35,7 +35,7 @@ def test_fields_may_have_the_formats_of_python() -> None:
         Field("a", (), "{a|lower:*^10.3s}", 1, ("lower",), "", "*^10.3s"), Field("a", (), "{a!s}", 18, (), "s"))
 
 
-@pytest.mark.parametrize(("value", "spec"), [
+@walking("value, spec", [
     (7, "04d"), (7, ">4"), (-7, "+#x"), (1234567, ","), (0.12345, ".2%"), (1.5, "8.3f"), ("ab", "^6"), ("abc", ".2"),
     (True, ""), (65536, "_b"), (1e9, "g")])
 def test_a_format_gives_what_python_does(value: object, spec: str) -> None:
@@ -44,7 +44,7 @@ def test_a_format_gives_what_python_does(value: object, spec: str) -> None:
     assert template.formatted(value, "r", "") == repr(value)
 
 
-@pytest.mark.parametrize(("value", "spec"), [("ab", "d"), (1.5, "x"), ([1], ">9"), (None, "s"), (1, ".2d")])
+@walking("value, spec", [("ab", "d"), (1.5, "x"), ([1], ">9"), (None, "s"), (1, ".2d")])
 def test_a_format_of_another_kind_of_value_cannot_be_evaluated(value: object, spec: str) -> None:
     with pytest.raises(OperandError):
         template.formatted(value, "", spec)
@@ -54,7 +54,7 @@ def test_names_are_those_that_any_context_has() -> None:
     assert {*values.ROOTS, "item", template.ROOT_GROUPS} == template.NAMES
 
 
-@pytest.mark.parametrize(("text", "columns"), [
+@walking("text, columns", [
     (r"{inventory\[system_vendor\]}", [1]), ("x{a|b}{a b}", [2, 7]), ("{foo", [1]), ("{a.b}{2}[{]", []),
     ("{inventory[a]}{inventory[b}", [15])])
 def test_a_brace_of_a_regular_expression_that_begins_no_template_is_literal(text: str, columns: list[int]) -> None:
@@ -62,7 +62,7 @@ def test_a_brace_of_a_regular_expression_that_begins_no_template_is_literal(text
     assert "".join(part if isinstance(part, str) else part.text for part in template.parse(text, regex=True)) == text
 
 
-@pytest.mark.parametrize("text", ["{inventory[a]|lowr}", "{item!x}", "{node.name:n}"])
+@walking("text", ["{inventory[a]|lowr}", "{item!x}", "{node.name:n}"])
 def test_a_misspelt_conversion_in_a_regular_expression_is_refused(text: str) -> None:
     with pytest.raises(template.ConversionError):
         template.parse(text, regex=True)

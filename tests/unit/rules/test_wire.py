@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import jsonschema
-import pytest
 
 from ironic_rules import rules
 from ironic_rules.models.rules import RULE, WRITABLE
@@ -111,7 +110,7 @@ def test_schema_and_check_agree_on_the_fields_of_a_rule() -> None:
     assert [body for body, valid in answers if validator.is_valid(body) != valid] == []
 
 
-@pytest.mark.parametrize("folder", ["operators", "actions"])
+@walking("folder", ["operators", "actions"])
 def test_schema_accepts_every_valid_vector(folder: str) -> None:
     field = {"operators": "conditions", "actions": "actions"}[folder]
     refused = []

@@ -53,7 +53,7 @@ def test_a_closed_port_is_unreachable_in_one_line():
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:1", "http://[broken", "ftp://127.0.0.1/"])
+@walking("url", ["127.0.0.1:1", "http://[broken", "ftp://127.0.0.1/"])
 def test_something_that_is_no_http_url_is_reported(url):
     with Client(url) as client, pytest.raises(Unreachable):
         client.check()

@@ -6,6 +6,7 @@ from rich.console import Console
 from ironic_rules import samples
 from ironic_rules.simulator import demo
 from ironic_rules.simulator.client import ApiError
+from tests.walking import walking
 
 NAMES = {"11111111-1111-4111-8111-111111111111": "one", "22222222-2222-4222-8222-222222222222": "two"}
 
@@ -75,7 +76,7 @@ def test_matched_rules_are_read_from_the_events_text():
     assert demo.matched_rules([event, event], NAMES) == ["two", "one"]
 
 
-@pytest.mark.parametrize("event", [
+@walking("event", [
     {"event_type": "provisioning", "event": "rule 11111111-1111-4111-8111-111111111111 was deleted"},
     {"event_type": "inspection", "event": "rules matched: 33333333-3333-4333-8333-333333333333"},
     {"event_type": None, "event": None},

@@ -8,6 +8,7 @@ from ironic_rules import samples
 from ironic_rules.models import addresses
 from ironic_rules.simulator import inventories
 from ironic_rules.simulator.inventories import InventoryFileError, Sample
+from tests.walking import walking
 
 SAMPLES = [Sample(name, samples.inventory(name)) for name in samples.inventory_names()]
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -104,7 +105,7 @@ def test_a_link_local_address_follows_its_mac_address():
         f"{int(octets[0], 16) ^ 2:02x}{octets[1]}{octets[2]}fffe{''.join(octets[3:])}")
 
 
-@pytest.mark.parametrize(("name", "network"), [
+@walking("name, network", [
     ("dell-r660", "10.0.0.0/8"), ("hpe-dl380-gen11", "10.0.0.0/8"), ("ipv6-only-bmc", "fd00::/8"),
 ])
 def test_the_bmc_gets_an_address_of_a_private_network(name, network):

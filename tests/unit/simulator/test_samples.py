@@ -9,6 +9,7 @@ from ironic_rules import rules, samples
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.inventories import shipped_catalogue
 from ironic_rules.models.task import Task
+from tests.walking import walking
 
 GOOD = [name for name in samples.inventory_names() if not samples.inventory(name).get("error")]
 
@@ -57,7 +58,7 @@ def test_every_example_rule_but_the_refusals_matches_a_sample():
     assert {description.partition(" ")[0] for description in unmatched} == {"refuse"}
 
 
-@pytest.mark.parametrize(("name", "traits", "properties"), [
+@walking("name, traits, properties", [
     ("dell-r660",
      ["CUSTOM_ALL_FLASH", "CUSTOM_LARGE_MEMORY", "CUSTOM_NIC_25G", "CUSTOM_VENDOR_DELL", "HW_CPU_X86_AVX512F"],
      {"vendor": "dell", "memory_mb": 524288, "cpus": 128, "site": "lab", "capabilities": "boot_mode:uefi,cpu_vt:true"}),

@@ -19,6 +19,7 @@ from ironic_rules.steps.offers import Offer, RegisteredSteps
 from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.test_enabled import node
 from tests.unit.inspection.tasks import make_task
+from tests.walking import walking
 
 SIZE = {"size": {"description": "How big.", "required": True}, "name": {"description": "Of it."}}
 
@@ -124,7 +125,7 @@ def test_an_end_that_no_step_has_is_an_error(conf, task):
         execution.call(interface(Raid, conf), task, "confuse", {}, DEPLOYMENT)
 
 
-@pytest.mark.parametrize(("argsinfo", "text"), [
+@walking("argsinfo, text", [
     ({}, "differ in name, size"), ({**SIZE, "more": {"description": "It."}}, "differ in more"),
     ({"size": {"description": "It."}, "name": {"description": "It."}}, "size needs a default"),
 ])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from types import SimpleNamespace
 
-import pytest
-
 from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps import merge
 from ironic_rules.steps.declaration import StepInfo
@@ -96,7 +94,7 @@ def test_the_order_of_the_templates_given_does_not_matter(order):
         [RAID, *CORE], templates, [])
 
 
-@pytest.mark.parametrize("priority", [1, 81, 10_000])
+@walking("priority", [1, 81, 10_000])
 def test_a_core_step_keeps_its_place(priority):
     asked = template("CUSTOM_A", ("deploy", "write_image", {"x": 1}, priority))
 

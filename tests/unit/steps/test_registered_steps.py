@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.models.steps import Step
 from ironic_rules.steps import preview
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import RegisteredSteps
+from tests.walking import walking
 
 
 def info(step="create", core=False, **required):
@@ -32,7 +31,7 @@ def step(priority=5, **args):
     return Step("raid", "create", args, priority)
 
 
-@pytest.mark.parametrize(("name", "text"), [
+@walking("name, text", [
     ("destroy", "no enabled raid interface has this step"),
     ("creat", "no enabled raid interface has this step (did you mean create?)"),
 ])
@@ -40,7 +39,7 @@ def test_a_step_that_no_interface_has_is_warned_about_with_the_nearest_name(name
     assert warnings(Step("raid", name, {"x": 1}, 5), ("one", info())) == [("step", "/steps/0/step", text)]
 
 
-@pytest.mark.parametrize(("requested", "offers", "expected"), [
+@walking("requested, offers, expected", [
     # Every interface with an own reason, and the interfaces that accept the step give none.
     (step(**{"x/y": 1}), [("one", info(a=True)), ("two", info(a=True, b=False))], [
         ("/steps/0/args/x~1y", "the step has no such argument"),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from ironic_rules.steps import preview
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep
@@ -48,7 +46,7 @@ def test_the_text_names_the_step_its_priority_and_its_source():
     assert found.to_wire() == {"kind": "after-instance", "pointer": "/deploy_steps/1", "text": found.text}
 
 
-@pytest.mark.parametrize(("first", "second", "warns"), [
+@walking("first, second, warns", [
     (run("bios.apply_configuration", 90, settings=settings(VMX="on", Turbo="on")),
      run("bios.apply_configuration", 89, "template CUSTOM_B", settings=settings(VMX="off")), True),
     (run("bios.apply_configuration", 90, settings=settings(VMX="on")),
