@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import Any
 
+from ironic_rules.entry_points import in_group
 from ironic_rules.legacy import conditions
 from ironic_rules.legacy.actions import ACTIONS as OUR_ACTIONS
 from ironic_rules.models.documents import JSONObject
@@ -49,7 +50,7 @@ class Plugins:
 NONE = Plugins()
 
 
-def load(find: Callable[[str], Iterable[EntryPoint]] = lambda group: entry_points(group=group)) -> Plugins:
+def load(find: Callable[[str], Iterable[EntryPoint]] = in_group) -> Plugins:
     """Return the installed plug-ins; called once, at start. Nothing is raised: see ``Plugins.broken``.
 
     Where ironic-inspector is installed, its own conditions and actions are replaced by ours, and its example is left

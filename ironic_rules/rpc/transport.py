@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import os
 import ssl
-from importlib import metadata
 from typing import Any
 
 import oslo_messaging as messaging
@@ -17,6 +16,7 @@ from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
 
 from ironic_rules.conf import opts
+from ironic_rules.entry_points import in_group
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rpc import memory
 from ironic_rules.rpc.serializer import Serializer
@@ -90,7 +90,7 @@ def problem_of(conf: cfg.ConfigOpts) -> str | None:
     except cfg.Error:
         return None
     name = printable(url.transport, 64)
-    known = {point.name: point for point in metadata.entry_points(group="oslo.messaging.drivers")}
+    known = {point.name: point for point in in_group("oslo.messaging.drivers")}
     driver = known.get(url.transport.partition("+")[0])
     if driver is None:
         return f"there is no transport {name}; one {_EXAMPLE} is required"
