@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -75,6 +76,22 @@ def bytecode_of_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
             patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Trust one authority instead of all, in processes that tests start, too.
+
+    Each client of HTTP, and each connection to MariaDB, reads the authorities: 20 ms instead of 0.3, which is more than
+    most of the tests take.
+    """
+    certificate, end, _ = Path(certifi.where()).read_text(encoding="utf-8").partition("-----END CERTIFICATE-----\n")
+    file = tmp_path_factory.mktemp("authorities") / "one.pem"
+    file.write_text(certificate + end, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        patch.setattr(certifi, "where", lambda: str(file))
         yield
 
 

@@ -1,8 +1,8 @@
 """Commands of the package in processes that are forked from one that has imported what they import.
 
 Imports are most of the start of a command. The process is one for each process of tests; a forked one has its own
-environment, folder, arguments and output, and runs the command's ``main``. What must be as an operator starts it, its
-memory or its Python path, is started with ``python -m`` instead.
+environment, Python path, folder, arguments and output, and runs the command's ``main``. What must be as an operator
+starts it, e.g. its memory, is started with ``python -m`` instead.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import certifi
+
 #: Modules with a ``main`` of arguments.
 COMMANDS = tuple(f"ironic_rules.cmd.{name}" for name in (
     "standalone", "api", "conductor", "pxe_filter", "dbsync", "status", "simulate"))
@@ -43,14 +45,19 @@ _READ_LATER = ("IRONIC_RULES_", "NOTIFY_SOCKET", "WATCHDOG_")
 def can_start(module: str, environment: Mapping[str, str]) -> bool:
     """Return whether ``module`` does the same when it is forked with these changes of the environment."""
     others = [name for name in environment if name != "PYTHONPATH" and not name.startswith(_READ_LATER)]
-    return module in (LAUNCHER, *COMMANDS) and not others and _has_path(environment)
+    return module in (LAUNCHER, *COMMANDS) and not others and not _has_another_service(environment)
 
 
-def _has_path(environment: Mapping[str, str]) -> bool:
-    """Return whether this process has the Python path of an environment already."""
+def _new_places(environment: Mapping[str, str]) -> list[str]:
+    """Return what this process lacks of the Python path of an environment."""
     known = {os.path.realpath(place) for place in sys.path if place}
     paths = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-    return all(os.path.realpath(path) in known for path in paths)
+    return [path for path in paths if os.path.realpath(path) not in known]
+
+
+def _has_another_service(environment: Mapping[str, str]) -> bool:
+    """Return whether the Python path of an environment has an installed service, of which a fork would see nothing."""
+    return any(Path(place, "ironic_rules").exists() for place in _new_places(environment))
 
 
 @functools.cache
@@ -113,12 +120,9 @@ class Done(NamedTuple):
 
 def run(module: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None,
         timeout_s: float = 120) -> Done:
-    """Run a command in ``folder`` to its end, with these changes of the environment.
-
-    A fork would not find plug-ins that a test has just put on the Python path.
-    """
+    """Run a command in ``folder`` to its end, with these changes of the environment."""
     everything = {**os.environ, **(environment or {})}
-    if not _has_path(everything):
+    if _has_another_service(everything):
         done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=folder, env=everything, check=False,
                               capture_output=True, text=True, errors="replace", timeout=timeout_s)
         return Done(done.returncode, done.stdout, done.stderr)
@@ -145,6 +149,11 @@ def _run(module: str, arguments: list[str], folder: str, output: str, errors: st
         stream.reconfigure(write_through=True)  # type: ignore[union-attr]
     os.environ.clear()
     os.environ.update(environment)
+    # Plug-ins of a test.
+    sys.path[:0] = _new_places(environment)
+    importlib.invalidate_caches()
+    if "SSL_CERT_FILE" in environment:
+        certifi.where = lambda: environment["SSL_CERT_FILE"]  # as in the process of the tests
     # These were drawn when they were imported, for all processes.
     importlib.import_module("ironic_rules.api.v1.rule_lists")._KEY = secrets.token_bytes(32)
     command = importlib.import_module(module)
