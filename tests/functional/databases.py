@@ -12,6 +12,7 @@ import functools
 import os
 import secrets
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from ironic_rules.conf import database as database_options
 from ironic_rules.db import clock, migration
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, nodes, revisions
+from ironic_rules.inspection.rule_statistics import RuleStatistics
 
 KINDS = ("sqlite", "mysql", "postgresql")
 
@@ -137,6 +139,24 @@ def open_database(url: str, **overrides: object) -> Database:
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")
     return Database(conf)
+
+
+def close(database: Database) -> None:
+    """Close a database that an API of this process has used."""
+    stop_counting(database)
+    database.dispose()
+
+
+def stop_counting(database: Database) -> None:
+    """Let the APIs of this process write now how often rules have matched.
+
+    They are not told when a test ends, as those in WSGI servers are not. They would write a minute later, while another
+    test runs, to rows of that one or to a file that is gone: "unable to open database file".
+    """
+    for thread in threading.enumerate():
+        counting = getattr(getattr(thread, "_target", None), "__self__", None)
+        if isinstance(counting, RuleStatistics) and counting._db is database:
+            counting.stop()
 
 
 #: Tables that tests fill, each before the ones to which it refers.

@@ -33,7 +33,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import addresses, states
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
-from tests.functional.databases import write_sqlite
+from tests.functional import databases
 from tests.functional.faulty import FAULTY, FaultyHardware
 from tests.functional.processes import wait_for
 
@@ -272,9 +272,9 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         patch.setattr(health, "PATIENCE_S", 20)  # as it is now, however slow the machine is
         conf = configuration(folder, text)
         if not (file := folder / "whole.sqlite").exists():
-            write_sqlite(file)
+            databases.write_sqlite(file)
         db = service.make_database(conf, upgrade=True)
-        stack.callback(db.dispose)
+        stack.callback(databases.close, db)
         transport = rpc_transport.get_transport(conf)
         stack.callback(transport.cleanup)
         conductor = make_conductor(conf, db, hardware=hardware(conf, types, inspect_interfaces, deploy_interfaces),

@@ -124,7 +124,7 @@ def shared_database() -> Iterator[Database]:
     with databases.migrated_database("sqlite") as url:
         database = databases.open_database(url)
         yield database
-        database.dispose()
+        databases.close(database)
 
 
 class Prepared:
@@ -187,10 +187,11 @@ def prepared(shared_database: Database) -> Prepared:
 
 
 @pytest.fixture
-def db(shared_database: Database, prepared: Prepared) -> Database:
+def db(shared_database: Database, prepared: Prepared) -> Iterator[Database]:
     """An empty database with one live conductor."""
     prepared.empty()
-    return shared_database
+    yield shared_database
+    databases.stop_counting(shared_database)
 
 
 @pytest.fixture
@@ -275,7 +276,7 @@ def emptied() -> Iterator[Callable[[str], Database]]:
         def of(kind: str) -> Database:
             if kind not in opened:
                 database = databases.open_database(stack.enter_context(databases.migrated_database(kind)))
-                stack.callback(database.dispose)
+                stack.callback(databases.close, database)
                 opened[kind] = database
             opened[kind].write(databases.empty)
             return opened[kind]
