@@ -29,12 +29,13 @@ def module_name(path: Path) -> str:
 
 def imports_in(path: Path, source: str) -> Iterator[Import]:
     """Yield every import of ``source``, also those inside functions, as if it were the text of ``path``."""
-    return _imports(path, ast.walk(ast.parse(source, str(path))))
+    return _imports(path, _statements(ast.parse(source, str(path))))
 
 
-def first_imports_in(path: Path, source: str) -> Iterator[Import]:
-    """Yield the imports that are made when ``source`` is imported: none in functions, none for type checks only."""
-    return _imports(path, _executed(ast.parse(source, str(path))))
+@functools.lru_cache(1024)
+def first_imports_in(path: Path, source: str) -> tuple[Import, ...]:
+    """Return the imports that are made when ``source`` is imported: none in functions, none for type checks only."""
+    return tuple(_imports(path, _executed(ast.parse(source, str(path)))))
 
 
 def _imports(path: Path, nodes: Iterable[ast.AST]) -> Iterator[Import]:
@@ -48,10 +49,18 @@ def _imports(path: Path, nodes: Iterable[ast.AST]) -> Iterator[Import]:
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is below a node, as ``ast.walk`` does, but nothing that waits for a call or a type checker."""
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements below a node, in any depth; expressions, which are most of a tree, import nothing."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from _statements(child)
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements below a node, but none that waits for a call or a type checker."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
             continue
         if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             child = ast.Module(child.orelse, [])
