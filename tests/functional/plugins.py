@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SAMPLES = Path(__file__).resolve().parents[1] / "plugins"
 
 
-def install(name: str, folder: Path) -> Path:
-    """Install the sample package ``name`` with pip into a separate folder, and return that.
+@functools.cache
+def installed(name: str) -> Path:
+    """Return a folder into which the sample package ``name`` was installed with pip, once in this process.
 
     Build and installation need no network.
     """
+    folder = Path(tempfile.mkdtemp(prefix="ironic-rules-plugin-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # pip builds in the source tree; that of the repository must not be changed.
     source = shutil.copytree(SAMPLES / name, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
     target = folder / "site"

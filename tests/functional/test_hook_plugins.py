@@ -57,9 +57,9 @@ def inspect(url: str, report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed() -> Path:
     """The sample package."""
-    return plugins.install("sample_hooks", tmp_path_factory.mktemp("plugin"))
+    return plugins.installed("sample_hooks")
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ def extras(url: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed() -> Path:
     """The sample package."""
-    return plugins.install("sample_actions", tmp_path_factory.mktemp("plugin"))
+    return plugins.installed("sample_actions")
 
 
 @pytest.fixture

@@ -74,8 +74,8 @@ def inspected_again(api, uuid, body):
     assert (node["provision_state"], node["extra"]) == ("manageable", {"tags": ["seen"]})
 
 
-def test_a_conductor_and_an_api_without_the_plugin_of_a_rule(tmp_path, tmp_path_factory):
-    package = plugins.install("sample_actions", tmp_path_factory.mktemp("plugin"))
+def test_a_conductor_and_an_api_without_the_plugin_of_a_rule(tmp_path):
+    package = plugins.installed("sample_actions")
     with migrated_database("postgresql") as database, temporary_vhost() as transport:
         cluster = Mixed(tmp_path, database, transport, package=package)
         try:

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed() -> Path:
     """The sample package."""
-    return plugins.install("sample_targets", tmp_path_factory.mktemp("plugin"))
+    return plugins.installed("sample_targets")
 
 
 @pytest.fixture
