@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from ironic_rules.db import migration, ownership
 from ironic_rules.db.tables import nodes, revisions
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional import databases
+from tests.walking import walking
 
 #: Some tables of each program, with the revision of its newest schema.
 OTHERS = {
@@ -34,22 +36,22 @@ FORMER = ("b3f1c2a94d07", "4e1f8c26b0d9")
 #: Commands that read or change a schema.
 WORK = (migration.is_current, migration.upgrade, migration.stamp, lambda engine: migration.revision(engine, "x"))
 
-#: Runs every command in one process, to import the package once.
+#: Runs every command with each configuration file in one process, to import the package once.
 RUN_ALL = """
-import contextlib, io, json, sys
+import contextlib, io, itertools, json, sys
 from ironic_rules.cmd import api, conductor, dbsync, pxe_filter, standalone, status
-file, told = ["--config-file", sys.argv[1]], {}
-for name, main, arguments in [
+told = {file: {} for file in sys.argv[1:]}
+for file, (name, main, arguments) in itertools.product(told, [
     ("ironic-rules", standalone.main, []), ("api", api.main, []), ("conductor", conductor.main, []),
     ("pxe-filter", pxe_filter.main, []), ("once", pxe_filter.main, ["--once"]),
     ("status", pxe_filter.main, ["--status"]), ("upgrade", dbsync.main, ["upgrade"]),
     ("version", dbsync.main, ["version"]), ("stamp", dbsync.main, ["stamp", "head"]),
     ("check", status.main, ["upgrade", "check"]),
-]:
+]):
     output = io.StringIO()
     with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
-        code = main([*file, *arguments])
-    told[name] = code, output.getvalue()
+        code = main(["--config-file", file, *arguments])
+    told[file][name] = code, output.getvalue()
 print(json.dumps(told))
 """
 
@@ -340,15 +342,19 @@ def test_an_upgrade_goes_forward_by_names_and_numbers_of_revisions(
             conn.execute(sa.text("create table if not exists others (id integer primary key)"))
 
 
-@pytest.mark.parametrize(("name", "told"), [
+TOLD = [
     ("Ironic", "has tables that this service did not create (bios_settings, chassis, conductors, deploy_templates, "
                "node_traits, nodes, ports). Nothing in it was changed. Create an empty database for this service, and "
                "set the option to it."),
     ("d00dfeed1234", "of a newer version of ironic-rules; the newest that this version knows is "),
     (FORMER[-1], "to upgrade it, run 'ironic-rules-dbsync upgrade' of commit 718239a1 first."),
-])
-def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str) -> None:
-    url = f"sqlite:///{tmp_path}/database"
+]
+
+
+def refusing_configuration(folder: Path, name: str) -> Path:
+    """Make the database of ``name``, another program or a revision, in ``folder``; return a configuration file."""
+    folder.mkdir()
+    url = f"sqlite:///{folder}/database"
     if name not in OTHERS:
         migration.upgrade(url)
     engine = sa.create_engine(url, poolclass=sa.NullPool)
@@ -357,13 +363,26 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str
     else:
         with engine.begin() as conn:
             conn.execute(sa.text("update alembic_version set version_num = :revision"), {"revision": name})
-    file = tmp_path / "service.conf"
-    file.write_text(f"[DEFAULT]\ntransport_url = ironic-rules-memory://\nstate_path = {tmp_path}/state\n"
-                    f"[database]\nconnection = {url}\n[pxe_filter]\ndhcp_hostsdir = {tmp_path}\n")
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", RUN_ALL, str(file)], capture_output=True, text=True,
-                          timeout=60)
+    file = folder / "service.conf"
+    file.write_text(f"[DEFAULT]\ntransport_url = ironic-rules-memory://\nstate_path = {folder}/state\n"
+                    f"[database]\nconnection = {url}\n[pxe_filter]\ndhcp_hostsdir = {folder}\n")
+    return file
 
-    outputs = json.loads(done.stdout.splitlines()[-1])
+
+@pytest.fixture(scope="module")
+def outputs_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The folder of each database of ``TOLD``, and status and output of each command."""
+    files = {name: refusing_configuration(tmp_path_factory.mktemp("foreign") / name, name) for name, _ in TOLD}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", RUN_ALL, *map(str, files.values())],
+                          capture_output=True, text=True, timeout=60)
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {name: (file.parent, found[str(file)]) for name, file in files.items()}
+
+
+@walking("name, told", TOLD)
+def test_every_command_tells_it_in_one_line(
+        outputs_of: dict[str, tuple[Path, dict[str, Any]]], name: str, told: str) -> None:
+    folder, outputs = outputs_of[name]
     check = "".join(outputs.pop("check")[1].split())
     assert "".join(told.split()) in check.replace("|", "")
     assert {command: code for command, (code, _) in outputs.items()} == dict.fromkeys(outputs, 2)
@@ -371,5 +390,6 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str
              for command, (_, output) in outputs.items()}
     assert {command: len(found) for command, found in lines.items()} == dict.fromkeys(lines, 1)
     assert [command for command, (line,) in lines.items() if told not in line] == []
+    engine = sa.create_engine(f"sqlite:///{folder}/database", poolclass=sa.NullPool)
     assert nodes.name in sa.inspect(engine).get_table_names()
     assert sa.inspect(engine).has_table(revisions.name) is (name not in OTHERS)

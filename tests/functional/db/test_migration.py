@@ -20,6 +20,7 @@ from ironic_rules.db.tables import metadata, nodes
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
+from tests.functional.processes import Process
 
 #: Order of indexes of PostgreSQL, where the tables cannot declare it.
 ORDERS = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST"}
@@ -127,13 +128,14 @@ def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:
     assert not sa.inspect(engine).has_table("inspection_journal_keys")
 
 
-def test_processes_and_threads_may_upgrade_at_the_same_time(url: str) -> None:
+def test_processes_and_threads_may_upgrade_at_the_same_time(url: str, tmp_path: Path) -> None:
     opened = [databases.open_database(url) for _ in range(3)]
-    code = ("import sys; from ironic_rules.db import migration; from tests.functional.databases import open_database; "
-            "migration.upgrade(open_database(sys.argv[1]).engine)")
-    processes = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, url]) for _ in range(2)]
+    (tmp_path / "dbsync.conf").write_text(f"[database]\nconnection = {url}\n")
+    processes = [Process("ironic_rules.cmd.dbsync", ["--config-file", "dbsync.conf", "upgrade"], tmp_path, name)
+                 for name in ("dbsync-1", "dbsync-2")]
     threads = at_once([partial(migration.upgrade, database.engine) for database in opened])
-    assert [process.wait(60) for process in processes] == [0, 0]
+    for process in processes:
+        process.printed("is at revision")
     assert threads == [None] * 3
     assert all(migration.is_current(database.engine) for database in opened)
     for database in opened:

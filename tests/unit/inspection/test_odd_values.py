@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import pytest
-
 from ironic_rules import samples
 from ironic_rules.api import body
 from ironic_rules.exceptions import HookFailed
