@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 import re2
 
 from ironic_rules.extra_specs.validators import REMOVED, ExtraSpecValidator
-from ironic_rules.extra_specs.values import MAX_LENGTH, BadDefinition, ValueRule, compiled, rule_of
+from ironic_rules.extra_specs.values import MAX_LENGTH, BadDefinition, ValueRule, compiled, refuse_unknown, rule_of
+from ironic_rules.text import printable
 
 #: Longer keys are not compared with others.
 _MAX_LENGTH = 128
@@ -254,6 +255,7 @@ def _parameter(described: Mapping[str, Any]) -> NameParameter:
         raise BadDefinition("A parameter has no name.")
     name = described["name"]
     description = str(described.get("description") or "")
+    refuse_unknown(described, ("name", "description", "type", "pattern", "enum"), f"Parameter '{printable(name, 64)}'")
     given = [key for key in ("type", "pattern", "enum") if described.get(key) is not None]
     if not given:
         raise BadDefinition(f"Parameter '{name}' has neither a type nor a pattern.")

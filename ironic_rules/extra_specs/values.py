@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,6 +192,11 @@ _MAX_MEMORY = 1 << 20
 _SHOWN = 64
 
 
+#: Keys of values that limit them, by type.
+_CONSTRAINTS: Mapping[object, Collection[str]] = {
+    int: ("min", "max"), bool: (), str: ("enum", "pattern", "format", "aliases")}
+
+
 class BadDefinition(ValueError):
     """A validator cannot work; the message is a sentence that says why."""
 
@@ -332,12 +337,13 @@ def rule_of(value: Mapping[str, Any]) -> ValueRule:
     if not isinstance(value, Mapping):
         raise BadDefinition("Its value is not described by a mapping.")
     kind = value.get("type")
+    if kind not in (int, bool, str):
+        raise BadDefinition(f"The type of its value is {printable(kind, _SHOWN)}, not int, bool or str.")
+    refuse_unknown(value, {"type", "description", *_CONSTRAINTS[kind]}, f"Its value, of type {kind.__name__},")
     if kind is int:
         return _integer(value)
     if kind is bool:
         return BooleanRule()
-    if kind is not str:
-        raise BadDefinition(f"The type of its value is {printable(kind, _SHOWN)}, not int, bool or str.")
     given = [key for key in ("enum", "pattern", "format") if value.get(key) is not None]
     if len(given) > 1:
         raise BadDefinition(f"Its value has {' and '.join(given)}, of which only one can be.")
@@ -353,6 +359,18 @@ def rule_of(value: Mapping[str, Any]) -> ValueRule:
                 f"There is no format {printable(value['format'], _SHOWN)}; known: {', '.join(FORMATS)}.")
         return FormatRule(value["format"])
     return TextRule()
+
+
+def refuse_unknown(described: Mapping[str, object], known: Collection[str], subject: str) -> None:
+    """Refuse what a definition says and nothing would check; a key with None says nothing.
+
+    :raises BadDefinition: the description has another key
+    """
+    for key, given in described.items():
+        if given is not None and key not in known:
+            near = nearest(str(key), known)
+            hint = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(known))}."
+            raise BadDefinition(f"{subject} cannot have '{printable(key, _SHOWN)}'; {hint}")
 
 
 def compiled(pattern: object) -> Any:

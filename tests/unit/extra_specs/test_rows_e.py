@@ -99,6 +99,25 @@ def test_e_05_another_type_is_refused_when_it_is_registered():
             only(ExtraSpecValidator("x:y", "A test.", {"type": kind}))
 
 
+@walking("value, parameters, text", [
+    ({"type": int, "minimum": 5}, (), "of type int, cannot have 'minimum'; did you mean 'min'?"),
+    ({"type": int, "pattern": "a+"}, (), "of type int, cannot have 'pattern'; known: description, max, min, type."),
+    ({"type": int, "enum": [1, 2]}, (), "of type int, cannot have 'enum'"),
+    ({"type": bool, "enum": ["true"]}, (), "of type bool, cannot have 'enum'; known: description, type."),
+    ({"type": str, "max": 5}, (), "of type str, cannot have 'max'"),
+    ({"type": str, "patern": "a+"}, (), "did you mean 'pattern'?"),
+    ({"type": bool}, [{"name": "id", "type": int, "min": 1}], "Parameter 'id' cannot have 'min'"),
+])
+def test_e_05_what_would_not_be_checked_is_refused_when_it_is_registered(value, parameters, text):
+    with pytest.raises(BadDefinition) as refused:
+        only(ExtraSpecValidator("x:{id}" if parameters else "x:y", "A test.", value, parameters))
+    assert text in str(refused.value)
+
+
+def test_e_05_a_limit_that_is_none_is_no_limit():
+    assert only(ExtraSpecValidator("x:y", "A test.", {"type": int, "min": None, "enum": None}))
+
+
 def test_e_06_drivers_are_documented():
     item = REGISTRY.get("vmware:hw_version")
     assert output.describe(item)["drivers"] == ["vmware"]
