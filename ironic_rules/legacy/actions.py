@@ -173,12 +173,15 @@ class SetAttribute(LegacyAction):
 
 
 class ExtendAttribute(LegacyAction):
-    """``append-attribute`` and ``extend-attribute``: append a value to a list of the node, which is made if missing."""
+    """``append-attribute`` and ``extend-attribute``: append a value to a list of the node, which is made if missing.
 
-    __slots__ = ("_tokens", "_unique", "_value")
+    If the rule does not match, ``cleanup`` is appended in its place.
+    """
+
+    __slots__ = ("_cleanup", "_tokens", "_unique", "_value")
 
     required = frozenset({"path", "value"})
-    optional = frozenset({"unique"})
+    optional = frozenset({"cleanup", "unique"})
 
     def __init__(self, op: str, given: Given) -> None:
         super().__init__(op, given)
@@ -187,13 +190,25 @@ class ExtendAttribute(LegacyAction):
         if len(self._tokens) == 1:
             given.problem("path", "this field is not a list")
         self._value = given.value("value")
+        self._cleanup = given.value("cleanup") if "cleanup" in given.params else None
         self._unique = given.flag("unique", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         ledger.insert(self._tokens, "-", self._filled(self._value, view, views), unique=self._unique)
 
+    @property
+    def has_cleanup(self) -> bool:
+        return self._cleanup is not None
+
+    def cleanup(self, ledger: Ledger, view: View, views: Views) -> None:
+        if self._cleanup is not None:
+            ledger.insert(self._tokens, "-", self._filled(self._cleanup, view, views), unique=self._unique)
+
     def undo_any(self, ledger: Ledger, view: View, views: Views) -> None:
         _remove_items(ledger, self._tokens, lambda: self._filled(self._value, view, views))
+        if self._cleanup is not None:
+            # Nothing takes it back before the next inspection, which would append it once more.
+            ledger.insert(self._tokens, "-", self._filled(self._cleanup, view, views), unique=True)
 
 
 class SetCapability(LegacyAction):

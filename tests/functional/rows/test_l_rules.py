@@ -194,6 +194,20 @@ def test_l_18_append_attribute_appends_and_removes_its_own_item_on_a_mismatch(wh
     assert machine.inspect(1024)["extra"]["l"] == ["x", "y"]
 
 
+@pytest.mark.parametrize("mode, back", [("own", ["x", "v"]), ("any", ["x", "small", "v"]), ("off", ["x", "v", "v"])])
+def test_l_18_append_attribute_appends_cleanup_instead_on_a_mismatch(tmp_path, mode, back):
+    with running(tmp_path, f"[legacy_rules]\ncleanup = {mode}\n") as whole:
+        rule(whole, {"action": "append-attribute", "key": "/extra/l", "value": "v", "cleanup": "small"},
+             conditions=at_least(4096))
+        machine = Machine(whole, extra={"l": ["x"]})
+
+        assert machine.inspect(8192)["extra"]["l"] == ["x", "v"]
+        for _ in range(2):
+            assert machine.inspect(1024)["extra"]["l"] == (["x", "v"] if mode == "off" else ["x", "small"])
+        # To the letter of the document, nothing takes back what a clean-up has written.
+        assert machine.inspect(8192)["extra"]["l"] == back
+
+
 def test_l_19_actions_are_plug_ins(whole):
     rule(whole, {"action": "label", "label": "{data[n]}"})
 

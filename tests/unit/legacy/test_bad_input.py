@@ -66,7 +66,7 @@ def test_conditions_that_are_refused(condition: dict[str, Any], where: str) -> N
     ({"action": "set-attribute", "path": "/extra/a", "value": 1, "reset_interfaces": True}, "/reset_interfaces"),
     ({"action": "append-attribute", "path": "/extra", "value": 1}, "/path"),
     ({"action": "append-attribute", "path": "/extra/a", "value": 1, "unique": 1}, "/unique"),
-    ({"action": "append-attribute", "path": "/extra/a", "value": 1, "cleanup": 1}, "/cleanup"),
+    ({"action": "append-attribute", "path": "/extra/a", "value": 1, "cleanup": "{data"}, "/cleanup"),
     ({"action": "set-capability", "name": "a:b", "value": 1}, "/name"),
     ({"action": "set-capability", "name": "", "value": 1}, "/name"),
     ({"action": "set-capability", "name": "a", "value": [1]}, "/value"),
