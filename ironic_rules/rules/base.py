@@ -49,13 +49,14 @@ class ActiveRule:
     action changes the drafts as usual, but nothing else: it reports what it :meth:`would` do.
     """
 
-    __slots__ = ("_http_get", "_is_secretive", "_rule", "_watch", "dry_run", "messages", "plugin_data", "requests",
-                 "withheld")
+    __slots__ = ("_http_get", "_is_muted", "_is_secretive", "_rule", "_watch", "dry_run", "messages", "plugin_data",
+                 "requests", "withheld")
 
     def __init__(self, rule: Identity, plugin_data: JSONObject, messages: list[tuple[str, str]],
                  dry_run: bool = False, http_get: HttpGet | None = None, watch: Watch | None = None) -> None:
         self._rule = rule
         self._is_secretive = False
+        self._is_muted = False
         self._watch = watch or Watch()
         self.plugin_data = plugin_data
         self.messages = messages
@@ -108,8 +109,17 @@ class ActiveRule:
         """True if nothing of the rule may be shown or logged."""
         return self._rule.sensitive
 
+    def mute(self) -> None:
+        """Leave further messages out, and say so."""
+        if not self._is_muted:
+            self._is_muted = True
+            self.messages.append(("warning", f"Inspection rule {self.uuid}: further messages are left out, because "
+                                             "the rules have too many for this node"))
+
     def log(self, level: str, text: str) -> None:
         """Add a message for the caller to log; that of a sensitive rule, or one that reads secrets, is withheld."""
+        if self._is_muted:
+            return
         if self.sensitive:
             shown = "message withheld, the rule is sensitive"
         else:

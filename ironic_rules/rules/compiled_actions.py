@@ -5,14 +5,14 @@ There may be thousands, each used once per inspection: for speed they share obje
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ironic_rules.models import documents
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.compiled import CompiledAction
-from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.signatures import Operation
@@ -37,6 +37,9 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
         once = _PathAndValue(where, operation, bound.positional[0].value, bound.positional[1], most)
     else:
         once = _Any(where, operation, bound, early, most)
+    if _is_message(operation):
+        once = _Message(where, operation, bound, early, most)
+        items = None if items is None else _items_or_none(items)
     made = once if items is None else _Loop(where, operation, once, items, most)
     path = bound.literals.get(operation.call.data_path)
     if path is not None:
@@ -45,6 +48,26 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
     if path is not None:
         made.moves = documents.parse_pointer(path, relative=True)[:1] == ("inspection_scope",)
     return made
+
+
+def _is_message(operation: Operation) -> bool:
+    """Return whether an action takes texts for people only, so that nothing in the data ends an inspection."""
+    parameters = operation.parameters
+    return bool(parameters) and all(each.kind.for_people or each.kind.otherwise is not None for each in parameters)
+
+
+#: The only item of a loop that cannot be evaluated.
+_NO_ITEM: object = object()
+
+
+def _items_or_none(items: Items) -> Items:
+    def found(view: View) -> list[object]:
+        try:
+            return items(view)
+        except CannotEvaluate:
+            return [_NO_ITEM]
+
+    return found
 
 
 class _Any(CompiledAction):
@@ -60,8 +83,7 @@ class _Any(CompiledAction):
 
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         given = self._fill(view)
-        for argument in (*given[0], *given[1].values()):
-            count_written(views, argument, self.most)
+        self._count(rule, views, (*given[0], *given[1].values()))
         positional, named = arguments.private(given)
         if self._early:
             self._call(rule, *positional, **named)
@@ -69,6 +91,24 @@ class _Any(CompiledAction):
             self._call(task, rule, *positional, **named)
         views.forget(self.touches)
         return 1
+
+
+    def _count(self, rule: ActiveRule, views: Views, given: Iterable[object]) -> None:
+        for argument in given:
+            count_written(views, argument, self.most)
+
+
+class _Message(_Any):
+    """A message. Too many of them are no reason to fail: the others are left out."""
+
+    __slots__ = ()
+
+    def _count(self, rule: ActiveRule, views: Views, given: Iterable[object]) -> None:
+        try:
+            for argument in given:
+                views.told = _counted(argument, views.told, self.most, MAX_LEVELS)
+        except ActionError:
+            rule.mute()
 
 
 class _PathAndValue(CompiledAction):
@@ -109,7 +149,7 @@ class _Loop(CompiledAction):
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         found = list(self._items(view))
         for item in found:
-            view["item"] = item
+            _set_item(view, item)
             rule.next_item()
             self._once.run(task, rule, view, views)
         return len(found)
@@ -118,10 +158,17 @@ class _Loop(CompiledAction):
                   note: Callable[[View], None]) -> int:
         found = list(self._items(view))
         for item in found:
-            view["item"] = item
+            _set_item(view, item)
             rule.next_item()
             self._once.run_noted(task, rule, view, views, note)
         return len(found)
+
+
+def _set_item(view: View, item: object) -> None:
+    if item is _NO_ITEM:
+        view.pop("item", None)
+    else:
+        view["item"] = item
 
 
 def count_written(views: Views, value: object, most: int) -> None:

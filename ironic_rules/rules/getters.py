@@ -80,13 +80,15 @@ class Views:
     :param mode: ``[inspection_rules]mask_secrets``: always, never, or sensitive (only sensitive rules see secrets)
     """
 
-    __slots__ = ("_masked", "_mode", "_open", "made", "written")
+    __slots__ = ("_masked", "_mode", "_open", "made", "told", "written")
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], mode: str) -> None:
         #: roots that were read since their last change
         self.made: set[str] = set()
         #: the size of what actions have written so far, in characters
         self.written = 0
+        #: the size of the messages
+        self.told = 0
         self._masked = View(sources, True, self.made)
         self._open = View(sources, False, self.made)
         self._mode = mode

@@ -365,7 +365,6 @@ def copies(count: int) -> list[int]:
     {"op": "set-attribute", "args": ["/extra/x", {str(number): "{inventory}" for number in range(3000)}]},
     {"op": "set-plugin-data", "args": ["x", ["{inventory}"] * 3000]},
     {"op": "set-plugin-data", "args": ["x{item}", "x" * 60000], "loop": copies(100)},
-    {"op": "log", "args": ["{item}" + "x" * 60000], "loop": copies(100)},
 ])
 def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
     facts = world.facts(plugin_data={"a": 1})
@@ -374,6 +373,16 @@ def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
         rules.evaluate(compiled, facts)
     facts.messages.clear()
     assert world.effects(facts) == {"plugin_data": {"a": 1}}
+
+
+def test_too_many_messages_are_left_out_and_fail_nothing() -> None:
+    facts = world.facts(plugin_data={"a": 1})
+    actions = [{"op": "log", "args": ["{item}" + "x" * 60000], "loop": copies(100)},
+               {"op": "set-plugin-data", "args": ["b", 2]}]
+    rules.evaluate(world.compiled(world.rule(actions=actions), limits=rules.Limits(written=100_000)), facts)
+    _, (level, last) = facts.messages
+    assert level == "warning" and last.endswith("the rules have too many for this node")
+    assert facts.plugin_data == {"a": 1, "b": 2}
 
 
 def test_the_bound_is_for_all_rules_of_a_phase_together() -> None:
