@@ -63,6 +63,19 @@ def keys(pairs: Iterable[tuple[object, int]], refused: set[str]) -> Iterator[tup
             yield key, node_id
 
 
+#: Keys that ports of several nodes have, with the ids of these. The node with the lowest id decides: a machine that
+#: reports the identifier of another one, and is enrolled after it, does not.
+Rivals = dict[str, frozenset[int]]
+
+
+def claims(pairs: Iterable[tuple[str, int]]) -> Rivals:
+    """Return the ids of the nodes of each key, by key in ascending order."""
+    found: collections.defaultdict[str, set[int]] = collections.defaultdict(set)
+    for key, node_id in pairs:
+        found[key].add(node_id)
+    return {key: frozenset(found[key]) for key in sorted(found)}
+
+
 UNKNOWN_FILE = "unknown_hosts_filter"
 WILDCARD = "*:*:*:*:*:*"
 #: Instead of a node's id: the address is in the files, but no port has it (any more).
@@ -286,6 +299,8 @@ class Plan:
         self._inspecting: frozenset[int] = frozenset()
         #: whether one of them is on inspection, so that unknown machines are expected
         self._expects_unknown = False
+        #: keys that ports of several nodes have
+        self.rivals: Rivals = {}
         #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
@@ -505,8 +520,10 @@ class Plan:
         :param on_inspection: how many nodes are on inspection; by default all whose addresses are allowed
         """
         refused = set() if refused is None else refused
-        owners = {mac: node_id for address, node_id in ports
-                  if (mac := address if is_one(address) else usable(address, refused))}
+        pairs = list(ports)
+        owners = {mac: node_id for address, node_id in pairs
+                  if not is_one(address) and (mac := usable(address, refused))}
+        owners |= self._claim(changed, pairs)
         touched = set(owners)
         touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
         touched.update(mac for mac in again if self.node_of(mac) == GONE)
@@ -529,6 +546,26 @@ class Plan:
         for mac in sorted(touched):
             self._compare(mac, before[mac], owners.get(mac, GONE))
         return dirty
+
+    def _claim(self, changed: Collection[int], pairs: Collection[tuple[str, int]]) -> dict[str, int]:
+        """Note which nodes have identifiers, and return the node that each of them belongs to.
+
+        :param pairs: all addresses and identifiers of the changed nodes, and of others
+        """
+        read = {*changed, *(node_id for _, node_id in pairs)}
+        now = claims(pair for pair in pairs if is_one(pair[0]))
+        affected = {*now, *(key for key, node_ids in self.rivals.items() if not read.isdisjoint(node_ids))}
+        owners = {}
+        for key in affected:
+            before = self.rivals.get(key) or {self.node_of(key) or GONE} - {GONE}
+            node_ids = frozenset({*(before - read), *now.get(key, ())})
+            if len(node_ids) > 1:
+                self.rivals[key] = node_ids
+            else:
+                self.rivals.pop(key, None)
+            if node_ids:
+                owners[key] = min(node_ids)
+        return owners
 
     def tell(self, allow: Collection[str], deny: Collection[str]) -> set[str]:
         """Apply a message. An address in both is denied."""

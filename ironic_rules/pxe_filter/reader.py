@@ -21,11 +21,13 @@ class Everything(NamedTuple):
         ``[pxe_filter]allow_all_ramdisks`` those in other procedures
     :param files: the files whose addresses differ from the plan, complete
     :param on_inspection: number of those on inspection, because of which unknown machines are expected
+    :param rivals: the identifiers that ports of several nodes have
     """
 
     inspecting: frozenset[int]
     files: plan.Files
     on_inspection: int
+    rivals: plan.Rivals
 
 
 class Changes(NamedTuple):
@@ -80,15 +82,15 @@ class Reader:
         self._list.begin(conn)
         inspecting = self._inspecting(conn)
         comparisons = [each.compare(refused) for each in plans]
-        # Sorted, so that an identifier of two ports always has the same owner.
-        keys = [sorted(dict(sorted(plan.keys(pairs, refused))).items())
-                for pairs in records.identified(conn, self._scopes)]
+        known = [plan.claims(plan.keys(pairs, refused)) for pairs in records.identified(conn, self._scopes)]
+        keys = [[(key, min(node_ids)) for key, node_ids in claims.items()] for claims in known]
         self._compare(conn, comparisons, keys)
         again = [comparison.needs_again() for comparison in comparisons]
         if any(again):
             self._compare(conn, comparisons, keys)
-        return [Everything(nodes.ids, comparison.different, nodes.on_inspection)
-                for nodes, comparison in zip(inspecting, comparisons, strict=True)]
+        return [Everything(nodes.ids, comparison.different, nodes.on_inspection,
+                           {key: node_ids for key, node_ids in claims.items() if len(node_ids) > 1})
+                for nodes, comparison, claims in zip(inspecting, comparisons, known, strict=True)]
 
     def _compare(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
                  keys: Sequence[list[tuple[str, int]]]) -> None:

@@ -39,6 +39,15 @@ def log_changes(changes: Sequence[plan.Change], db: Database, label: str = "") -
         LOG.info("%s... and addresses of %s more nodes", label, len(groups) - _MAX_NODES)
 
 
+def log_rivals(rivals: plan.Rivals, db: Database, label: str = "") -> None:
+    """Log a line for each identifier that ports of several nodes have, and which node decides."""
+    names = _names({node_id for node_ids in rivals.values() for node_id in node_ids}, db)
+    for key, node_ids in itertools.islice(rivals.items(), _MAX_NODES):
+        first, *others = (names.get(node_id, f"node id {node_id}") for node_id in sorted(node_ids))
+        LOG.warning("%sThe client identifier %s is that of ports of several nodes; %s decides alone, and not %s", label,
+                    key.removeprefix("id:"), first, enumeration(others))
+
+
 def _names(node_ids: set[int], db: Database) -> dict[int, str]:
     try:
         with db.reader() as conn:

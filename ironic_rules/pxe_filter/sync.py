@@ -53,6 +53,8 @@ class Area:
         self._unsure_macs: set[str] = set()
         #: ids of the nodes that the last reading was about; None: all
         self._asked: Collection[int] | None = None
+        #: identifiers of several nodes that were logged
+        self._rivals: plan.Rivals = {}
         #: true if the plan was filled from the database
         self._filled = False
         self._synced = False
@@ -151,6 +153,7 @@ class Area:
         """Take over a complete reading, a few files at a time: messages come in between."""
         with self._lock:
             self._writer.note(self._plan.begin(read.inspecting, self._recent, on_inspection=read.on_inspection))
+            self._plan.rivals = read.rivals
         files = read.files
         while files:
             some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
@@ -183,6 +186,7 @@ class Area:
         """
         with self._lock:
             changes, first = self._plan.take_changes(), not self._synced
+            rivals = dict(self._plan.rivals)
         self._synced = True
         if periodic:
             self._heal()
@@ -199,6 +203,10 @@ class Area:
                      "allowed" if numbers.allows_unknown else "denied")
         else:
             report.log_changes(changes, db, self._label)
+        if rivals != self._rivals:
+            report.log_rivals({key: rivals[key] for key in rivals if self._rivals.get(key) != rivals[key]}, db,
+                              self._label)
+            self._rivals = rivals
 
     def _tell_unknown(self) -> None:
         """Log when unknown addresses begin to be allowed or denied."""

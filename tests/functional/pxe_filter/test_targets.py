@@ -191,6 +191,43 @@ def test_a_client_identifier_is_told_beside_the_address(two: Site, files: int,
     assert verdicts(folder) == {mac: True, duid: True, f"id:{GUID}": True, "*": True, **known}
 
 
+def test_of_several_nodes_with_one_client_identifier_the_first_decides(two: Site,
+                                                                       caplog: pytest.LogCaptureFixture) -> None:
+    first, second, third = (two.machine()[0] for _ in range(3))
+    for node in (second, third):
+        two.identify(node, "client-id", GUID)
+    keeper = two.synced(hosts_files=8)
+    said = "is that of ports of several nodes; node {} ('active') decides alone"
+
+    def is_allowed() -> bool | None:
+        """Return what an incremental reading says, and a complete one, which must be the same."""
+        keeper.sync(periodic=False)
+        found = verdicts(two.folder).get(f"id:{GUID}")
+        keeper._read_all_at = None
+        keeper.sync(periodic=True)
+        assert verdicts(two.folder).get(f"id:{GUID}") == found
+        return found
+
+    assert said.format(two.uuid(second)) in caplog.text
+    # Whatever begins or ends last, the node with the lower id decides.
+    two.move(third, states.INSPECTWAIT)
+    assert is_allowed() is False
+    two.move(second, states.INSPECTWAIT)
+    assert is_allowed() is True
+    two.move(third, states.ACTIVE)
+    assert is_allowed() is True
+    two.identify(first, "duid", GUID)
+    assert is_allowed() is False
+    assert said.format(two.uuid(first)) in caplog.text
+    two.drop_node(first)
+    assert is_allowed() is True
+    two.identify(second, "client-id", GUID.replace("00", "01"))
+    assert is_allowed() is False
+    two.move(third, states.INSPECTWAIT)
+    assert is_allowed() is True
+    assert caplog.text.count("is that of ports of several nodes") == 3
+
+
 def number_of_hosts(url: str) -> int | None:
     """Return how many reservations a database of Kea has."""
     with databases.engine(url) as engine, engine.connect() as conn:
