@@ -33,7 +33,8 @@ _DISK = {
         "disk_type": declaration.one_of(("hdd", "ssd")),
         "interface_type": declaration.one_of(("nvme", "sas", "sata", "scsi")),
         "number_of_physical_disks": {"description": "a number above 0", "type": "integer", "minimum": 1},
-        "share_physical_disks": declaration.BOOLEAN_ARGUMENT,
+        "share_physical_disks": {
+            "description": "false, because volumes that share drives are not supported", "const": False},
     },
 }
 _LOGICAL_DISKS = {
@@ -52,7 +53,7 @@ _DESCRIPTIONS = {
     "disk_type": "Type of the drives, hdd or ssd. Default: any.",
     "interface_type": "Interface of the drives: nvme, sas, sata or scsi. Default: any.",
     "number_of_physical_disks": "Number of drives. Default: as few as the RAID level needs.",
-    "share_physical_disks": "Whether its drives may be used for other volumes, too. Default: false.",
+    "share_physical_disks": "Only false, the default: volumes that share drives are not supported.",
 }
 _DISKS = {"description": "The volumes to create, each an object with size_gb (a number, or MAX), raid_level and "
                          "optionally is_root_volume, volume_name, controller and physical_disks. Default: those of "

@@ -65,6 +65,8 @@ def test_a_raid_configuration_is_applied(hardware, task):
     ([{**DATA, "raid_level": "7"}], "^/args/logical_disks/0/raid_level: must be one of JBOD"),
     ([{**DATA, "raid_level": ["1"]}], "^/args/logical_disks/0/raid_level: "),
     ([{**DATA, "is_root_volume": 1}], "^/args/logical_disks/0/is_root_volume: "),
+    ([{**DATA, "share_physical_disks": True}],
+     "^/args/logical_disks/0/share_physical_disks: must be false, because volumes that share drives are not supported"),
     ([{**DATA, "colour": 1}], "^/args/logical_disks/0/colour: is not one of controller"),
     ([{**DATA, "physical_disks": 5}], "^/args/logical_disks/0/physical_disks: "),
     ([{**DATA, "physical_disks": "ab"}], "^/args/logical_disks/0/physical_disks: "),
