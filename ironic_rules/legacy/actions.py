@@ -136,6 +136,10 @@ class SetAttribute(LegacyAction):
             if self._path and isinstance(value, Const):
                 for _, text in actions.field_problem(NodeDraft, {"path": self._path, "value": value.value}):
                     given.problem(name, text)
+        if self._path and given.scope.warnings is not None:
+            for name, value in (("value", self._value), ("cleanup", self._cleanup)):
+                if isinstance(value, Const):
+                    given.scope.warnings.writes(f"{given.where}/{name}", self._path[1:], value.value)
         is_driver = self._path == "/driver"
         if "reset_interfaces" in given.params and not is_driver:
             given.problem("reset_interfaces", "is for the path /driver only")

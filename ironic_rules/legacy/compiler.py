@@ -9,6 +9,7 @@ checked.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,11 +31,12 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.rules import LEGACY_WRITABLE, LegacyRule
 from ironic_rules.models.task import ACTION, Abandoned, Task, is_signal
+from ironic_rules.rules import template
 from ironic_rules.rules.compiled import INVALID, Condition
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.getters import View, Views
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.values import Compiled, compile_value
+from ironic_rules.rules.values import Compiled, Warnings, compile_value
 from ironic_rules.text import MAX_MESSAGE, is_storable, is_uuid, nearest, pointer_token, printable
 
 Complain = Callable[[str, str], None]
@@ -225,9 +227,9 @@ class BrokenLegacyRule:
 class _Pass:
     """One pass over a rule."""
 
-    def __init__(self, rule: str, limits: Limits, plugins: Plugins) -> None:
+    def __init__(self, rule: str, limits: Limits, plugins: Plugins, warnings: Warnings | None = None) -> None:
         self._rule = rule
-        self._scope = scope_of(limits)
+        self._scope = scope_of(limits, warnings)
         self._limits = limits
         self._plugins = plugins
         #: reasons why plug-ins that the rule uses are missing
@@ -270,8 +272,20 @@ class _Pass:
                 self._scope.complain(f"{said.where}/value", problem)
         if len(self.problems) > before or field is None:
             return None
+        self._warn(said)
         return conditions_legacy.shared(_text([said.field, said.op, said.params, said.multiple, said.invert]),
                                         self._limits)
+
+    def _warn(self, said: LegacyCondition) -> None:
+        """Warn of a valid condition that holds for no machine, or whose inverse does."""
+        if self._scope.warnings is None:
+            return
+        if conditions_legacy.is_without_order(said.op, said.params.get("value")):
+            self._scope.warn(f"{said.where}/value", "an object has no order, so that this condition never holds")
+        root, parts = paths.split(said.field)
+        steps = tuple(filter(None, itertools.takewhile(lambda name: name is not None, map(paths.step, parts))))
+        if root == "node" and (found := template.record_problem(root, steps)) is not None:
+            self._scope.warn(f"{said.where}/field", f"part {found[0] + 1} of the path below node: {found[1]}")
 
     def _foreign_condition(self, said: LegacyCondition, field: paths.FieldPath | None) -> Condition | None:
         plugin = self._plugins.conditions.get(said.op)
@@ -325,14 +339,16 @@ def _text(said: Any) -> bytes:
     return bytes(memoryview(orjson.dumps(said)))
 
 
-def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE) -> LegacyRule:
+def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE,
+          warnings: Warnings | None = None) -> LegacyRule:
     """Return the rule that a request body describes, in the document's or ironic-inspector's form.
 
     :param body: any JSON value
+    :param warnings: to which those about the rule are added
     :returns: the rule, not stored yet (no times, position and revision), with ``invert`` and ``multiple`` filled in
     :raises InvalidRule: with every problem and its JSON pointer
     """
-    found = _Pass("", limits, plugins)
+    found = _Pass("", limits, plugins, warnings)
     found.read(body)
     if problems := [*found.problems, *found.missing]:
         raise InvalidRule(problems=problems)

@@ -66,6 +66,11 @@ class Tested:
     of_text: bool = False
 
 
+def is_without_order(op: str, value: object) -> bool:
+    """Return whether an operator compares by an order that a value does not have."""
+    return op in ("lt", "le", "gt", "ge") and isinstance(value, dict)
+
+
 def problem(op: str, value: object, limits: Limits) -> str | None:
     """Return why an operator cannot have this ``value``; None if it can."""
     try:

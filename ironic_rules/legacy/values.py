@@ -20,7 +20,7 @@ from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import View, path_getter
 from ironic_rules.rules.limits import Limits
-from ironic_rules.rules.values import Compiled, Const, Filled, Scope, compile_value
+from ironic_rules.rules.values import Compiled, Const, Filled, Scope, Warnings, compile_value
 from ironic_rules.text import printable
 
 _ROOT = "data"
@@ -73,9 +73,9 @@ class LegacyScope(Scope):
         return _rendered(parts, self.limits.result)
 
 
-def scope_of(limits: Limits) -> LegacyScope:
+def scope_of(limits: Limits, warnings: Warnings | None = None) -> LegacyScope:
     """Return the context of a legacy rule without problems so far."""
-    return LegacyScope((_ROOT,), early=False, strict=True, problems=[], limits=limits)
+    return LegacyScope((_ROOT,), early=False, strict=True, problems=[], limits=limits, warnings=warnings)
 
 
 def compile_message(scope: LegacyScope, text: str, where: str) -> Compiled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import re
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -15,6 +16,7 @@ import orjson
 from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.fields import Type
 from ironic_rules.models.rules import SEALED, Rule
 from ironic_rules.models.task import is_signal
 from ironic_rules.rules import arguments, compiled_actions, index, operators, rule_fields, template, values
@@ -32,6 +34,7 @@ from ironic_rules.rules.values import (
     ROOTS,
     Compiled,
     Const,
+    KnownNames,
     KnownPaths,
     RuleWarning,
     Scope,
@@ -137,12 +140,13 @@ def validate(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT) 
 
 
 def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
-          warn_of: Collection[str] = SEALED) -> Checked:
+          known_names: KnownNames | None = None, warn_of: Collection[str] = SEALED) -> Checked:
     """Compile a rule as a user writes it, or find every problem of it: no text quotes a value.
 
     :param rule: any value; see ``from_wire`` for the notations that clients use
     :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
     :param known_paths: returns the paths that inventories have; None: paths of the inventory are not checked
+    :param known_names: returns the names of drivers and interfaces, by field of the node; None: they are not checked
     :param warn_of: ``conditions``, ``actions``, both or neither, which is faster. Nothing of the others shows in the
         warnings
     """
@@ -151,7 +155,7 @@ def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, kno
         return Checked(problems)
     early = rule.get("phase") == "early"
     names = EARLY_ROOTS if early else ROOTS
-    warnings = Warnings(known_paths)
+    warnings = Warnings(known_paths, known_names)
     of_conditions, of_actions = (warnings if name in warn_of else None for name in SEALED)
     found = [each for each in _each(
         rule.get("conditions", []), "/conditions", limits.conditions, problems, lambda item, where: _condition(
@@ -205,9 +209,13 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     if multiple not in values.MULTIPLE:
         scope.complain(f"{where}/multiple", f"must be one of {', '.join(values.MULTIPLE)}")
         return None
+    if item.get("loop") is None and item.get("multiple") is not None:
+        scope.warn(f"{where}/multiple", "there is no loop whose items it could combine: it has no effect")
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
     if operation is None or bound is None:
         return None
+    if scope.warnings is not None and operation.name in _ORDERING:
+        _warn_of_order(scope, bound, f"{where}/args")
     if operation.absent is not None:
         _warn_of_null(scope, bound, f"{where}/args")
     call = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
@@ -257,6 +265,42 @@ def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:
     listed = [each for const in given for each in (const.value if isinstance(const.value, list) else [const.value])]
     if len(given) < len(bound.positional) and None in listed:
         scope.warn(where, _ABSENCE)
+
+
+#: Operators that are false for values without an order.
+_ORDERING = frozenset({"lt", "gt", "le", "ge"})
+_TEXT, _NUMBER, _NO_ORDER = "text", "number", "no order"
+_ORDER = {str: _TEXT, int: _NUMBER, float: _NUMBER}
+#: Types of fields of the node whose values have no order.
+_UNORDERED = frozenset({Type.OBJECT, Type.LIST, Type.BOOLEAN})
+
+
+def _warn_of_order(scope: Scope, bound: arguments.Bound, where: str) -> None:
+    """Warn of a comparison that is false whatever a machine reports."""
+    if bound.named or bound.rest is not None or len(bound.positional) < 2:
+        return
+    orders = [_order_of(compiled) for compiled in bound.positional]
+    if _NO_ORDER in orders:
+        scope.warn(where, "only numbers and texts have an order: for null, true, false, lists and objects, this "
+                          "comparison is always false")
+    elif any({one, other} == {_TEXT, _NUMBER} for one, other in itertools.pairwise(orders)):
+        scope.warn(where, "a text and a number have no order, so that this comparison is always false; a template "
+                          "gives the number that a text has with |int")
+
+
+def _order_of(compiled: Compiled) -> str | None:
+    """Return what a value is as far as its order matters; None: only the data determine that."""
+    if isinstance(compiled, Const):
+        return _ORDER.get(type(compiled.value), _NO_ORDER)
+    if compiled.gives is not None:
+        return _ORDER[compiled.gives]
+    used = compiled.path
+    if used is None or used.root not in ROOTS:
+        return None
+    if not used.steps:
+        return _NO_ORDER
+    is_field = used.root == "node" and len(used.steps) == 1
+    return _NO_ORDER if is_field and template.RECORDS["node"].get(used.steps[0]) in _UNORDERED else None
 
 
 def _written(item: JSONObject) -> bytes:
@@ -336,6 +380,8 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args")
     if bound is None:
         return None
+    if scope.warnings is not None and operation.call.node_path is not None:
+        _warn_of_name(scope, operation, bound, item, where)
     names = operation.argument_names()
     try:
         for name, reason in operation.call.problems(bound.literals):
@@ -350,6 +396,15 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     compiled.written = _written(item)
     compiled.reads_previous = PREVIOUS in scope.roots
     return compiled
+
+
+def _warn_of_name(scope: Scope, operation: Operation, bound: arguments.Bound, item: JSONObject, where: str) -> None:
+    """Warn of a driver or an interface that no conductor offers."""
+    path = bound.literals.get(operation.call.node_path)
+    tokens = documents.parse_pointer(path, relative=True) if isinstance(path, str) else ()
+    if scope.warnings is not None and len(tokens) == 1 and "value" in bound.literals:
+        place = operation.argument_names().index("value") if isinstance(item.get("args"), list) else "value"
+        scope.warnings.writes(f"{where}/args/{place}", tokens[0], bound.literals["value"])
 
 
 def _is_operation(scope: Scope, item: object, keys: tuple[str, ...], where: str) -> bool:

@@ -7,7 +7,7 @@ warnings about a valid rule that works, but probably not as its author thinks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from ironic_rules.exceptions import Problem
 from ironic_rules.models import documents
 from ironic_rules.models.documents import is_int64
 from ironic_rules.models.inventories import ANY_KEY, Catalogue, Steps, shipped_catalogue
+from ironic_rules.models.nodes import INTERFACE_FIELDS
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import Getter, View, template_getter
@@ -24,6 +25,10 @@ from ironic_rules.text import is_storable, nearest
 
 #: Returns the paths that inventories have; called only for a path that no ramdisk is known to send.
 KnownPaths = Callable[[], Catalogue]
+
+#: Returns the names that fields of a node can have, by field: those of drivers and interfaces. A field without names
+#: can have any.
+KnownNames = Callable[[], Mapping[str, Collection[str]]]
 
 #: Maximum number of warnings about a rule.
 MAX_WARNINGS = 50
@@ -47,11 +52,14 @@ class Warnings:
     """Collects the warnings about one rule.
 
     :param known_paths: None: paths of the inventory are not checked
+    :param known_names: None: names of drivers and interfaces are not checked
     """
 
-    def __init__(self, known_paths: KnownPaths | None = None) -> None:
+    def __init__(self, known_paths: KnownPaths | None = None, known_names: KnownNames | None = None) -> None:
         self.found: list[RuleWarning] = []
         self._known_paths = known_paths
+        self._known_names = known_names
+        self._names: Mapping[str, Collection[str]] | None = None
         self._catalogue: Catalogue | None = None
 
     def add(self, where: str, text: str, nearest: str | None = None) -> None:
@@ -60,6 +68,17 @@ class Warnings:
             self.found.append(RuleWarning(where, text, nearest))
         elif len(self.found) == MAX_WARNINGS:
             self.found.append(RuleWarning("", _MORE))
+
+    def writes(self, where: str, field: str, value: object) -> None:
+        """Add a warning if a field of the node would get the name of a driver or an interface that there is not."""
+        if self._known_names is None or field not in NAMED or not isinstance(value, str):
+            return
+        if self._names is None:
+            self._names = self._known_names()
+        known = self._names.get(field, ())
+        if known and value not in known:
+            self.add(where, f"no conductor that runs now offers a {field.replace('_', ' ')} of this name",
+                     nearest(value, known))
 
     def reads(self, where: str, used: Field, root: str, steps: Steps, above: int) -> None:
         """Add a warning if no inventory has the path that a template reads.
@@ -93,6 +112,9 @@ def _written(inventory: str, path: Steps, loop: Steps) -> str:
     root, steps = ("item", path[len(loop):]) if inside else (inventory, path)
     return root + "".join(f"[{0 if step == ANY_KEY else step}]" for step in steps)
 
+
+#: Fields of a node whose values are names of drivers and interfaces.
+NAMED = frozenset({"driver", *INTERFACE_FIELDS})
 
 EARLY_ROOTS = ("inventory", "plugin_data")
 #: The inventory of the last successful inspection before this one, null if there was none.
@@ -166,7 +188,10 @@ class Scope:
         if not isinstance(key, str) or not is_storable(key):
             self.complain(where, "keys must be strings without NUL and lone surrogate characters")
             return None
-        return where + documents.format_pointer((key,)), Const(key)
+        place = where + documents.format_pointer((key,))
+        if formatted and self.warnings is not None and "{" in key and _has_template(key):
+            self.warn(place, "a template in a key is text: templates are filled in in values only")
+        return place, Const(key)
 
     def compile_template(self, text: str, where: str, *, regex: bool) -> Compiled:
         """Compile a text with braces."""
@@ -247,9 +272,23 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
     if not is_storable(text):
         scope.complain(where, "must not contain NUL and lone surrogate characters")
         return Const("")
+    if formatted and scope.warnings is not None and text.startswith(_LEGACY_PATHS):
+        scope.warn(where, "this is text, and no path of ironic-inspector: data are read by a template, such as "
+                          "{inventory[cpu][count]} and {node.extra[rack]}")
     if not formatted or ("{" not in text and "}" not in text):
         return Const(text)
     return scope.compile_template(text, where, regex=regex)
+
+
+#: Schemes of the paths in rules of ironic-inspector.
+_LEGACY_PATHS = ("data://", "node://")
+
+
+def _has_template(key: str) -> bool:
+    try:
+        return any(isinstance(part, template.Field) for part in template.parse(key))
+    except template.TemplateError:
+        return False
 
 
 def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compiled:

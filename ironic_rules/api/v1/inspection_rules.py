@@ -245,7 +245,8 @@ def _problems(request: Request, found: Rule) -> Sequence[Problem]:
 def _check(request: Request, rule: JSONObject) -> Checked:
     """Return a new rule, compiled, with the warnings about it."""
     checked: Checked = rules.check(rule, limits=request.rules.limits,
-                                   known_paths=lambda: rule_sets.known_paths(request))
+                                   known_paths=lambda: rule_sets.known_paths(request),
+                                   known_names=lambda: rule_sets.known_names(request))
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
     return checked
@@ -265,8 +266,10 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     touched = patch.touched(operations)
     if old.sensitive:
         _refuse_guesses_of_groups(request, new, touched)
-    checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory.known_paths(conn),
-                          warn_of=touched if new["sensitive"] else SEALED)
+    checked = rules.check(
+        new, limits=settings.limits, known_paths=lambda: inventory.known_paths(conn),
+        known_names=lambda: rule_sets.offered_names(conn, request.conf.conductor.heartbeat_timeout),
+        warn_of=touched if new["sensitive"] else SEALED)
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):
         # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.

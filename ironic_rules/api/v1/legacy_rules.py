@@ -11,7 +11,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import operations as operations_v1
-from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.v1 import rule_lists, rule_sets
 from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
@@ -21,6 +21,7 @@ from ironic_rules.models import rules
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.rules import LEGACY_RULE, LegacyRule
 from ironic_rules.policies import rules as policies
+from ironic_rules.rules.values import Warnings
 from ironic_rules.text import is_uuid, printable
 
 _LIST = filters.Listing.of(LEGACY_RULE)
@@ -77,6 +78,8 @@ class RulesController(Resource):
     def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
 
+        ``warnings`` are in the reply if the rule is valid and hardly does what is meant, as for inspection rules.
+
         With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
         ``rule``, null if there is none, the ``verdict``, what differs in ``notes``, why there is none in ``problems``,
         each with a ``pointer`` and a ``text``, and in ``not_undone`` pointers to actions whose effect an inspection
@@ -89,16 +92,17 @@ class RulesController(Resource):
             settings = request.rules
             request.reply.status = 200
             return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
-        values = _checked(request, body)
+        warnings = _new_warnings(request)
+        values = _checked(request, body, warnings)
         stored = request.db.write(lambda conn: legacy_rules.create(conn, values))
         minor = request.environ.get("ironic_rules.inspector_version")
         if minor is not None and minor < foreign_clients.CREATED:
             request.reply.status = 200
-        return _written(request, stored)
+        return _written(request, stored, warnings)
 
     @expose(policy=policies.LEGACY_UPDATE, body=schemas.LEGACY_RULE)
     def put(self, request: Request, uuid: str, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
-        """Replace a rule, or create it (201), and return it, with its new ``ETag``.
+        """Replace a rule, or create it (201), and return it, with its new ``ETag``, and ``warnings`` as for POST.
 
         A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
         takes that back, unless the new rule writes it again. With ``If-Match`` it is replaced only if it has one of
@@ -108,8 +112,8 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
         :raises legacy_rule_changed: 409, another request changed it meanwhile
         """
-        ident = _uuid(uuid)
-        values = _checked(request, {"uuid": ident, **body})
+        ident, warnings = _uuid(uuid), _new_warnings(request)
+        values = _checked(request, {"uuid": ident, **body}, warnings)
         if values.pop("uuid") != ident:
             raise InvalidRule(problems=[Problem("/uuid", "is not that of the URL")])
 
@@ -127,7 +131,7 @@ class RulesController(Resource):
             stored, is_new = request.db.write(write)
         if is_new:
             request.reply.status = 201
-        return _written(request, stored)
+        return _written(request, stored, warnings)
 
     @expose(policy=policies.LEGACY_DELETE, query=_DELETE, status=204)
     def delete_all(self, request: Request, query: QueryValues,
@@ -189,8 +193,14 @@ def _is_masked(request: Request) -> bool:
     return not policy.allows(request.conf, policies.LEGACY_UPDATE, request.context)
 
 
-def _checked(request: Request, body: JSONObject) -> JSONObject:
+def _new_warnings(request: Request) -> Warnings:
+    return Warnings(known_names=lambda: rule_sets.known_names(request))
+
+
+def _checked(request: Request, body: JSONObject, warnings: Warnings) -> JSONObject:
     """Return the columns of a rule as a user writes it.
+
+    :param warnings: to which those about the rule are added
 
     :raises InvalidRule: 400, with every problem
     """
@@ -198,13 +208,14 @@ def _checked(request: Request, body: JSONObject) -> JSONObject:
     actions = body.get("actions")
     if isinstance(actions, list) and (found := list(dict.fromkeys(rules.masks_in_actions(actions)))):
         raise InvalidRule(problems=[Problem(printable(where, 256), patch.HIDDEN) for where in found])
-    return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
+    return legacy.parse(body, limits=settings.limits, plugins=settings.plugins, warnings=warnings).said()
 
 
-def _written(request: Request, stored: LegacyRule) -> JSONObject:
+def _written(request: Request, stored: LegacyRule, warnings: Warnings) -> JSONObject:
     request.reply.headers += [("Location", links.url(request.base, views.LEGACY_COLLECTION, stored.uuid)),
                                      ("ETag", _tag(stored))]
-    return views.legacy_rule(request.base, stored)
+    return views.legacy_rule(request.base, stored) | (
+        {"warnings": views.warnings(warnings.found)} if warnings.found else {})
 
 
 def _tag(rule: LegacyRule) -> str:

@@ -20,8 +20,9 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.views import resources
 from ironic_rules.api.views import rules as rules_views
-from ironic_rules.db import clock, inspection_rules, inventory, rule_revisions
+from ironic_rules.db import clock, conductors, inspection_rules, inventory, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
@@ -62,6 +63,25 @@ def known_paths(request: Request) -> Catalogue:
     """Return the paths that inventories have."""
     with request.db.reader() as conn:
         return inventory.known_paths(conn)
+
+
+def known_names(request: Request) -> Mapping[str, Collection[str]]:
+    """Return the drivers and interfaces that live conductors offer, by the field of a node that names one."""
+    with request.db.reader() as conn:
+        return offered_names(conn, request.conf.conductor.heartbeat_timeout)
+
+
+def offered_names(conn: sa.Connection, timeout_s: float) -> Mapping[str, Collection[str]]:
+    """Return the same.
+
+    :param timeout_s: as of ``conductors.alive``
+    """
+    offered = resources.collect(conductors.alive(conn, timeout_s))
+    found: dict[str, set[str]] = {"driver": set(offered)}
+    for entry in offered.values():
+        for kind, offer in entry.kinds.items():
+            found.setdefault(f"{kind}_interface", set()).update(offer["enabled"])
+    return found
 
 
 def tag(revision: int) -> str:
@@ -194,6 +214,7 @@ class _Given:
         self._checked: dict[int, Checked] = {}
         self._refused: dict[int, list[Problem]] = {}
         self._known_paths = functools.cache(functools.partial(known_paths, request))
+        self._known_names = functools.cache(functools.partial(known_names, request))
         scope = request.rules.default_scope
         for place, rule in enumerate(given):
             if isinstance(rule, Mapping):
@@ -240,7 +261,8 @@ class _Given:
         assert place is not None
         if place not in self._checked:
             checked = self._checked[place] = rules.check(
-                entry.new, limits=self._request.rules.limits, known_paths=self._known_paths)
+                entry.new, limits=self._request.rules.limits, known_paths=self._known_paths,
+                known_names=self._known_names)
             # A sensitive rule with the same problems would reveal its content.
             kept = () if entry.old and entry.old.sensitive else tolerated(
                 self._request, entry.old, self._rules[place]["enabled"])

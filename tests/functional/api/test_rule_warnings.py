@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from ironic_rules.conductor import task_store
 from ironic_rules.context import admin
-from ironic_rules.db import inventory, nodes, portgroups, ports
+from ironic_rules.db import conductors, inventory, nodes, portgroups, ports, tables
 from ironic_rules.db.session import Database
 from ironic_rules.inspection import rule_sets
 from ironic_rules.models.fields import Type
@@ -109,6 +110,27 @@ def test_a_path_is_known_once_an_inventory_with_it_was_stored(app, db, make_node
     assert after.json["warnings"] == changed.json["warnings"] == [{
         "pointer": "/conditions/1/args/value", "text": "column 20: no inventory so far has this path",
         "nearest": "inventory[vendor][slot]"}]
+
+
+def test_a_driver_that_no_live_conductor_offers_has_a_warning(app, db):
+    rule = {"actions": [{"op": "set-attribute", "args": {"path": "/driver", "value": "ipmii"}},
+                        {"op": "set-attribute", "args": {"path": "/boot_interface", "value": "pxe"}}]}
+    db.write(lambda conn: conn.execute(sa.delete(tables.conductors)))
+    # Nothing is known.
+    assert "warnings" not in app.post_json(RULES, rule).json
+    db.write(lambda conn: conductors.register(conn, "c1", "", {"ipmi": {"boot": {"enabled": ["pxe"]}}}, "i"))
+
+    created = app.post_json(RULES, {**rule, "uuid": UUID})
+    changed = patch(app, put("priority", 5))
+    listed = app.put_json(RULES, {"rules": [{**rule, "name": "a"}]})
+
+    warning = {"pointer": "/actions/0/args/value", "nearest": "ipmi",
+               "text": "no conductor that runs now offers a driver of this name"}
+    assert created.json["warnings"] == changed.json["warnings"] == [warning]
+    assert listed.json["warnings"] == [{**warning, "pointer": f"/rules/0{warning['pointer']}"}]
+    # A conductor that offers it may start later.
+    db.write(lambda conn: conductors.register(conn, "c2", "", {"ipmii": {}}, "j"))
+    assert "warnings" not in patch(app, put("priority", 6)).json
 
 
 def test_of_a_sensitive_rule_only_what_was_sent_is_warned_of(app):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.db import legacy_rules, legacy_values, operations
+from ironic_rules.db import conductors, legacy_rules, legacy_values, operations
 from ironic_rules.exceptions import LegacyRuleGone
 from ironic_rules.models.rules import OwnedValue
 
@@ -99,6 +99,31 @@ def test_every_problem_of_a_rule_is_told_with_its_place(web):
     assert [place for place in ("/conditions/0/field", "/conditions/1/op", "/actions", "/colour")
             if place not in told] == []
     assert web("GET", RULES).json == {"rules": []}
+
+
+def test_a_valid_rule_that_hardly_does_what_is_meant_has_warnings(web, db):
+    db.write(lambda conn: conductors.register(conn, "c1", "", {"ipmi": {"boot": {"enabled": ["pxe", "ipxe"]}}}, "i"))
+    rule = {"conditions": [{"field": "node://extr.foo", "op": "eq", "value": 1},
+                           {"field": "node://name.first", "op": "is-empty"},
+                           {"field": "node://extra.foo[*]", "op": "eq", "value": 1},
+                           {"field": "memory_mb", "op": "lt", "value": {"a": 1}},
+                           {"field": "inventory.nosuch", "op": "ge", "value": 4}],
+            "actions": [{"action": "set-attribute", "path": "/driver", "value": "ipmii", "cleanup": "ipmi"},
+                        {"action": "set-attribute", "path": "/boot_interface", "value": "pxe", "cleanup": "ixpe"},
+                        {"action": "set-attribute", "path": "/extra/driver", "value": "ipmii"}]}
+
+    created = web("POST", RULES, rule)
+
+    assert created.status_int == 201
+    assert [(warning["pointer"], warning["nearest"]) for warning in created.json["warnings"]] == [
+        ("/conditions/0/field", None), ("/conditions/1/field", None), ("/conditions/3/value", None),
+        ("/actions/0/value", "ipmi"), ("/actions/1/cleanup", "ipxe")]
+    assert "there is no such field; did you mean 'extra'?" in created.json["warnings"][0]["text"]
+    uuid = created.json["uuid"]
+    assert "warnings" not in web("GET", f"{RULES}/{uuid}").json
+    assert web("PUT", f"{RULES}/{uuid}", rule).json["warnings"] == created.json["warnings"]
+    mended = web("PUT", f"{RULES}/{uuid}", {"conditions": [], "actions": rule["actions"][2:]})
+    assert "warnings" not in mended.json
 
 
 def test_a_rule_is_converted_and_not_stored(web):

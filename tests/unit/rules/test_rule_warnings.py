@@ -21,8 +21,13 @@ def known_paths() -> Catalogue:
     return Catalogue((*shipped_paths(), *Catalogue(shipped_paths()).new(STORED)))
 
 
+def known_names() -> dict[str, set[str]]:
+    return {"driver": {"ipmi", "redfish"}, "boot_interface": {"pxe", "ipxe"}, "raid_interface": set()}
+
+
 def checked(rule: dict[str, Any], **options: Any) -> rules.Checked:
-    return rules.check(world.rule(**rule), limits=world.LIMITS, known_paths=known_paths, **options)
+    return rules.check(world.rule(**rule), limits=world.LIMITS, known_paths=known_paths, known_names=known_names,
+                       **options)
 
 
 def rule_of(case: dict[str, Any]) -> dict[str, Any]:
