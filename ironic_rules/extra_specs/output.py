@@ -85,14 +85,28 @@ _FORMATS = {
 }
 
 
-def rst_page(items: Iterable[Registered]) -> str:
-    """Return the text of definitions, one after another, as a definition list."""
-    return "\n".join(line for item in items for line in [*_entry(item), ""])
+#: The roles with which other pages refer to definitions; their directives have the same names.
+EXTRA_SPEC, IMAGE_PROPERTY = "extra-spec", "image-property"
+_OTHER = {EXTRA_SPEC: IMAGE_PROPERTY, IMAGE_PROPERTY: EXTRA_SPEC}
 
 
-def _entry(item: Registered) -> Iterator[str]:
+def rst_page(items: Iterable[Registered], role: str = "") -> str:
+    """Return the text of definitions, one after another, as a definition list.
+
+    :param role: each definition is a directive of this name instead, and what it names is a reference
+    """
+    return "\n".join(line for item in items for line in [*_entry(item, role), ""])
+
+
+def _named(name: str, role: str = "") -> str:
+    return f":{role}:`{name}`" if role else f"``{name}``"
+
+
+def _entry(item: Registered, role: str) -> Iterator[str]:
     validator = item.validator
-    yield f"``{validator.name}``"
+    yield f".. {role}:: {validator.name}" if role else f"``{validator.name}``"
+    if role:
+        yield ""
     yield f"   {text_of(validator.description)}"
     yield ""
     yield f"   :Value: {_value(item)}"
@@ -100,15 +114,15 @@ def _entry(item: Registered) -> Iterator[str]:
         described = text_of(parameter.description) if parameter.description else f"``{parameter.pattern}``"
         yield f"   :``{{{parameter.name}}}``: {described}"
     if validator.removed:
-        yield f"   :Status: Removed in {validator.removed}.{_instead(item)}"
+        yield f"   :Status: Removed in {validator.removed}.{_instead(item, role)}"
     elif validator.deprecated:
-        yield f"   :Status: Deprecated.{_instead(item)}"
+        yield f"   :Status: Deprecated.{_instead(item, role)}"
     if validator.drivers:
         yield f"   :Drivers: {', '.join(validator.drivers)}"
     if validator.requires:
-        yield f"   :Together with: {', '.join(f'``{name}``' for name in validator.requires)}"
+        yield f"   :Together with: {', '.join(_named(name, role) for name in validator.requires)}"
     if validator.see_also:
-        yield f"   :See also: ``{validator.see_also}``"
+        yield f"   :See also: {_named(validator.see_also, _OTHER.get(role, ''))}"
     if item.origin:
         yield f"   :Package: {item.origin}"
 
@@ -130,9 +144,9 @@ def _value(item: Registered) -> str:
     return f"{kind[0].upper()}{kind[1:]}.{description}"
 
 
-def _instead(item: Registered) -> str:
+def _instead(item: Registered, role: str) -> str:
     validator = item.validator
-    instead = f" Use ``{validator.replaced_by}`` instead." if validator.replaced_by else ""
+    instead = f" Use {_named(validator.replaced_by, role)} instead." if validator.replaced_by else ""
     return f"{instead} {text_of(validator.advice)}" if validator.advice else instead
 
 

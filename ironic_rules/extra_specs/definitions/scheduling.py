@@ -160,6 +160,7 @@ TRAITS_SPECS = [
                     {"name": "trait", "description": "The name of the trait after ``CUSTOM_``.",
                      "pattern": "[A-Z0-9_]+"}],
         value=_VALUE,
+        see_also="trait:CUSTOM_{trait}",
     ),
     ExtraSpecValidator(
         name="trait{group}:{trait}",
@@ -167,6 +168,7 @@ TRAITS_SPECS = [
         parameters=[GROUP,
                     {"name": "trait", "description": "The name of a trait of os-traits.", "enum": standard_traits}],
         value=_VALUE,
+        see_also="trait:{trait}",
     ),
 ]
 

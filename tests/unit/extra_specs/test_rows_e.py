@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from sphinx.application import Sphinx
 
 from ironic_rules.cmd import extra_specs as command
 from ironic_rules.extra_specs import check, definitions, installed, output
@@ -217,6 +219,41 @@ def test_e_21_sphinx_renders_the_definitions():
     assert extension("extra_specs").ExtraSpecs.optional_arguments == 1
 
 
+def test_e_21_every_definition_is_a_target_that_any_page_can_link_to(tmp_path):
+    (tmp_path / "conf.py").write_text("extensions = ['extra_specs']\n", encoding="utf-8")
+    (tmp_path / "index.rst").write_text("""\
+Page
+====
+
+:extra-spec:`hw:cpu_policy`, :extra-spec:`one node <hw:numa_cpus.0>`, :image-property:`hw_cpu_policy`,
+:extra-spec:`hw:cpu_polic`
+
+.. toctree::
+
+   specs
+   images
+""", encoding="utf-8")
+    (tmp_path / "specs.rst").write_text("Specs\n=====\n\n.. extra-specs:: hw\n", encoding="utf-8")
+    (tmp_path / "images.rst").write_text("Images\n======\n\n.. image-properties:: hw_\n", encoding="utf-8")
+    warnings = io.StringIO()
+    extension("extra_specs")
+    app = Sphinx(tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "pseudoxml", status=None, warning=warnings)
+    app.build()
+
+    def links(page: str) -> set[str]:
+        text = (tmp_path / "out" / f"{page}.pseudoxml").read_text(encoding="utf-8")
+        return set(re.findall(r"<reference [^>]*>\s*<literal [^>]*>\s*(.*)", text))
+
+    assert links("index") == {"hw:cpu_policy", "one node", "hw_cpu_policy"}
+    # The reference links both ways, and to what belongs together.
+    assert {"hw_cpu_policy", "hw:numa_nodes"} <= links("specs")
+    assert "hw:cpu_policy" in links("images")
+    targets = [name for name, _, kind, *_ in app.env.get_domain("std").get_objects() if kind == "extra-spec"]
+    assert sorted(targets) == sorted(item.validator.name for item in REGISTRY.namespaces()["hw"])
+    assert "hw:cpu_polic" in warnings.getvalue()
+    assert "hw:numa_cpus" not in warnings.getvalue()
+
+
 def test_e_22_definitions_become_metadata_definitions(tmp_path):
     assert command.main(["metadefs", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "flavor-hw.json").read_text(encoding="utf-8"))
@@ -253,6 +290,9 @@ def test_e_25_extra_specs_and_image_properties_refer_to_each_other():
             if name:
                 found = other.get(name)
                 assert found, item.validator.name
+                back = one.get(found.validator.see_also)
+                # Some names are older ones of the same extra spec.
+                assert back is item or item.validator.status != "supported", item.validator.name
                 # Enumerations are the same, but an image can say more of Secure Boot, and only require traits.
                 ours, theirs = item.validator.value.get("enum"), found.validator.value.get("enum")
                 if ours and theirs and "secure_boot" not in name and not name.startswith("trait"):
