@@ -61,7 +61,7 @@ class LocalLinkConnectionHook(InspectionHook):
     """Sets ``local_link_connection`` of ports from LLDP, so that the network service can configure the switch.
 
     ``switch_id``
-        the chassis ID, if that is a MAC address
+        the chassis ID, if that is a MAC address other than ``00:00:00:00:00:00`` and ``ff:ff:ff:ff:ff:ff``
     ``port_id``
         the port ID
     ``switch_info``
@@ -103,10 +103,27 @@ def _link(values: object) -> dict[str, str]:
     if not isinstance(values, dict):
         return {}
     found: JSONObject = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
-    if addresses.is_mac(values.get("switch_chassis_id")):
-        found["switch_id"] = addresses.normalize_mac(values["switch_chassis_id"])
+    if (switch := _switch_id(values.get("switch_chassis_id"))) is not None:
+        found["switch_id"] = switch
     # Rules and ramdisks may have written any value to the plugin data.
     return {key: printable(value, _MAX_TEXT) for key, value in found.items() if isinstance(value, str) and value}
+
+
+#: Chassis IDs of switches that have no address of their own.
+_NO_ADDRESSES = frozenset({"00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"})
+
+
+def _switch_id(chassis_id: object) -> str | None:
+    """Return a chassis ID that is a MAC address in lower case.
+
+    No frame is sent to it, so that it identifies a switch also with the bit of multicast addresses, as virtual switches
+    and those whose address was changed by hand have it.
+    """
+    try:
+        mac = addresses.check_mac(chassis_id)
+    except ValueError:
+        return None
+    return None if mac in _NO_ADDRESSES else mac
 
 
 def _update(task: Task, port: PortDraft, seen: Mapping[str, str]) -> None:

@@ -101,6 +101,10 @@ def test_m_53_ports_learn_from_lldp_where_they_are_plugged_in(whole):
     whole.inspect(uuid, {**body, "lldp_raw": {"eth0": [["1", "x"], LLDP[0], [2, "05457468312f3232"]]}})
     assert port_of(whole, uuid)["local_link_connection"]["port_id"] == "Eth1/22"
 
+    # A switch whose address has the bit of multicast addresses.
+    whole.inspect(uuid, {**body, "lldp_raw": {"eth0": [[1, "04db9ef3001102"], [2, "05457468312f3232"]]}})
+    assert port_of(whole, uuid)["local_link_connection"]["switch_id"] == "db:9e:f3:00:11:02"
+
 
 def test_m_54_memory_becomes_a_property(whole):
     assert inspected(whole, {"memory": {"total": 68719476736, "physical_mb": 65536}})["properties"][
