@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ironic_rules.api import body as bodies
+from ironic_rules.inspection import payload
+from ironic_rules.text import printable
+from tests.functional import databases
 from tests.functional import whole as wholes
 from tests.functional.processes import wait_for
 from tests.functional.whole import Whole
@@ -121,3 +126,78 @@ def test_the_journal_has_the_addresses_of_a_report_that_is_refused(whole: Whole,
     entry, = wait_for("the journal", lambda: whole.app.get(url).json["inspection_journal"])
     assert (entry["macs"], entry["bmc_addresses"]) == (["52:54:00:0d:0d:01"], ["192.0.2.251"])
     assert entry["node_uuid"] == "0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33"
+
+
+#: Texts that a column of a database could refuse, cut or change.
+TEXTS = {"NUL": "a\0", "lone surrogate": "a\ud800", "characters of 4 bytes": "\U0001f600" * 900,
+         "many of these": "\U0001f600" * 20_000,
+         "100 kB": "y" * 100_000, "quotes": "'; DROP TABLE nodes; -- %s %(a)s \\ \"", "blanks at its end": "abc  ",
+         "marks": "e\u0301\u200d\ufeff"}
+#: Values as JSON texts or nearly so, besides these.
+VALUES = [b"NaN", b"-Infinity", b"1e999", b"0.1", b"1e-320", b"-0.0", b"18446744073709551615", b"-9223372036854775808",
+          b"99999999999999999999999", b'"\xff\xfeHPE"', b'"a\tb"', b'{"a": 1, "a": {"": 2}}', b'{"\\u0000 \\ud800": 1}']
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", databases.SERVERS)
+def test_each_database_takes_odd_values_as_the_others_do(tmp_path: Path, kind: str) -> None:
+    with databases.migrated_database(kind) as url, wholes.running(tmp_path, f"""\
+[database]
+connection = {url}
+[auto_discovery]
+enabled = true
+driver = fake-hardware
+[inspection_journal]
+max_entries = 50
+[inspection_rules]
+max_text_size = 200000
+""") as whole:
+        assert whole.db.engine.dialect.name == kind
+        rules = "/v1/inspection_rules"
+        copies = {"conditions": [{"op": "!is-none", "args": {"value": "{inventory[odd]}"}}], "actions": [
+            {"op": "set-attribute", "args": {"path": "/extra/copy", "value": "{inventory[odd]}"}},
+            {"op": "set-plugin-data", "args": {"path": "copy", "value": "{inventory[odd]}"}}]}
+        fails = {"conditions": [{"op": "!is-none", "args": {"value": "{inventory[hostname]}"}}],
+                 "actions": [{"op": "log", "args": {"msg": "{inventory[hostname]}", "level": "warning"}},
+                             {"op": "fail", "args": {"msg": "{inventory[hostname]}"}}]}
+        for rule in (copies, fails):
+            assert whole.app.post_json(rules, rule).status_int == 201
+
+        node, _, body = waiting(whole)
+        body["inventory"] |= {"odd": ["<odd>"], "hostname": None,
+                              "system_vendor": {**TEXTS, "serial_number": "<serial>"}}
+        values = b", ".join([*VALUES, json.dumps(TEXTS).encode()])
+        text = json.dumps(body).encode().replace(b'"<odd>"', values).replace(b'"<serial>"', b'"\\u0000\xff"')
+        send(whole, text)
+        shown, stored, _ = inspected(whole, node)
+        received = json.loads(json.dumps(payload.split(*bodies.parse_report(text, 100)).received))
+        assert (shown["provision_state"], shown["last_error"]) == ("manageable", None)
+        assert stored["inventory"] == received
+        assert shown["extra"]["copy"] == stored["plugin_data"]["copy"]
+        assert len(shown["extra"]["copy"]) == len(VALUES) + 1
+
+        refused = []
+        for name, value in TEXTS.items():
+            node, _, body = waiting(whole)
+            body["inventory"] |= {"hostname": value, "system_vendor": {"serial_number": value, "product_uuid": value}}
+            send(whole, json.dumps(body).encode())
+            shown, _, messages = inspected(whole, node)
+            # The same machine, which no node is, and as one that says that it is another one.
+            for query, status in (("", 200), ("?node_uuid=11111111-1111-4111-8111-111111111111", 404)):
+                mac, other = whole.machine()
+                send(whole, json.dumps({**other, "inventory": {**body["inventory"], "interfaces": [
+                    {"name": value, "mac_address": mac}]}}).encode(), status, query)
+            refused.append(mac)
+            if len(value) > 10_000:
+                # Rules do not read it.
+                assert shown["provision_state"] == "manageable", name
+                continue
+            assert shown["provision_state"] == "inspect failed", name
+            assert f"failed at /actions/1: {printable(value, 20)[:10]}" in shown["last_error"], name
+            assert any("Inspection rule" in message for message in messages), name
+            assert whole.app.get(f"/v1/nodes/{node}/history").status_int == 200, name
+        for mac in refused:
+            entry, = wait_for("the journal", lambda mac=mac: whole.app.get(
+                f"/v1/inspection_journal?mac={mac}").json["inspection_journal"])
+            assert entry["macs"] == [mac]
