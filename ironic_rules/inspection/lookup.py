@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.db import discovery, identity, node_sets, nodes, ports
+from ironic_rules.db import discovery, identity, inventory, node_sets, nodes, ports
 from ironic_rules.db.ports import Owner
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import addresses as addresses_models
@@ -176,9 +176,11 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
     known_ids = node_sets.machine_ids_of(conn, by_mac | by_bmc)
     evidence = _Evidence(conn, None, by_mac, by_bmc, macs, ids, ignored)
     complete = evidence.complete()
+    # A report can have addresses of many nodes, and inventories are large.
+    may_read = len((by_mac | by_bmc) - known_ids.keys()) <= _MOST_READ
 
     def is_possible(node_id: int) -> bool:
-        of_node = known_ids.get(node_id, set())
+        of_node = known_ids.get(node_id) or (_reported_ids(conn, node_id) if may_read and own_ids else set())
         if node_id in complete or own_ids & of_node:
             return True
         if machine_ids.differ(own_ids, of_node):
@@ -186,6 +188,16 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
         return node_id in by_bmc or not contradict(addresses, node_sets.list_bmc_addresses(conn, node_id))
 
     return {node_id for node_id in by_mac | by_bmc if is_possible(node_id)}
+
+
+#: Maximum number of inventories that are read to find out which machines their nodes are.
+_MOST_READ = 8
+
+
+def _reported_ids(conn: sa.Connection, node_id: int) -> set[str]:
+    """Return what identifies a node's machine by its last report: its BMC may not say it, and no one else does."""
+    found = inventory.latest_inventory(conn, node_id)
+    return set() if found is None else machine_ids.of_report(found, {})
 
 
 def _named(conn: sa.Connection, node_uuid: str) -> NodeFound:

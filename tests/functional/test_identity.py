@@ -152,6 +152,27 @@ def test_discovery_enrols_each_machine_with_an_address_of_its_own(whole: Whole, 
         assert send(whole, machine.report()) == uuid
 
 
+def test_discovery_compares_with_the_stored_inventory_of_a_node_whose_bmc_says_nothing(whole: Whole, usb: str) -> None:
+    known, without = Machine(whole, usb), Machine(whole, usb)
+    known.body["inventory"].pop("bmc_address")
+    uuid = whole.enroll(states.MANAGEABLE)
+    whole.app.post_json("/v1/ports", {"node_uuid": uuid, "address": known.mac})
+    whole.provision(uuid, "inspect")
+    assert send(whole, known.report()) == uuid
+    with whole.db.reader() as conn:
+        assert node_sets.machine_ids_of(conn, [nodes.get_id(conn, uuid)]) == {}
+
+    found = send(whole, Machine(whole, usb).report())
+
+    assert found not in (None, uuid)
+    # The same machine with a new card, and one that says nothing of itself, may be it.
+    without.body["inventory"]["system_vendor"] = {}
+    without.body["inventory"].pop("bmc_address")
+    known.body["inventory"]["interfaces"][0]["mac_address"] = whole.machine()[0]
+    known.body["inventory"]["interfaces"].append({"name": "eth9", "mac_address": known.mac})
+    assert [send(whole, machine.report()) for machine in (known, without)] == [None, None]
+
+
 def test_discovery_enrols_machines_of_a_chassis_by_their_serial_numbers(whole: Whole) -> None:
     one = Machine(whole)
     machines = [one, Machine(whole, bmc=one.bmc), Machine(whole, bmc=one.bmc)]
