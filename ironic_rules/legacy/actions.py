@@ -279,24 +279,18 @@ class RemoveTrait(AddTrait):
 class Fail(LegacyAction):
     """``fail``: fail the inspection with a message; with ``maintenance``, put the node in maintenance."""
 
-    __slots__ = ("_maintenance", "_message", "_text")
+    __slots__ = ("_maintenance", "_message")
 
     required = frozenset({"message"})
     optional = frozenset({"maintenance"})
 
     def __init__(self, op: str, given: Given) -> None:
         super().__init__(op, given)
-        self._text = given.text("message")
-        self._message = compile_message(given.scope, self._text, f"{given.where}/message")
+        self._message = compile_message(given.scope, given.text("message"), f"{given.where}/message")
         self._maintenance = given.flag("maintenance", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
-        try:
-            text = str(as_getter(self._message)(view))
-        except CannotEvaluate:
-            # It fails anyway, and the rest of the message may help.
-            text = self._text
-        raise Failed(printable(text, MAX_MESSAGE), self._maintenance)
+        raise Failed(printable(str(as_getter(self._message)(view)), MAX_MESSAGE), self._maintenance)
 
 
 ACTIONS: Mapping[str, type[LegacyAction]] = {

@@ -18,7 +18,7 @@ from ironic_rules.models import addresses, documents
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import View, path_getter
+from ironic_rules.rules.getters import View, message_getter, path_getter
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.values import Compiled, Const, Filled, Scope, Warnings, compile_value
 from ironic_rules.text import printable
@@ -79,8 +79,11 @@ def scope_of(limits: Limits, warnings: Warnings | None = None) -> LegacyScope:
 
 
 def compile_message(scope: LegacyScope, text: str, where: str) -> Compiled:
-    """Compile the message of an action, as :func:`rules.values.compile_value` does a value."""
-    return compile_value(replace(scope, begin=IN_MESSAGE), text, where)
+    """Compile the message of an action: like messages of inspection rules, it is filled in as far as possible."""
+    compiled = compile_value(replace(scope, begin=IN_MESSAGE), text, where)
+    if isinstance(compiled, Const):
+        return compiled
+    return Filled(message_getter(message_parts(text), scope.limits.result))
 
 
 def message_parts(text: str) -> tuple[str | template.Field, ...]:

@@ -281,10 +281,10 @@ class TestFailures:
         assert outcome.failure.maintenance_reason == expected
 
     def test_a_message_without_its_data(self) -> None:
-        rules = rule_set([_set({"action": "fail", "message": "{data[gone]}!", "maintenance": True})])
+        rules = rule_set([_set({"action": "fail", "message": "{data[gone]}! {1,2}", "maintenance": True})])
         failure = Machine().inspect(rules, ON).failure
         assert failure is not None
-        assert failure.maintenance_reason == "{data[gone]}!"
+        assert failure.maintenance_reason == "<missing data[gone]>! {1,2}"
 
     @walking("value", ["{data[gone]}", "x {data[gone]}", {"{data[list]}": 1}])
     def test_an_action_without_its_data_fails(self, value: Any) -> None:
