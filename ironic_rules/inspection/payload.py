@@ -37,8 +37,10 @@ _MAX_ADDRESSES = 256
 _WHOLE = re.compile(r"\s*([+-]?[0-9]{1,18})(?:\.0*)?\s*", re.ASCII)
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ARCHITECTURE = re.compile(r"[A-Za-z0-9._-]*")
-_SENT_MAC = re.compile(rb'"mac_address"\s*:\s*"([0-9A-Fa-f:-]{17,59})"')
-_SENT_BMC = re.compile(rb'"bmc_(?:v6)?address"\s*:\s*"([0-9A-Fa-f:./%]{2,64})"')
+#: Addresses in a text that may be no JSON: in single quotes, as Python shows a report, or as JSON in a string.
+_SENT_MAC = re.compile(rb"""["']mac_address\\{0,3}["']\s*:\s*\\{0,3}["']([0-9A-Fa-f:-]{17,59})\\{0,3}["']""")
+_SENT_BMC = re.compile(
+    rb"""["']bmc_(?:v6)?address\\{0,3}["']\s*:\s*\\{0,3}["']([0-9A-Fa-f:./%]{2,64})\\{0,3}["']""")
 
 #: Effects of a problem: the value is used as it came, hooks and rules read another one in its place, it is no longer
 #: in its list, or the whole report is refused.
@@ -116,6 +118,8 @@ def split(body: Any, oddities: Iterable[Oddity] = (), *, infiniband: bool = Fals
 
 def addresses_in(raw: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the MAC addresses and those of the BMC in the text of a report that may be anything, e.g. not JSON."""
+    # Without NUL, what is in UTF-16 can be read, too.
+    raw = raw.replace(b"\0", b"")
     macs = (addresses.mac_of_interface(text.decode(), infiniband=True) for text in _SENT_MAC.findall(raw))
     bmcs = map(addresses.normalize, map(bytes.decode, _SENT_BMC.findall(raw)))
     return _unique(macs)[:_MAX_ADDRESSES], _unique(bmcs)[:_MAX_ADDRESSES]

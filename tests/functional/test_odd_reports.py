@@ -116,15 +116,20 @@ def test_a_rule_reads_what_is_usable(whole: Whole) -> None:
     whole.app.delete("/v1/inspection_rules")
 
 
-@pytest.mark.parametrize("text", [
-    b'{"inventory": {"interfaces": [{"mac_address": "52:54:00:0D:0D:01"}], "bmc_address": "192.0.2.251"',
-    b'{"inventory": [{"mac_address": "52:54:00:0D:0D:01"}, {"bmc_address": "192.0.2.251"}]}',
-    b'[' * 200 + b'{"mac_address": "52:54:00:0D:0D:01", "bmc_v6address": "192.0.2.251"}' + b']' * 200])
-def test_the_journal_has_the_addresses_of_a_report_that_is_refused(whole: Whole, text: bytes) -> None:
-    send(whole, text, 400, "?node_uuid=0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33")
-    url = "/v1/inspection_journal?mac=52:54:00:0d:0d:01&reason=malformed"
+@pytest.mark.parametrize(("number", "text"), [*enumerate([
+    '{"inventory": {"interfaces": [{"mac_address": "<mac>"}], "bmc_address": "192.0.2.251"',
+    '{"inventory": [{"mac_address": "<mac>"}, {"bmc_address": "192.0.2.251"}]}',
+    "{'inventory': {'interfaces': [{'mac_address': '<mac>'}], 'bmc_address': '192.0.2.251'}}",
+    json.dumps('{"inventory": {"interfaces": [{"mac_address": "<mac>"}], "bmc_address": "192.0.2.251"}}'),
+    '\ufeff{"inventory": {"interfaces": [{"mac_address": "<mac>"}], "bmc_address": "192.0.2.251"}}',
+    "[" * 200 + '{"mac_address": "<mac>", "bmc_v6address": "192.0.2.251"}' + "]" * 200])])
+def test_the_journal_has_the_addresses_of_a_report_that_is_refused(whole: Whole, number: int, text: str) -> None:
+    raw = text.replace("<mac>", f"52-54-00:0D:0D:{number:02}").encode("utf-16-le" if text[0] == "\ufeff" else "utf-8")
+    send(whole, raw, 400, "?node_uuid=0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33")
+    mac = f"52:54:00:0d:0d:{number:02}"
+    url = f"/v1/inspection_journal?mac={mac}&reason=malformed"
     entry, = wait_for("the journal", lambda: whole.app.get(url).json["inspection_journal"])
-    assert (entry["macs"], entry["bmc_addresses"]) == (["52:54:00:0d:0d:01"], ["192.0.2.251"])
+    assert (entry["macs"], entry["bmc_addresses"]) == ([mac], ["192.0.2.251"])
     assert entry["node_uuid"] == "0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33"
 
 
