@@ -78,11 +78,17 @@ class SetRule(upstream.SetRule):
         _add_fields(parser)
         parser.add_argument("--sensitive", action="store_true", default=None,
                             help="Never show the conditions and actions of the rule again. This cannot be undone.")
-        parser.add_argument("--uuid", metavar="<uuid>", help="UUID of the rule. Services refuse to change it.")
+        parser.add_argument("--uuid", metavar="<uuid>",
+                            help="Refused unless it is that of the rule, because a rule keeps its UUID.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        if not _has_any(parsed_args, (*_OURS, "sensitive", "uuid")):
+        if parsed_args.uuid not in (None, parsed_args.rule):
+            raise exceptions.CommandError(
+                "The UUID of a rule cannot be changed, because revisions, statistics and past inspections name the "
+                "rule by it. Create another rule with --uuid. Nothing was changed.")
+        parsed_args.uuid = None
+        if not _has_any(parsed_args, (*_OURS, "sensitive")):
             if parsed_args.description:
                 # python-ironicclient parses it as JSON, in which "2024" is not a string.
                 parsed_args.description = json.dumps(parsed_args.description)

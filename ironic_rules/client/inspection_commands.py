@@ -1,4 +1,4 @@
-"""Commands about operations on many nodes, the journal of refused callbacks, and the versions of a node's inventory.
+"""Commands about operations on many nodes, refused callbacks, shared addresses, and versions of inventories.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
@@ -127,8 +127,8 @@ _TEXTS = ("driver", "name", "resource_class", "conductor_group", "owner")
 _PAIRS = ("driver_info", "properties", "extra")
 
 
-class _Addresses(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
-    """Addresses; in a table one in each line."""
+class _Lines(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
+    """Addresses or UUIDs; in a table one in each line."""
 
     def human_readable(self) -> str:
         return "\n".join(self._value)
@@ -141,7 +141,7 @@ class _Nodes(columns.FormattableColumn):  # type: ignore[type-arg]  # not generi
         return "\n".join(f"{node['node']} ({node['provision_state']})" for node in self._value)
 
 
-_FORMS: dict[str, Any] = {"macs": _Addresses, "bmc_addresses": _Addresses, "nodes": _Nodes}
+_FORMS: dict[str, Any] = {"macs": _Lines, "bmc_addresses": _Lines, "nodes": _Nodes}
 
 
 class ListEntries(command.Lister):
@@ -207,6 +207,40 @@ class EnrollMachine(command.ShowOne):
 
 def _row(entry: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_FORMS[name](entry[name]) if name in _FORMS else entry[name] for name in names)
+
+
+_SHARED = ("address", "created_at", "nodes", "port_of")
+
+
+class ListSharedMACs(command.Lister):
+    """List MAC addresses that machines of several nodes have reported, so that they identify no machine."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        return _SHARED, [
+            tuple(_Lines(each[name]) if name == "nodes" else each[name] for name in _SHARED)
+            for each in Requests(self.app).shared_macs()]
+
+
+class DeleteSharedMACs(command.Command):
+    """Forget that MAC addresses are shared, until machines of several nodes report them again."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("addresses", metavar="<address>", nargs="+", help="MAC address(es) to forget.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        requests = Requests(self.app)
+        failures = []
+        for address in parsed_args.addresses:
+            try:
+                requests.forget_shared_mac(address)
+            except exceptions.CommandError as error:
+                failures.append(f"{address}: {error}")
+            else:
+                print(f"Deleted shared MAC address {address}", file=self.app.stdout)
+        if failures:
+            raise exceptions.CommandError("\n".join(failures))
 
 
 _VERSION = ("version", "status", "created_at", "updated_at", "request_id")

@@ -1,8 +1,9 @@
 """Commands about nodes, deploy templates, steps and flavors.
 
 Commands that python-ironicclient lacks are in its entry point group ``openstack.baremetal.v1``. ``baremetal node list``
-is its own command with the option of document 001 that it lacks; that is in the group ``openstack.extension``, like the
-commands for rules (``extended_commands``). Flavors are created and changed with ``openstack flavor …``.
+and ``baremetal deploy template create`` are its own commands with the options of documents 001 and 003 that they lack;
+those are in the group ``openstack.extension``, like the commands for rules (``extended_commands``). Flavors are created
+and changed with ``openstack flavor …``.
 """
 
 from __future__ import annotations
@@ -78,6 +79,31 @@ class ListNodes(upstream.ListNodes):
             return super().take_action(parsed_args)
         finally:
             client.node = everything
+
+
+class CreateTemplate(upstream.CreateTemplate):
+    """Create a new deploy template"""
+
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        # Only the actions of a parser can make an argument optional that python-ironicclient has added as required.
+        for action in parser._actions:
+            if action.dest == "name":
+                action.nargs, action.required = "?", False
+        parser.add_argument("--name", dest="name_option", metavar="<name>",
+                            help="The same as <name>, one of which is required.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        names = {parsed_args.name, parsed_args.name_option} - {None}
+        if len(names) != 1:
+            raise exceptions.CommandError(
+                "A deploy template needs a name." if not names else
+                f"A deploy template has one name, but {parsed_args.name} and --name {parsed_args.name_option} are two.")
+        parsed_args.name = names.pop()
+        return super().take_action(parsed_args)
 
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]

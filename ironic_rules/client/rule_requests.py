@@ -17,6 +17,7 @@ from ironic_rules.client import upstream
 _RULES = "/v1/inspection_rules"
 _LEGACY_RULES = "/v1/rules"
 _JOURNAL = "/v1/inspection_journal"
+_SHARED_MACS = "/v1/shared_macs"
 _OPERATIONS = "/v1/operations"
 
 
@@ -130,6 +131,14 @@ class Requests:
     def enroll(self, entry: str, fields: Mapping[str, object]) -> dict[str, Any]:
         """Create a node for the machine of an entry of the journal; return the node."""
         return dict(self._json("POST", f"{_JOURNAL}/{quote(entry, safe='')}/enroll", body=fields))
+
+    def shared_macs(self) -> list[dict[str, Any]]:
+        """Return the MAC addresses that machines of several nodes have reported."""
+        return list(self._json("GET", _SHARED_MACS)["shared_macs"])
+
+    def forget_shared_mac(self, address: str) -> None:
+        """Forget that a MAC address is shared."""
+        self._json("DELETE", f"{_SHARED_MACS}/{quote(address, safe='')}")
 
     def operations(self, limit: int | None) -> list[dict[str, Any]]:
         """Return operations on many nodes; ``limit`` as in :meth:`list_rules`."""

@@ -27,6 +27,7 @@ class _Missing(command.Command):
 
 
 CreateRule: Any = _Missing
+CreateTemplate: Any = _Missing
 DeleteRule: Any = _Missing
 ListNodes: Any = _Missing
 ListRules: Any = _Missing
@@ -45,13 +46,14 @@ ClientException: type[Exception] = exceptions.ClientException
 try:
     from ironicclient import exc
     from ironicclient.common import utils
+    from ironicclient.osc.v1 import baremetal_deploy_template, baremetal_node
     from ironicclient.osc.v1 import baremetal_inspection_rule as commands
-    from ironicclient.osc.v1 import baremetal_node
     from ironicclient.v1 import inspection_rule, node, resource_fields
 except ImportError:
     pass
 else:
     CreateRule = commands.CreateBaremetalInspectionRule
+    CreateTemplate = baremetal_deploy_template.CreateBaremetalDeployTemplate
     DeleteRule = commands.DeleteBaremetalInspectionRule
     ListNodes = baremetal_node.ListBaremetalNode
     ListRules = commands.ListBaremetalInspectionRule

@@ -196,7 +196,11 @@ def test_d_25_deploy_templates_are_created_changed_and_deleted(cli, endpoint, tm
             "args": {"logical_disks": [{"raid_level": "1", "size_gb": "MAX"}]}}
     bios = {"interface": "bios", "step": "set_password", "args": {"password": "secret"}, "priority": 150}
     (tmp_path / "steps.yaml").write_text(json.dumps([raid, {**bios, "priority": "150"}]))
-    created = cli.json("deploy template create CUSTOM_CLI --steps steps.yaml --extra rack=7 --extra", 'a={"b": 1}')
+    # As document 003 writes it; python-ironicclient has the name without an option.
+    created = cli.json("deploy template create --name CUSTOM_CLI --steps steps.yaml --extra rack=7 --extra",
+                       'a={"b": 1}')
+    twice = cli.refused("deploy template create CUSTOM_CLI --name CUSTOM_OTHER --steps steps.yaml")
+    unnamed = cli.refused("deploy template create --steps steps.yaml")
     shown = cli.json("deploy template show CUSTOM_CLI")
     cli.run("deploy template set CUSTOM_CLI --name CUSTOM_CLI_2 --extra row=3 --steps", json.dumps([bios, raid]))
     cli.run("deploy template unset CUSTOM_CLI_2 --extra a")
@@ -211,6 +215,8 @@ def test_d_25_deploy_templates_are_created_changed_and_deleted(cli, endpoint, tm
     fields = cli.json("deploy template list --fields name steps --limit 1 --marker", created["uuid"])
     cli.run("deploy template delete CUSTOM_CLI_2 CUSTOM_CLI_OTHER_0 CUSTOM_CLI_OTHER_1")
 
+    assert "A deploy template has one name, but CUSTOM_CLI and --name CUSTOM_OTHER are two." in twice
+    assert "A deploy template needs a name." in unnamed
     hidden = {**bios, "args": {"password": "******"}}
     assert (created["steps"], created["extra"]) == ([raid, hidden], {"rack": 7, "a": {"b": 1}})
     # After a creation, and in lists, the client shows the fields that it knows. It does not know descriptions.

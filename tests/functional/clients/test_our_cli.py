@@ -219,13 +219,13 @@ def test_r_74_every_property_is_set(cli, endpoint):
     uuid = create(endpoint)
 
     refused = cli.refused("inspection rule set", uuid, "--uuid", "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8")
-    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "preprocess", "--priority", "3", "--disabled",
-            "--name", "first", "--bundle", "racks", "--description", "new",
+    cli.run("inspection rule set", uuid, "--uuid", uuid, "--scope", "rack", "--phase", "preprocess", "--priority", "3",
+            "--disabled", "--name", "first", "--bundle", "racks", "--description", "new",
             "--conditions", json.dumps(NOT_EMPTY), "--actions", json.dumps(FAIL * 2))
     shown = cli.json("inspection rule get", uuid)
     cli.run("inspection rule set", uuid, "--sensitive")
 
-    assert "uuid" in refused
+    assert "because revisions, statistics and past inspections name the rule by it" in refused
     assert (shown["enabled"], shown["name"], shown["bundle"]) == (False, "first", "racks")
     assert {name: shown[name] for name in ("scope", "phase", "priority", "description", "conditions", "actions")} == {
         "scope": "rack", "phase": "preprocess", "priority": 3, "description": "new", "conditions": NOT_EMPTY,
@@ -351,6 +351,26 @@ def test_a_machine_of_the_journal_is_enrolled(cli, endpoint):
     assert f"node {created['uuid']} (inspect wait)" in again
     machines.call(endpoint, "POST", "continue_inspection", json.loads(machine.content))
     machines.wait_for_state(endpoint, "cli-901", "enroll")
+
+
+def test_shared_addresses_are_listed_and_forgotten(cli, endpoint):
+    one, other = machines.machine(907), machines.machine(908)
+    usb = "be:3a:f2:00:09:07"
+    for name, machine in (("cli-907", one), ("cli-908", other)):
+        report = json.loads(machine.content)
+        report["inventory"]["interfaces"].append({"name": "usb0", "mac_address": usb, "has_carrier": True})
+        machines.enrol(endpoint, name, machine)
+        machines.start_inspection(endpoint, name)
+        machines.call(endpoint, "POST", "continue_inspection", report)
+        machines.wait_for_state(endpoint, name, "manageable")
+    listed = cli.json("inspection shared mac list")
+    status, output, errors = cli.finish(cli.start("inspection shared mac delete", "nothing", usb))
+
+    assert listed == [{"address": usb, "created_at": listed[0]["created_at"], "nodes": [other.uuid],
+                       "port_of": one.uuid}]
+    assert (status, output) == (1, f"Deleted shared MAC address {usb}\n")
+    assert "nothing: " in errors and "404" in errors
+    assert cli.json("inspection shared mac list") == []
 
 
 def test_an_operation_is_waited_for_and_cancelled(cli, endpoint):

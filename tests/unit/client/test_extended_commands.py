@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from ironicclient.common import utils
+from ironicclient.osc.v1 import baremetal_deploy_template
 from ironicclient.osc.v1 import baremetal_inspection_rule as upstream
 from osc_lib.exceptions import CommandError
 
 from ironic_rules.client import extended_commands as ours
+from ironic_rules.client import node_commands
 from tests.unit.client.openstack_app import Connection, app, refusal, run
 from tests.walking import walking
 
@@ -19,6 +21,7 @@ PAIRS = [
     (ours.ListRules, upstream.ListBaremetalInspectionRule),
     (ours.SetRule, upstream.SetBaremetalInspectionRule),
     (ours.UnsetRule, upstream.UnsetBaremetalInspectionRule),
+    (node_commands.CreateTemplate, baremetal_deploy_template.CreateBaremetalDeployTemplate),
 ]
 RULE = {"uuid": "u", "description": "d", "priority": 0, "phase": "main", "scope": "s", "sensitive": False,
         "built_in": False, "conditions": [], "actions": [], "links": []}
@@ -107,14 +110,14 @@ def test_r74_everything_is_set_in_one_request(tmp_path):
     actions = tmp_path / "actions.json"
     actions.write_text('[{"op": "fail"}]', encoding="utf-8")
 
-    run(ours.SetRule, connection, "u/1", "--scope", "s", "--sensitive", "--uuid", "v", "--description", "d",
+    run(ours.SetRule, connection, "u/1", "--scope", "s", "--sensitive", "--uuid", "u/1", "--description", "d",
         "--priority", "7", "--phase", "main", "--conditions", "[]", "--actions", str(actions))
 
     (method, url, body), = connection.requests
     assert (method, url) == ("PATCH", "/v1/inspection_rules/u%2F1")
     assert {operation["op"] for operation in body} == {"add"}
     assert {operation["path"]: operation["value"] for operation in body} == {
-        "/uuid": "v", "/description": "d", "/phase": "main", "/scope": "s", "/priority": 7, "/sensitive": True,
+        "/description": "d", "/phase": "main", "/scope": "s", "/priority": 7, "/sensitive": True,
         "/conditions": [], "/actions": [{"op": "fail"}]}
 
 
@@ -207,10 +210,10 @@ def test_r71_long_and_chosen_fields_exclude_each_other():
 
 def test_a_fault_is_shown_with_the_reason_of_the_service():
     def refuse(method: str, url: str, body: Any) -> Any:
-        raise refusal("/uuid: cannot be changed")
+        raise refusal("/scope: is too long")
 
-    with pytest.raises(CommandError, match=r"^/uuid: cannot be changed \(HTTP 400\)$"):
-        run(ours.SetRule, Connection(refuse), "u", "--uuid", "v")
+    with pytest.raises(CommandError, match=r"^/scope: is too long \(HTTP 400\)$"):
+        run(ours.SetRule, Connection(refuse), "u", "--scope", "v")
 
 
 def carried_out(monkeypatch, our, their, *arguments: str) -> argparse.Namespace:
