@@ -141,7 +141,7 @@ class _Nodes(columns.FormattableColumn):  # type: ignore[type-arg]  # not generi
         return "\n".join(f"{node['node']} ({node['provision_state']})" for node in self._value)
 
 
-_FORMS: dict[str, Any] = {"macs": _Lines, "bmc_addresses": _Lines, "nodes": _Nodes}
+_FORMS: dict[str, type[_Lines | _Nodes]] = {"macs": _Lines, "bmc_addresses": _Lines, "nodes": _Nodes}
 
 
 class ListEntries(command.Lister):

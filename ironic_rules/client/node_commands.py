@@ -96,14 +96,15 @@ class CreateTemplate(upstream.CreateTemplate):
                             help="The same as <name>, one of which is required.")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[object, ...]]:
         names = {parsed_args.name, parsed_args.name_option} - {None}
         if len(names) != 1:
             raise exceptions.CommandError(
                 "A deploy template needs a name." if not names else
                 f"A deploy template has one name, but {parsed_args.name} and --name {parsed_args.name_option} are two.")
         parsed_args.name = names.pop()
-        return super().take_action(parsed_args)
+        shown: tuple[tuple[str, ...], tuple[object, ...]] = super().take_action(parsed_args)
+        return shown
 
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]

@@ -132,7 +132,7 @@ class Requests:
         """Create a node for the machine of an entry of the journal; return the node."""
         return dict(self._json("POST", f"{_JOURNAL}/{quote(entry, safe='')}/enroll", body=fields))
 
-    def shared_macs(self) -> list[dict[str, Any]]:
+    def shared_macs(self) -> list[dict[str, object]]:
         """Return the MAC addresses that machines of several nodes have reported."""
         return list(self._json("GET", _SHARED_MACS)["shared_macs"])
 
