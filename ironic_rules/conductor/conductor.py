@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules.conductor.worker_pool import WorkerPool
-from ironic_rules.context import RequestContext
+from ironic_rules.context import RequestContext, hashed_token
 from ironic_rules.db import nodes
 from ironic_rules.db.nodes import Lock
 from ironic_rules.db.session import Database
@@ -106,6 +106,32 @@ class DatabaseContact:
         """True if the last heartbeat has failed, or the present one takes too long."""
         with self._guard:
             return self._failed or (self._begun is not None and self._clock() - self._begun > _SLOW_S)
+
+
+#: Maximum number of agents whose tokens are known.
+_MOST_AGENTS = 10_000
+
+
+class AgentTokens:
+    """The tokens of agents that wait for work (fast track), by the ids of their nodes; they are in memory only."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._tokens: dict[int, str] = {}
+
+    def note(self, node_id: int, token: str) -> None:
+        """Keep the token of a heartbeat; beyond the maximum number, the one that came first is forgotten."""
+        with self._guard:
+            self._tokens.pop(node_id, None)
+            self._tokens[node_id] = token
+            if len(self._tokens) > _MOST_AGENTS:
+                del self._tokens[next(iter(self._tokens))]
+
+    def of(self, node: Node) -> str | None:
+        """Return the token of the node's agent; None if it is unknown, or invalid by now."""
+        with self._guard:
+            token = self._tokens.get(node.id)
+        return token if token is not None and hashed_token(token) == node.agent_token_hash else None
 
 
 class HardwareTurns:
@@ -205,6 +231,7 @@ class Conductor:
     lock_ages: LockAges = field(default_factory=LockAges)
     contact: DatabaseContact = field(default_factory=DatabaseContact)
     step_waits: StepWaits = field(default_factory=StepWaits)
+    agent_tokens: AgentTokens = field(default_factory=AgentTokens)
     #: turns to wait for a BMC in a thread of RPC calls
     hardware_turns: HardwareTurns = field(default_factory=lambda: HardwareTurns(SERVER_THREADS // 2))
     #: this run of the process, in its registration and its locks

@@ -71,8 +71,17 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             nodes.update_locked(conn, lock, {**values, **state_machine.state_values(transition)})
             return True
 
-        if conductor.db.write(store):
+        goes_on = conductor.db.write(store)
+        if context.agent_token and states.is_fast_track(row.driver_info, conductor.conf.deploy.fast_track):
+            conductor.agent_tokens.note(row.id, context.agent_token)
+        if goes_on:
             slot.run(state_machine.run, conductor, lock, context)
+
+
+def _waits_for_work(conductor: Conductor, node: Node) -> bool:
+    """Return whether the next operation of the node continues with this agent (fast track)."""
+    return node.provision_state in states.FAST_TRACK and states.is_fast_track(
+        node.driver_info, conductor.conf.deploy.fast_track)
 
 
 def _check_agent(conductor: Conductor, node: Node, callback_url: str) -> None:
@@ -83,7 +92,9 @@ def _check_agent(conductor: Conductor, node: Node, callback_url: str) -> None:
 
     :raises InvalidParameterValue: its host is refused, or it is another one than before
     """
-    if node.provision_state != states.RESCUEWAIT and procedures.of_state(node.provision_state) is None:
+    called = (node.provision_state == states.RESCUEWAIT or procedures.of_state(node.provision_state) is not None
+              or _waits_for_work(conductor, node))
+    if not called:
         return
     destinations.check_address(conductor.conf, callback_url, "/callback_url")
     known = node.driver_internal_info.get(AGENT_URL)

@@ -22,7 +22,8 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors, node_queries, nodes
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound
-from ironic_rules.models import secrets
+from ironic_rules.models import secrets, states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
@@ -160,7 +161,10 @@ class PowerStates:
                 return False
             locked = nodes.reserve(conn, lock, _PURPOSE)
             is_same = (locked.power_state, locked.provision_state) == (row.power_state, row.provision_state)
-            nodes.release(conn, lock, {"power_state": state} if is_same else None)
+            values: JSONObject = {"power_state": state}
+            if state == states.POWER_OFF and locked.provision_state in states.FAST_TRACK:
+                values["agent_token_hash"] = None  # the ramdisk that waited for work has ended
+            nodes.release(conn, lock, values if is_same else None)
             return is_same
 
         if stored := self._conductor.db.write(store):

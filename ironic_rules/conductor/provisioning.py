@@ -28,7 +28,7 @@ from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.internal_keys import BOOT_LEFT
+from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import merge, procedures
@@ -151,6 +151,9 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
             if row.auto_discovered:
                 discovery.claim(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
+            if row.provision_state in states.FAST_TRACK and states.is_fast_track(
+                    row.driver_info, conductor.conf.deploy.fast_track):
+                _keep_agent(row, changed)
             work: Work | None = state_machine.run if transition.state in states.TRANSIENT else None
             if verb == "manage" and BOOT_LEFT in row.driver_internal_info:
                 work = work or step_loop.undo_left
@@ -164,6 +167,12 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
         pxe_filter.follow(conductor, context, task, node.provision_state, reached[-1])
         if work is not None:
             slot.run(work, conductor, lock, context)
+
+
+def _keep_agent(row: Node, changed: JSONObject) -> None:
+    """Keep the address of the agent that waits for work in the columns that an operation changes."""
+    if AGENT_URL in row.driver_internal_info and "driver_internal_info" in changed:
+        changed["driver_internal_info"][AGENT_URL] = row.driver_internal_info[AGENT_URL]
 
 
 def _check_unlocked(node: Node) -> None:
@@ -233,6 +242,10 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
         with conductor.db.reader() as conn:
             task = task_store.read_locked(conn, lock).task(context)
         values: JSONObject = {"target_power_state": None, "last_error": None}
+        if target != states.POWER_ON:
+            # As in Ironic: the next ramdisk gets another token.
+            values["agent_token_hash"] = None
+            task.node.driver_internal_info.pop(AGENT_URL, None)
 
         def switch() -> None:
             power = conductor.hardware.interface(task.node, "power")

@@ -36,6 +36,7 @@ from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
+from ironic_rules.models.internal_keys import AGENT_STAYS
 from ironic_rules.models.inventories import Report
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Abandoned, Task
@@ -146,7 +147,8 @@ class Attempt:
         # A repetition reads it: an inspect interface of others may have changed it.
         task.report = None if self.repetitions else self.report
         task.watch = self.conductor.workers.watch()
-        task.begin_work(lambda task: self._before_ramdisk(task))
+        task.begin_work(lambda task: self._before_ramdisk(task),
+                        lambda: self.conductor.agent_tokens.of(self.record.node))
         return task
 
     def _before_ramdisk(self, task: Task) -> None:
@@ -388,7 +390,8 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     if stays:
         del values["provision_updated_at"]
     awaits_ramdisk = transition.state in states.WAITING | states.HOLDING
-    if not awaits_ramdisk and (row.provision_state == states.INSPECTING or not stays):
+    keeps_agent = error is None and _keeps_agent(conductor, task, row.provision_state, transition.state)
+    if not awaits_ramdisk and not keeps_agent and (row.provision_state == states.INSPECTING or not stays):
         # The API issues tokens without the lock, so the draft may not have the token: the column is always written. A
         # ramdisk that is waited for may already have looked up its token; see expect_ramdisk().
         values["agent_token_hash"] = None
@@ -421,6 +424,18 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
     return goes_on
+
+
+def _keeps_agent(conductor: Conductor, task: Task, state: str, next_state: str) -> bool:
+    """Return whether the agent of a node whose work ends keeps its token, because its machine stays in the ramdisk.
+
+    A node that discovery has created and nobody has managed is in ENROLL: its ramdisk has no token.
+    """
+    if next_state not in states.FAST_TRACK - {states.ENROLL}:
+        return False
+    if state == states.VERIFYING:
+        return states.is_fast_track(task.node.driver_info, conductor.conf.deploy.fast_track)
+    return bool(task.node.driver_internal_info.pop(AGENT_STAYS, False))
 
 
 def _handle(handle: Callable[[Conductor, Task], StateResult], conductor: Conductor, task: Task) -> StateResult:

@@ -19,7 +19,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import deploy_templates, nodes
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import states
-from ironic_rules.models.internal_keys import AGENT_URL, RESCUE_BOOTED
+from ironic_rules.models.internal_keys import AGENT_STAYS, AGENT_URL, RESCUE_BOOTED
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import DeployTemplate
 from ironic_rules.models.task import Task
@@ -199,6 +199,8 @@ def clean(conductor: Conductor, task: Task) -> StateResult:
     progress = Progress(CLEANING, node)
     if _is_automated(node) and not progress.is_started and (reason := _why_not(conductor, node)):
         node.clean_step = {}
+        if states.is_fast_track(node.driver_info, conductor.conf.deploy.fast_track):
+            node.driver_internal_info[AGENT_STAYS] = True
         return StateResult(_end(node), history=f"The node was not cleaned: {reason}.")
     result = step_loop.advance(conductor, task, CLEANING, _plan_automated if _is_automated(node)
                                else planner(CLEANING))

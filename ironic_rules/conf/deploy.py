@@ -36,6 +36,13 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("allow_md5_checksum", default=True,
                 help="Accept MD5 checksums of images, which are weak: who can change an image can also make one with "
                      "the same checksum. validate warns about them. False: they are refused, by agents as well."),
+    cfg.BoolOpt("fast_track", default=False,
+                help="Leave ramdisks running after an inspection and after cleaning, until an instance boots: cleaning "
+                     "and deployment continue with the agent that runs, without a reboot. driver_info/fast_track "
+                     "overrides it for a node."),
+    cfg.IntOpt("fast_track_timeout", default=300, min=0, max=300,
+               help="Seconds since its last heartbeat for which fast_track assumes that an agent runs. After that, the "
+                    "machine is rebooted."),
     cfg.IntOpt("agent_power_off_timeout", default=30, min=0,
                help="Seconds that a ramdisk may take to switch its machine off after a deployment; after that the BMC "
                     "does it. 0: the BMC does it at once."),

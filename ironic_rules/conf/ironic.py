@@ -175,8 +175,8 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
         mysql_engine mysql_sql_mode mysql_wsrep_sync_wait slave_connection sqlite_max_wait_time use_db_reconnect""",
     "deploy": """
         configdrive_use_object_store create_configuration_priority default_boot_option delete_configuration_priority
-        external_http_url fast_track fast_track_timeout http_image_subdir iso_cache_size iso_cache_ttl iso_master_path
-        object_store_endpoint_type ramdisk_image_download_source""",
+        external_http_url http_image_subdir iso_cache_size iso_cache_ttl iso_master_path object_store_endpoint_type
+        ramdisk_image_download_source""",
     "inspector": "default_callback_endpoint status_check_period",
     "inventory": "swift_data_container",
     "ipmi": """

@@ -8,6 +8,8 @@ from __future__ import annotations
 #: Address of the agent of the ramdisk that runs now: each ramdisk has its own address, and its own certificate.
 AGENT_URL = "agent_url"
 AGENT_VERIFY_CA = "agent_verify_ca"
+#: Present while an operation ends that leaves the machine in the ramdisk, whose agent keeps its token.
+AGENT_STAYS = "agent_stays"
 #: Facts about the agent from its last heartbeat.
 AGENT_VERSION = "agent_version"
 AGENT_LAST_HEARTBEAT = "agent_last_heartbeat"

@@ -7,7 +7,10 @@ API and the conductors use the same functions to find where an event, or the ver
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from oslo_utils import strutils
 
 from ironic_rules.exceptions import Invalid, NodeLocked, invalid_state, node_protected
 
@@ -72,6 +75,8 @@ DELETE_ALLOWED = frozenset({MANAGEABLE, AVAILABLE, ENROLL, CLEANFAIL, ADOPTFAIL,
 LOOKUP_ALLOWED = frozenset({
     DEPLOYING, DEPLOYWAIT, CLEANING, CLEANWAIT, INSPECTING, INSPECTWAIT, RESCUING, RESCUEWAIT, SERVICING, SERVICEWAIT,
 })
+#: States in which a ramdisk that runs on may wait for the next operation (Ironic's fast track).
+FAST_TRACK = frozenset({ENROLL, MANAGEABLE, AVAILABLE})
 
 #: Targets of ``PUT /v1/nodes/{node}/states/provision`` -> first API minor version that supports them.
 VERB_VERSIONS: dict[str, int] = {
@@ -156,6 +161,18 @@ def _table() -> dict[tuple[str, str], Transition]:
 
 
 TRANSITIONS = _table()
+
+
+#: Key of ``driver_info``: whether the ramdisk runs on between operations.
+FAST_TRACK_KEY = "fast_track"
+
+
+def is_fast_track(driver_info: Mapping[str, object], default: bool) -> bool:
+    """Return whether a node's ramdisk runs on between operations.
+
+    :param default: ``[deploy]fast_track``, also if the node's own value is no boolean, which ``validate`` reports
+    """
+    return strutils.bool_from_string(driver_info.get(FAST_TRACK_KEY), default=default)
 
 
 def transition(state: str, event: str) -> Transition | None:

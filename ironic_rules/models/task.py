@@ -174,16 +174,24 @@ class Task:
         self.bios_settings: Sequence[BIOSSetting] | None = None
         self.firmware_components: Sequence[FirmwareComponent] | None = None
         self._before_ramdisk: Callable[[Task], None] | None = None
+        self._agent_token: Callable[[], str | None] = lambda: None
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
 
-    def begin_work(self, before_ramdisk: Callable[[Task], None]) -> None:
+    def begin_work(self, before_ramdisk: Callable[[Task], None],
+                   agent_token: Callable[[], str | None] = lambda: None) -> None:
         """Set what the work on a node may store before its end.
 
         :param before_ramdisk: invalidates the agent token of the node at once, and waits for what its ramdisk needs;
             called with the task, which it must not keep
+        :param agent_token: returns the token of an agent that waits for work, if this process has received it
         """
-        self._before_ramdisk = before_ramdisk
+        self._before_ramdisk, self._agent_token = before_ramdisk, agent_token
+
+    def resume_agent(self) -> None:
+        """Let this work call the agent that waits for work (fast track); else it waits for the next heartbeat."""
+        if self.context.agent_token is None:
+            self.context.agent_token = self._agent_token()
 
     def expect_ramdisk(self) -> None:
         """Invalidate the agent token, immediately before a ramdisk is started that will get another one.

@@ -191,8 +191,8 @@ DRIVER_INFO_OF_IRONIC = """
     deploy_kernel_by_arch deploy_ramdisk deploy_ramdisk_by_arch external_http_url force_persistent_boot_device
     kernel_append_params pxe_template rescue_iso rescue_kernel rescue_kernel_by_arch rescue_ramdisk
     rescue_ramdisk_by_arch vmedia_transport_protocol
-    agent_verify_ca deploy_forces_oob_reboot image_download_source image_http_proxy image_https_proxy image_no_proxy
-    cleaning_network inspection_network provisioning_network rescuing_network servicing_network
+    agent_verify_ca deploy_forces_oob_reboot fast_track image_download_source image_http_proxy image_https_proxy
+    image_no_proxy cleaning_network inspection_network provisioning_network rescuing_network servicing_network
 """
 
 

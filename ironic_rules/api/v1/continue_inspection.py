@@ -12,7 +12,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import ramdisk
-from ironic_rules.context import Mark
+from ironic_rules.context import Mark, hashed_token
 from ironic_rules.db import accepted_requests, clock, ports
 from ironic_rules.db import discovery as discovery_db
 from ironic_rules.exceptions import (
@@ -221,7 +221,7 @@ def _hand_over(request: Request, node: NodeFound, sent: payload.Payload, is_new:
     :raises LookupFailed: 404, the node is not, or no longer, waiting for data
     :raises Unavailable: 503
     """
-    request.context.token_hash = None if token is None else ramdisk.hashed_token(token)
+    request.context.token_hash = None if token is None else hashed_token(token)
     data = sent.to_store()
     try:
         claimed: bool | None = request.rpc.continue_inspection(

@@ -20,6 +20,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.context import hashed_token
 from ironic_rules.db import accepted_requests, conductors, nodes, ports
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
@@ -80,11 +81,6 @@ class ConductorCheck:
         if not conductors.is_any_alive(conn, self._heartbeat_timeout_s):
             raise no_valid_host()
         self._alive_until = now + _ALIVE_FOR_S
-
-
-def hashed_token(token: str) -> str:
-    """Return the SHA-256 of ``token`` in hex. The token is random, so a fast hash is enough."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def new_token() -> str:
@@ -255,7 +251,7 @@ class LookupController(Resource):
             raise Invalid("addresses or node_uuid is required, with at least one valid MAC address or a UUID.")
         with request.db.reader() as conn:
             node = _found_node(request, conn, uuid, macs)
-        if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
+        if request.conf.api.restrict_lookup and not _is_ramdisk_expected(request.conf, node):
             raise _refused(request, uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if is_unapproved(node):
             # Nothing accepts it: no operator has approved the node yet.
@@ -264,6 +260,13 @@ class LookupController(Resource):
         if token == HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
         return lookup_reply(request.base, node, token, request.conf)
+
+
+def _is_ramdisk_expected(conf: cfg.ConfigOpts, node: Node) -> bool:
+    """Return whether the node's state is one with a ramdisk; with fast track, one may wait for the next operation."""
+    state = node.provision_state
+    return state in states.LOOKUP_ALLOWED or (
+        state in states.FAST_TRACK and states.is_fast_track(node.driver_info, conf.deploy.fast_track))
 
 
 def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:

@@ -101,10 +101,12 @@ class DirectDeploy(CustomAgentDeploy):
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> str | None:
-        """Set the boot mode that the instance requests, and boot the ramdisk."""
+        """Set the boot mode that the instance requests, and boot the ramdisk unless it runs in it (fast track)."""
         management = self.interface_of(task.node, "management")
         mode = instance.requested_boot_mode(task.node)
         if mode is not None and mode in management.get_supported_boot_modes(task):
+            if ramdisk.waits_for_work(self, task) and management.get_boot_mode(task) != mode:
+                ramdisk.forget_address(task)  # so it is booted again, in the mode in which it prepares the disk
             management.set_boot_mode(task, mode)
         return super().deploy(task)
 
@@ -294,6 +296,7 @@ class RamdiskDeploy(AgentSteps):
         """Boot the ramdisk of the instance."""
         self.interface_of(task.node, "boot").prepare_instance(task)
         self.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+        forget(task)  # with fast track, an agent may have run until now
 
     def tear_down(self, task: Task) -> None:
         with self.interface_of(task.node, "power").off(task):

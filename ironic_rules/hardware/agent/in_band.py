@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log
 
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
 from ironic_rules.hardware import destinations
@@ -33,7 +34,9 @@ from ironic_rules.models.internal_keys import (
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
-from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure, of_state
+from ironic_rules.steps.procedures import ALL, CLEANING, DEPLOYMENT, Procedure, of_state
+
+LOG = log.getLogger(__name__)
 
 
 def tell_erasure(task: Task, conf: Any) -> None:
@@ -68,15 +71,13 @@ class AgentSteps(DeployInterface):
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> str | None:
-        """Boot the ramdisk, and request its deploy steps when it runs."""
-        return self._boot(task)
+        """Boot the ramdisk unless it runs (fast track), and request its deploy steps."""
+        return self._begin(task, DEPLOYMENT)
 
     @clean_step(priority=0, core=True, rerunnable=True, abortable=True)
-    def prepare_cleaning(self, task: Task) -> str:
-        """Boot the ramdisk, and request its clean steps when it runs."""
-        waits = self._boot(task)
-        tell_erasure(task, self.conf)
-        return waits
+    def prepare_cleaning(self, task: Task) -> str | None:
+        """Boot the ramdisk unless it runs (fast track), and request its clean steps."""
+        return self._begin(task, CLEANING)
 
     @service_step(priority=0, core=True, rerunnable=True, abortable=True)
     def prepare_service(self, task: Task) -> str:
@@ -85,9 +86,13 @@ class AgentSteps(DeployInterface):
 
     @clean_step(priority=0, core=True, rerunnable=True)
     def tear_down_cleaning(self, task: Task) -> None:
-        """Stop the ramdisk."""
-        ramdisk.stop(self, task)
-        forget(task)
+        """Stop the ramdisk; with fast track, let it run on."""
+        if states.is_fast_track(task.node.driver_info, self.conf.deploy.fast_track):
+            ramdisk.leave_running(self, task)
+            forget_steps(task)
+        else:
+            ramdisk.stop(self, task)
+            forget(task)
 
     @service_step(priority=0, core=True, rerunnable=True)
     def tear_down_service(self, task: Task) -> None:
@@ -116,6 +121,20 @@ class AgentSteps(DeployInterface):
         # An agent knows only the commands since its start.
         internal.pop(AGENT_LAST_COMMAND, None)
         return True
+
+    def _begin(self, task: Task, procedure: Procedure) -> str | None:
+        """Boot the ramdisk, or request the steps of the one that runs, at the latest after its next heartbeat."""
+        runs = ramdisk.waits_for_work(self, task)
+        if runs:
+            LOG.info("Node %s: the %s continues with the agent that runs, without a reboot", task.node.uuid,
+                     procedure.noun)
+            forget_steps(task)
+            task.resume_agent()
+        else:
+            self._boot(task)
+        if procedure is CLEANING:
+            tell_erasure(task, self.conf)
+        return self.continue_step(task, procedure.boot_step, {}) if runs else states.DEPLOYWAIT
 
     def _boot(self, task: Task) -> str:
         forget(task)
@@ -198,10 +217,15 @@ class AgentSteps(DeployInterface):
 
 def forget(task: Task) -> None:
     """Remove the stored data of the node's agent."""
+    forget_steps(task)
+    ramdisk.forget_address(task)
+
+
+def forget_steps(task: Task) -> None:
+    """Remove the stored steps and commands of the node's agent."""
     own = (AGENT_MANAGERS, AGENT_LAST_COMMAND, AGENT_COMMAND_STARTED, AGENT_REBOOTS, AGENT_SILENT_SINCE)
     for key in (*(procedure.ramdisk_key for procedure in ALL), *AGENT_ERASURE, *own):
         task.node.driver_internal_info.pop(key, None)
-    ramdisk.forget_address(task)
 
 
 def client_of(conf: cfg.ConfigOpts, task: Task) -> AgentClient | None:

@@ -17,7 +17,7 @@ from ironic_rules.models import addresses as addresses_models
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
-from ironic_rules.models.internal_keys import BMC_ADDRESSES, MANAGED_BOOT
+from ironic_rules.models.internal_keys import AGENT_STAYS, BMC_ADDRESSES, MANAGED_BOOT
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.task import Task
@@ -27,8 +27,13 @@ LOG = log.getLogger(__name__)
 #: The fields by which a node's BMC is reached.
 _OF_BMC = ("driver", "driver_info", *(f"{kind}_interface" for kind in INTERFACES))
 
+
 class AgentInspect(InspectInterface):
-    """Boots the ramdisk, which sends the data, and switches the machine off after they have been processed."""
+    """Boots the ramdisk, which sends the data, and switches the machine off after they have been processed.
+
+    A machine that stays on (``[inspector]power_off``, ``disable_power_off``, fast track) keeps its ramdisk, and that
+    its token.
+    """
 
     def validate(self, task: Task) -> None:
         """Check that the ramdisk can be booted.
@@ -50,6 +55,7 @@ class AgentInspect(InspectInterface):
         parameters = kernel_parameters.managed_parameters(self, task)
         node = task.node
         node.driver_internal_info[BMC_ADDRESSES] = resolver.addresses(node.driver_info)
+        ramdisk.forget_address(task)
         power = self.interface_of(node, "power")
         if parameters is None:
             node.driver_internal_info.pop(MANAGED_BOOT, None)
@@ -96,7 +102,7 @@ class AgentInspect(InspectInterface):
         return InspectionData(inventory, plugin_data or {})
 
     def finish(self, task: Task) -> None:
-        """Switch the node off and invalidate its ramdisk's token.
+        """Switch the node off, unless it stays in its ramdisk.
 
         The BMC is the stored one, which has booted the ramdisk; only that of a discovered node is what rules have set.
 
@@ -105,7 +111,14 @@ class AgentInspect(InspectInterface):
         is_new = task.node.target_provision_state == states.ENROLL
         try:
             with task.node.as_stored(() if is_new else _OF_BMC):
-                self._leave(task)
+                # A ramdisk of a discovered node has no token with which it could go on.
+                stays = not self._switches_off(task) or (not is_new and states.is_fast_track(
+                    task.node.driver_info, self.conf.deploy.fast_track))
+                if stays:
+                    task.node.driver_internal_info[AGENT_STAYS] = True
+                else:
+                    task.node.agent_token_hash = None
+                self._leave(task, stays=stays)
         except BMCError as exc:
             # A reader of this error must not look for the cause in the data or in a rule.
             raise BMCError(f"{exc} This happened at the end of the inspection, when the machine is switched off and "
@@ -113,14 +126,17 @@ class AgentInspect(InspectInterface):
 
     def abort(self, task: Task) -> None:
         """Switch the node off and invalidate its ramdisk's token."""
-        self._leave(task)
+        task.node.agent_token_hash = None
+        self._leave(task, stays=not self._switches_off(task))
 
-    def _leave(self, task: Task) -> None:
+    def _switches_off(self, task: Task) -> bool:
+        return bool(self.conf.inspector.power_off) and not task.node.disable_power_off
+
+    def _leave(self, task: Task, *, stays: bool) -> None:
         node = task.node
-        node.agent_token_hash = None
         failures: list[str] = []
         try:
-            if self.conf.inspector.power_off and not node.disable_power_off:
+            if not stays:
                 with noting_failures("Switching the machine off failed", failures):
                     self._power_off(task)
         finally:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from oslo_log import log
+from oslo_utils import strutils
 
 from ironic_rules.db import clock
 from ironic_rules.exceptions import AgentSilent, InvalidParameterValue, IronicRulesError, Problem
@@ -22,7 +23,13 @@ from ironic_rules.hardware.base import Interface
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.models import states
-from ironic_rules.models.internal_keys import AGENT_SILENT_SINCE, AGENT_URL, AGENT_VERIFY_CA
+from ironic_rules.models.internal_keys import (
+    AGENT_LAST_HEARTBEAT,
+    AGENT_SILENT_SINCE,
+    AGENT_STAYS,
+    AGENT_URL,
+    AGENT_VERIFY_CA,
+)
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 
@@ -72,6 +79,28 @@ def forget_address(task: Task) -> None:
     """Remove what a heartbeat has stored about how the agent is reached."""
     for key in (AGENT_URL, AGENT_VERIFY_CA):
         task.node.driver_internal_info.pop(key, None)
+
+
+def waits_for_work(interface: Interface, task: Task) -> bool:
+    """Return whether the node's agent runs and waits for its next operation (fast track), so that nothing is booted.
+
+    As in Ironic: the machine is on, and its agent has sent a heartbeat, with its token, less than
+    ``[deploy]fast_track_timeout`` seconds ago.
+    """
+    node, conf = task.node, interface.conf
+    last = node.driver_internal_info.get(AGENT_LAST_HEARTBEAT)
+    if not states.is_fast_track(node.driver_info, conf.deploy.fast_track) or node.agent_token_hash is None or not last:
+        return False
+    silent_s = (clock.now() - datetime.datetime.fromisoformat(last)).total_seconds()
+    if AGENT_URL not in node.driver_internal_info or silent_s > conf.deploy.fast_track_timeout:
+        return False
+    return interface.interface_of(node, "power").get_power_state(task) == states.POWER_ON
+
+
+def leave_running(interface: Interface, task: Task) -> None:
+    """Undo what boots the ramdisk, which runs on; its agent keeps its token for the next operation."""
+    interface.interface_of(task.node, "boot").clean_up_ramdisk(task)
+    task.node.driver_internal_info[AGENT_STAYS] = True
 
 
 def stop(interface: Interface, task: Task) -> None:
@@ -189,6 +218,8 @@ def check_unsupported(node: Node) -> None:
         problems.append(Problem("/network_data", "is not passed to ramdisks, which must use DHCP"))
     if node.driver_info.get("image_download_source") not in (None, "http"):
         problems.append(Problem("/driver_info/image_download_source", "must be http: the agent loads the image itself"))
+    if not strutils.is_valid_boolstr(node.driver_info.get(states.FAST_TRACK_KEY, False)):
+        problems.append(Problem(f"/driver_info/{states.FAST_TRACK_KEY}", "must be true or false"))
     if problems:
         raise InvalidParameterValue(problems=problems)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.api.v1 import ramdisk
+from ironic_rules.context import hashed_token
 from ironic_rules.db import node_sets, nodes, ports
 from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout
 from tests.functional.api.conftest import at
@@ -75,7 +75,7 @@ def test_since_1_84_the_answer_is_that_of_a_lookup_with_a_token_once(app, waitin
     assert second["config"]["agent_token"] == "******"
     with db.reader() as conn:
         stored = nodes.get(conn, waiting.uuid).agent_token_hash
-    assert stored == ramdisk.hashed_token(token) != token
+    assert stored == hashed_token(token) != token
 
 
 @pytest.mark.parametrize("minor", [2, 50, 83])

@@ -10,6 +10,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.api.v1 import ramdisk
+from ironic_rules.context import hashed_token
 from ironic_rules.db import conductors, inspection_rules, node_sets, nodes, ports
 from ironic_rules.exceptions import LookupFailed, NodeNotFound, NotFound
 from tests.functional.api.raw import Reply, send
@@ -35,7 +36,7 @@ def three(db: Any) -> Any:
                 "properties": {"cpu_arch": "x86_64", "snmp": {"password": "hunter6"}}})
             ports.create(conn, {"address": MACS[uuid], "node_id": node.id})
             node_sets.set_bmc_addresses(conn, node.id, [BMCS[uuid]])
-            nodes.claim_agent_token(conn, node.id, ramdisk.hashed_token(f"token-{uuid[0]}"))
+            nodes.claim_agent_token(conn, node.id, hashed_token(f"token-{uuid[0]}"))
     return db
 
 
@@ -126,7 +127,7 @@ def test_a_heartbeat_has_one_answer_for_a_wrong_node_and_a_wrong_token(app, thre
 
     refused = {
         "unknown node": beat(NOBODY, "token-1"), "wrong token": beat(WAITING, "token-2"), "no token": beat(WAITING, ""),
-        "the mask": beat(WAITING, "******"), "the hash": beat(WAITING, ramdisk.hashed_token("token-1")),
+        "the mask": beat(WAITING, "******"), "the hash": beat(WAITING, hashed_token("token-1")),
         "the node's name": beat("name-1", "token-1"), "a node without token": beat(tokenless, ""),
         "a node without token and the dummy": beat(tokenless, "0" * 64), "an unknown name": beat("nobody", "token-1"),
         "no ident at all": beat("{}", "x"), "not ASCII": beat(WAITING, "tökén-1"),
@@ -152,7 +153,7 @@ def test_no_reply_to_a_ramdisk_holds_a_secret(app, three):
     for reply in (look_up(app, WAITING), deliver(app, WAITING), look_up(app, IDLE)):
         assert b"hunter" not in reply.body
         assert b"redfish" not in reply.body
-        assert ramdisk.hashed_token("token-1").encode() not in reply.body
+        assert hashed_token("token-1").encode() not in reply.body
 
 
 def test_a_second_caller_gets_no_token_whichever_way_it_asks(app, three):
