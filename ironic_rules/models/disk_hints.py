@@ -29,6 +29,9 @@ _RANGE = "<range-in>"
 _NUMBER_OPERATORS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "<or>", _RANGE})
 _BOUNDS = re.compile(r"([\[(])\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s+([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([\])])")
 
+#: Deploy interfaces with which ironic-python-agent itself selects the root disk.
+OF_AGENT = frozenset({"custom-agent", "direct"})
+
 #: returns whether a disk matches
 Hint = Callable[[Mapping[str, Any]], bool]
 
@@ -131,7 +134,8 @@ def agent_problem(hint: JSON, where: str) -> str | None:
     """Return why ironic-python-agent would not deploy with a hint that is valid here; None if it would."""
     size = hint.get("size") if isinstance(hint, Mapping) else None
     if isinstance(size, str) and _RANGE in size.lower():
-        return f"{where}/size: ironic-python-agent has no {_RANGE}: an inspection can use it, a deployment cannot"
+        return (f"{where}/size: ironic-python-agent has no {_RANGE}: an inspection can use it, but no deployment "
+                f"interface of the agent ({', '.join(sorted(OF_AGENT))}); use one comparison, such as >= 100")
     return None
 
 

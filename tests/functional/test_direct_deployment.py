@@ -475,3 +475,26 @@ def test_an_agent_is_told_how_to_erase_disks(whole, images, ramdisk):
 
     assert whole.show(node)["provision_state"] == "manageable"
     assert not told.keys() & whole.show(node)["driver_internal_info"].keys()
+
+
+def test_a_hint_that_the_agent_does_not_know_is_refused_when_it_is_set(whole):
+    ranged = {"root_device": {"size": "<range-in> ( 100 500 )"}}
+
+    def patched(node, path, value):
+        reply = whole.app.patch_json(f"/v1/nodes/{node}", [{"op": "add", "path": path, "value": value}])
+        return reply.status_int, "ironic-python-agent has no <range-in>" in reply.text
+
+    created = whole.app.post_json("/v1/nodes", {
+        "driver": "fake-hardware", "deploy_interface": "direct", "properties": ranged})
+    other = whole.enroll("manageable", deploy_interface="fake", properties=ranged)
+    agents = whole.enroll("manageable", deploy_interface="direct", properties={})
+    changes = [patched(agents, "/properties/root_device", ranged["root_device"]),
+               patched(agents, "/instance_info/root_device", ranged["root_device"]),
+               patched(other, "/deploy_interface", "direct")]
+    whole.put(agents, properties=ranged)
+
+    assert created.status_int == 400
+    assert "/properties/root_device/size: ironic-python-agent has no <range-in>" in fault(created)
+    assert changes == [(400, True)] * 3
+    # What is stored prevents no other change.
+    assert patched(agents, "/properties/rack", "7") == patched(other, "/properties/rack", "7") == (200, False)

@@ -14,7 +14,7 @@ from ironic_rules.api.v1 import node_access
 from ironic_rules.db import collection, nodes
 from ironic_rules.exceptions import Conflict, Invalid, NodeNotFound, Problem, no_valid_host, node_associated
 from ironic_rules.hardware import selection
-from ironic_rules.models import states
+from ironic_rules.models import disk_hints, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
@@ -54,8 +54,29 @@ def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObj
     for name in INTERFACE_FIELDS:
         values.setdefault(name, None)
     values.update(_choose_interfaces(request, conn, values.get("conductor_group", ""), values["driver"], values))
+    _check_disk_hints(values["deploy_interface"], values, {})
     values["provision_state"] = versions.initial_state(request.version)
     return values
+
+
+_WITH_HINTS = ("properties", "instance_info")
+
+
+def _check_disk_hints(deploy_interface: str | None, values: JSONObject, known: JSONObject) -> None:
+    """Refuse hints for the root disk that an inspection can use, but not the agent that deploys the node.
+
+    :param values: the fields that may have hints
+    :param known: those that are stored, which are not refused
+    :raises Invalid: 400
+    """
+    if deploy_interface not in disk_hints.OF_AGENT:
+        return
+    hints = {name: (values.get(name) or {}).get("root_device") for name in _WITH_HINTS}
+    problems = [Problem("", reason) for name, hint in hints.items()
+                if hint != (known.get(name) or {}).get("root_device")
+                and (reason := disk_hints.agent_problem(hint, f"/{name}/root_device"))]
+    if problems:
+        raise Invalid(problems=problems)
 
 
 class NodeUpdate:
@@ -106,6 +127,9 @@ class NodeUpdate:
             changes |= {"maintenance_reason": None, "fault": None}
         if self._reset or CHOOSES_INTERFACES & changes.keys():
             changes |= self._interfaces(conn, row, changes)
+        deploy_interface = changes.get("deploy_interface", row.deploy_interface)
+        known = {name: getattr(row, name) for name in _WITH_HINTS}
+        _check_disk_hints(deploy_interface, known | changes, {} if "deploy_interface" in changes else known)
         return changes
 
     def _patched(self, row: Node) -> JSONObject:
