@@ -12,6 +12,7 @@ import logging as std_logging
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
@@ -406,7 +407,8 @@ def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: No
     transport = None if db or pxe_filter_rpc.is_local(conf) else rpc_transport.get_transport(conf)
     watched = sqlite.Commits(conf.database.connection) if is_sqlite(conf) and db is None else None
     return FilterService(conf, keeper, transport, alive=alive, alive_interval_s=alive_interval_s,
-                         has_changed=watched.are_new if watched else None)
+                         has_changed=watched.are_new if watched else None,
+                         answers_at=Path(conf.state_path) / pxe_filter_rpc.SOCKET if watched else None)
 
 
 def make_own_filter(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,

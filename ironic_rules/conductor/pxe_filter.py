@@ -39,7 +39,7 @@ def follow(conductor: Conductor, context: RequestContext, task: Task, before: st
 
 
 def await_served(conductor: Conductor, context: RequestContext, task: Task) -> None:
-    """Wait until the filter of this process serves the machine, which is about to boot its ramdisk.
+    """Wait until a filter serves the machine, which is about to boot its ramdisk.
 
     The filter may not know ports that the task has just created. Firmware gives up DHCP after half a minute.
     """
@@ -50,17 +50,15 @@ def await_served(conductor: Conductor, context: RequestContext, task: Task) -> N
     addresses = [port.address for port in task.ports if addresses_models.is_mac(port.address)]
     if inspects and _ports_changed(task):
         conductor.pxe_filter.update_pxe_filters(context, allow=addresses)
-    if left := conductor.pxe_filter.await_served(addresses, _PATIENCE_S):
+    if left := conductor.pxe_filter.await_served(context, addresses, _PATIENCE_S):
         LOG.warning("Node %s boots its ramdisk, but after %g seconds the DHCP server does not serve %s: see the lines "
                     "of the PXE filter, and ironic-pxe-filter --status", task.node.uuid, _PATIENCE_S, ", ".join(left))
 
 
 def not_served(conductor: Conductor, task: Task) -> list[str] | None:
-    """Return the addresses of a node that the filter of this process does not serve; None if it has no filter."""
-    if not conductor.pxe_filter.has_own:
-        return None
+    """Return the addresses of a node that no filter serves; None if no filter answers."""
     return conductor.pxe_filter.await_served(
-        [port.address for port in task.ports if addresses_models.is_mac(port.address)], 0)
+        task.context, [port.address for port in task.ports if addresses_models.is_mac(port.address)], 0)
 
 
 def _is_other_procedure(conductor: Conductor, state: str) -> bool:

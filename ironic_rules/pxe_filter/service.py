@@ -10,6 +10,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import oslo_messaging as messaging
@@ -111,7 +112,7 @@ class PXEFilterManager:
     :param changed: called after each message; with whether it was about known ports only
     """
 
-    target = messaging.Target(version=rpc.VERSION)
+    target = messaging.Target(version=rpc.SERVER_VERSION)
 
     def __init__(self, keeper: Keeper, changed: Callable[[bool], None]) -> None:
         self._keeper = keeper
@@ -128,6 +129,11 @@ class PXEFilterManager:
         :param deny: MAC addresses to deny
         """
         self._changed(self._keeper.tell(_addresses(allow), _addresses(deny)))
+
+
+    def served(self, context: RequestContext, addresses: Sequence[str]) -> list[str]:
+        """Return those of the addresses that are allowed, as far as the DHCP servers are known to follow that."""
+        return [address for address in _addresses(addresses) if self._keeper.serves(address)]
 
 
 def _addresses(sent: object) -> list[str]:
@@ -157,15 +163,18 @@ class FilterService:
 
     :param transport: None: the filter receives no messages, and only reads the database
     :param alive: called while the loop is running, at least every ``alive_interval_s`` seconds
+    :param answers_at: socket on which the filter says which addresses it serves; None: it does so over the transport
     :param has_changed: tells whether the database has changed since the last call, if that can be told without reading
         it; it is called several times a second, by one thread
     """
 
     def __init__(self, conf: cfg.ConfigOpts, keeper: Keeper, transport: messaging.RPCTransport | None, *,
                  alive: Callable[[], None] = lambda: None, alive_interval_s: float = 3600.0,
-                 has_changed: Callable[[], bool] | None = None) -> None:
+                 has_changed: Callable[[], bool] | None = None, answers_at: Path | None = None) -> None:
         self._keeper = keeper
         self._has_changed = has_changed
+        self._answers_at = answers_at
+        self._answers: rpc.Answers | None = None
         self._period_s = conf.pxe_filter.sync_period
         self._alive = alive
         self._alive_interval_s = alive_interval_s
@@ -212,6 +221,12 @@ class FilterService:
         self._loop.start()
         if self._has_changed is not None:
             self._watcher.start()
+        if self._answers_at is not None:
+            try:
+                self._answers = rpc.Answers(self._answers_at, lambda asked: [
+                    address for address in _addresses(asked) if self._keeper.serves(address)])
+            except OSError as exc:
+                LOG.warning("The service does not learn which addresses are served: %s: %s", self._answers_at, exc)
 
     def _open(self) -> None:
         try:
@@ -223,6 +238,8 @@ class FilterService:
     def stop(self) -> None:
         """Make the loop end after its current pass."""
         self._stopped = True
+        if self._answers is not None:
+            self._answers.close()
         self._wake_writers()
         self._woken.set()
 

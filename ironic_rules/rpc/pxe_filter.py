@@ -2,15 +2,20 @@
 
 The filters also find changes by themselves, so messages may be lost: while the broker is unavailable they are queued,
 and dropped if the queue is full.
+
+A conductor that is about to start a machine asks which addresses are served: over the broker, where each question
+reaches one of the filters, in turns, or a filter that has no broker over a socket in the state folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import queue
+import socket
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import oslo_messaging as messaging
@@ -25,8 +30,20 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 TOPIC = "ironic.pxe_filter"
-#: Version of the filter's RPC interface.
+#: Version of the messages, which document 001 has.
 VERSION = "1.0"
+#: Version of the filter's RPC interface: with the question which addresses it serves.
+SERVER_VERSION = "1.1"
+#: Name of the socket in the state folder on which a filter without a broker answers.
+SOCKET = "pxe-filter.sock"
+#: Seconds that an answer may take, and between two questions about the same addresses.
+_ANSWER_S, _ASK_EVERY_S = 2.0, 0.1
+#: Seconds for which no question is asked over the broker after one that no filter has answered.
+_SILENT_S = 60.0
+#: Last word of an answer on the socket: without it, the filter has ended meanwhile.
+_END = "."
+#: Maximum size of a question, in bytes.
+_MAX_QUESTION = 1024 * 1024
 #: Maximum number of messages that wait to be sent.
 _QUEUE_SIZE = 1000
 #: Seconds between two warnings about messages that are not sent.
@@ -44,12 +61,68 @@ def is_local(conf: cfg.ConfigOpts) -> bool:
 
 def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: object) -> Any:
     """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for messages to the filters."""
-    target = messaging.Target(topic=TOPIC, server=conf.host, version=VERSION)
+    target = messaging.Target(topic=TOPIC, server=conf.host, version=SERVER_VERSION)
     server = messaging.get_rpc_server(
         transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy)
     # One thread, to keep the order of the messages about one address.
     conf.set_override("executor_thread_pool_size", 1)
     return server
+
+
+class Answers:
+    """Answers on a socket which addresses a filter serves; only its user can ask.
+
+    :param path: of the socket; one that a filter has left is replaced
+    :param served: returns those of the addresses that are served
+    :raises OSError: the socket cannot be made
+    """
+
+    def __init__(self, path: Path, served: Callable[[list[str]], list[str]]) -> None:
+        self._served = served
+        path.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(path))
+        path.chmod(0o600)
+        self._socket.listen()
+        threading.Thread(target=self._run, name="pxe-answers", daemon=True).start()
+
+    def close(self) -> None:
+        """End; questions are refused from now on."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(_ANSWER_S)
+                connection.sendall(" ".join([*self._served(_words(connection)), _END]).encode())
+
+
+def _words(connection: socket.socket) -> list[str]:
+    """Return the words that the other side sends before it shuts its side down."""
+    found = b""
+    while (part := connection.recv(65536)) and len(found) <= _MAX_QUESTION:
+        found += part
+    return found.decode(errors="replace").split()
+
+
+def _ask_beside(path: Path, addresses: Iterable[str]) -> list[str] | None:
+    """Return what the filter beside this process says that it serves; None if there is no filter."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_ANSWER_S)
+            connection.connect(str(path))
+            connection.sendall(" ".join(addresses).encode())
+            connection.shutdown(socket.SHUT_WR)
+            *served, end = _words(connection) or [""]
+    except OSError:
+        return None
+    return served if end == _END else None
 
 
 class OwnFilter(Protocol):
@@ -69,7 +142,7 @@ def make_client(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, own: Ow
     :param own: as of PXEFilterAPI
     """
     sends = not is_local(conf) if conf.pxe_filter.notify is None else conf.pxe_filter.notify
-    return PXEFilterAPI(transport if sends else None, own)
+    return PXEFilterAPI(transport if sends else None, own, Path(conf.state_path) / SOCKET if is_local(conf) else None)
 
 
 class PXEFilterAPI:
@@ -77,10 +150,17 @@ class PXEFilterAPI:
 
     :param transport: None: nothing is sent
     :param own: the filter of this process, which gets all messages as well
+    :param beside: the socket on which a filter that gets no messages answers; None: there is a broker
     """
 
-    def __init__(self, transport: messaging.RPCTransport | None = None, own: OwnFilter | None = None) -> None:
-        self._own = own
+    def __init__(self, transport: messaging.RPCTransport | None = None, own: OwnFilter | None = None,
+                 beside: Path | None = None) -> None:
+        self._own, self._beside = own, beside
+        self._questions = None if transport is None else messaging.get_rpc_client(
+            transport, messaging.Target(topic=TOPIC, version=SERVER_VERSION), serializer=Serializer(),
+            version_cap=SERVER_VERSION, timeout=_ANSWER_S, retry=0,
+            transport_options=messaging.TransportOptions(at_least_once=True))
+        self._silent_until = float("-inf")
         self._client = None if transport is None else messaging.get_rpc_client(
             transport, messaging.Target(topic=TOPIC, version=VERSION, fanout=True), serializer=Serializer(),
             version_cap=VERSION, retry=0)
@@ -111,17 +191,40 @@ class PXEFilterAPI:
                     self._thread = threading.Thread(target=self._send, name="pxe-filter-casts", daemon=True)
                     self._thread.start()
 
-    @property
-    def has_own(self) -> bool:
-        """Whether this process runs a filter."""
-        return self._own is not None
+    def await_served(self, context: RequestContext, addresses: Collection[str], timeout_s: float) -> list[str] | None:
+        """Wait until a filter serves the addresses; return those that none serves in time; None if no filter answers.
 
-    def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
-        """Wait until the filter of this process serves the addresses; return those that it does not serve in time.
-
-        Other filters do not report that.
+        Of several filters, each is asked in its turn; an address is served if one of them says so.
         """
-        return [] if self._own is None or not addresses else self._own.await_served(addresses, timeout_s)
+        if self._own is not None:
+            return self._own.await_served(addresses, timeout_s) if addresses else []
+        deadline = time.monotonic() + timeout_s
+        left = set(addresses)
+        if not left:
+            return None
+        while left:
+            served = self._ask(context, sorted(left))
+            if served is None:
+                return None
+            left.difference_update(served)
+            if time.monotonic() >= deadline:
+                break
+            if left:
+                time.sleep(_ASK_EVERY_S)
+        return sorted(left)
+
+    def _ask(self, context: RequestContext, addresses: list[str]) -> list[str] | None:
+        if self._questions is None:
+            return None if self._beside is None else _ask_beside(self._beside, addresses)
+        if time.monotonic() < self._silent_until:
+            return None
+        try:
+            return list(self._questions.call(context, "served", addresses=addresses))
+        except (messaging.MessagingException, messaging.MessageUndeliverable) as exc:
+            # There is no filter, or one of a version before.
+            LOG.debug("No PXE filter says which addresses are served: %s", exc)
+            self._silent_until = time.monotonic() + _SILENT_S
+            return None
 
     def flush(self, timeout_s: float) -> None:
         """Wait until all messages are sent, for at most ``timeout_s`` seconds."""

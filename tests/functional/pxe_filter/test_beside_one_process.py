@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
 from pathlib import Path
@@ -67,7 +68,9 @@ def test_a_filter_beside_it_needs_no_option_but_its_folder(tmp_path: Path, hosts
             process.printed("is running")
             shows(hosts, {MAC: False, "*": False})
             client.provision(node, "inspect", "inspect wait")
-            shows(hosts, {MAC: True, "*": True})
+            # It has started the machine after that.
+            assert verdicts(hosts) == {MAC: True, "*": True}
+            assert "does not serve" not in (tmp_path / "state" / "ironic-rules.log").read_text()
             client.provision(node, "abort", "inspect failed")
             shows(hosts, {MAC: False, "*": False})
             assert "rabbit" not in process.text().lower()
@@ -115,11 +118,20 @@ def test_a_folder_that_is_missing_is_reported_at_its_start(tmp_path: Path) -> No
         process.close()
 
 
-def test_a_machine_that_is_not_served_is_started_with_a_warning(tmp_path: Path, hosts: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_a_machine_that_is_not_served_is_started_with_a_warning(tmp_path: Path, hosts: Path, is_beside: bool) -> None:
     """No dnsmasq runs with the process id in the file: whether it serves the machine is never observed."""
-    config = (f"[pxe_filter]\nin_process = true\ndhcp_hostsdir = {hosts}\n"
-              f"dnsmasq_pid_file = {tmp_path / 'dnsmasq.pid'}\n")
-    with standalone(tmp_path, config=config) as (_, url):
+    config = f"[pxe_filter]\ndhcp_hostsdir = {hosts}\ndnsmasq_pid_file = {tmp_path / 'dnsmasq.pid'}\n"
+    with contextlib.ExitStack() as stack:
+        _, url = stack.enter_context(standalone(tmp_path, config="" if is_beside else f"{config}in_process = true\n"))
+        if is_beside:
+            (tmp_path / "filter.conf").write_text(config)
+            process = Process("ironic_rules.cmd.pxe_filter", [
+                "--config-file", str(tmp_path / "filter.conf"), "--state-dir", str(tmp_path / "state")],
+                tmp_path, "filter")
+            stack.callback(process.close)
+            process.printed("is running")
         client = Client(url)
         node = client.enroll()
         client.provision(node, "inspect", "inspect wait")

@@ -108,9 +108,12 @@ def test_a_machine_comes_in_when_its_inspection_starts_and_out_when_it_is_done(s
     site.says(mac, False)
 
     site.inspect(uuid)
+    site.reaches(uuid, "inspect wait")
+    # The conductor has asked until one of the filters served the machine.
+    assert True in [verdicts(folder).get(mac) for folder in site.folders]
+    assert "does not serve" not in (site.cluster.folder / "conductor-1.log").read_text()
     site.says(mac, True)
     site.says("*", True)
-    site.reaches(uuid, "inspect wait")
     site.deliver(uuid, mac, other_macs=["52:54:00:44:00:01"])
 
     site.says(mac, False)

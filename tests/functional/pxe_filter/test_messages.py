@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from ironic_rules.pxe_filter.service import FilterService
 from ironic_rules.pxe_filter.sync import Keeper
 from ironic_rules.rpc import pxe_filter as rpc
 from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.brokers import temporary_vhost
 from tests.functional.processes import in_time, wait_for
 from tests.functional.pxe_filter.site import Site
 
@@ -299,6 +302,72 @@ def test_a_message_before_the_first_sync_does_not_make_files_of_what_is_not_know
 
     keeper.sync(periodic=True)
     site.reaches({mac: True, other: True, "*": True})
+
+
+class TestTheQuestion:
+    """Whoever starts a machine asks whether a filter serves it."""
+
+    def test_it_is_asked_until_the_addresses_are_served(self, site, at_work):
+        node, mac = site.machine()
+        _, other = site.machine()
+        filter_ = at_work()
+        assert filter_.client.await_served(ADMIN, [other, mac], 0) == sorted([mac, other])
+
+        site.move(node, states.INSPECTWAIT)
+        filter_.client.update_pxe_filters(ADMIN, allow=[mac])
+        assert filter_.client.await_served(ADMIN, [mac], 60) == []
+        assert site.verdicts()[mac] is True
+        assert filter_.client.await_served(ADMIN, [mac, other, "nothing"], 0) == sorted(["nothing", other])
+        assert filter_.client.await_served(ADMIN, [], 60) is None
+
+    def test_filters_of_earlier_versions_do_not_answer(self, site, at_work):
+        class Earlier:
+            target = messaging.Target(version="1.0")
+
+        site.transport = f"ironic-rules-memory:///{secrets.token_hex(4)}"
+        transport = rpc_transport.get_transport(site.conf())
+        server = messaging.get_rpc_server(
+            transport, messaging.Target(topic=rpc.TOPIC, server="earlier", version="1.0"), [Earlier()])
+        server.start()
+        try:
+            assert rpc.PXEFilterAPI(transport).await_served(ADMIN, [site.mac()], 60) is None
+        finally:
+            server.stop()
+            server.wait()
+            transport.cleanup()
+
+    @pytest.mark.servers
+    def test_without_a_filter_nobody_waits(self, site):
+        with temporary_vhost() as url:
+            site.transport = url
+            transport = rpc_transport.get_transport(site.conf())
+            client = rpc.PXEFilterAPI(transport)
+            with in_time():
+                assert [client.await_served(ADMIN, [site.mac()], 3600) for _ in range(100)] == [None] * 100
+            transport.cleanup()
+
+    def test_one_beside_the_service_answers_its_user_over_a_socket(self, site, tmp_path):
+        node, mac = site.machine(states.INSPECTWAIT)
+        keeper = site.synced()
+        path = tmp_path / rpc.SOCKET
+        path.write_text("left behind")
+        client = rpc.PXEFilterAPI(beside=path)
+        assert client.await_served(ADMIN, [mac], 3600) is None
+
+        answers = rpc.Answers(path, lambda asked: [address for address in asked if keeper.serves(address)])
+        for nonsense in (b"", b"\xff\0 \n", b"a " * 100_000, b"." * 2_000_000):
+            with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+                connection.connect(str(path))
+                connection.sendall(nonsense)
+        try:
+            assert path.stat().st_mode & 0o777 == 0o600
+            assert client.await_served(ADMIN, [mac], 60) == []
+            site.move(node, states.ACTIVE)
+            keeper.sync(periodic=True)
+            assert client.await_served(ADMIN, [mac], 0) == [mac]
+        finally:
+            answers.close()
+        assert client.await_served(ADMIN, [mac], 3600) is None
 
 
 class TestTheSender:
