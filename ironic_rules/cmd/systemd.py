@@ -87,6 +87,10 @@ Next:
 #: Folders with the samples, and where their files belong; whether they are the operator's, who changes them.
 _FOLDERS = (("systemd", "etc/systemd/system", False), ("sysusers.d", "etc/sysusers.d", False),
             ("logrotate.d", "etc/logrotate.d", False), ("dnsmasq", "etc", True))
+#: Folders in the configuration of dnsmasq beside the PXE filter, and those of dnsmasq beside the one-process service.
+_OF_ONE_PROCESS = {"/var/lib/ironic-pxe-filter/hosts": "/var/lib/ironic-rules/dhcp-hosts",
+                   "/var/lib/ironic-inspection-dnsmasq": "/var/lib/ironic-rules-dnsmasq",
+                   "/run/ironic-inspection-dnsmasq": "/run/ironic-rules-dnsmasq"}
 #: Folders that services have their own of (PrivateTmp), or none of (ProtectHome).
 _HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
 #: Characters that systemd takes literally in a path.
@@ -123,6 +127,10 @@ def files(root: Path, scripts: str, dnsmasq: str) -> list[File]:
                           f"Put changes into another file of {target}.")
                 text = _MARK_LINE.format(checksum=_checksum(text), advice=advice) + text
             found.append(File(root / target / entry.name, text, is_the_operators))
+            if folder == "dnsmasq":
+                for ours, theirs in _OF_ONE_PROCESS.items():
+                    text = text.replace(ours, theirs)
+                found.append(File(root / target / "ironic-rules-dnsmasq.conf", text, is_the_operators))
     return found
 
 

@@ -213,14 +213,51 @@ def test_database_and_broker_are_unavailable_when_the_machine_starts(site: Site)
     wait_for("the API to find its conductor", site.api.serves)
 
 
-def test_the_unit_of_one_process(tmp_path: Path) -> None:
+def test_the_smallest_set_up(tmp_path: Path) -> None:
+    """One process with SQLite and its own filter, and dnsmasq, with the user and the units of the page."""
     port = free_port()
-    with machine(tmp_path) as made:
+    page = (PAGES / "admin/pxe-filter.rst").read_text()
+    config = re.search(r"\n   (\[pxe_filter\]\n   in_process = true\n(?:   .+\n)+)", page)
+    assert config
+    with network(tmp_path) as net, machine(tmp_path) as made:
         made.install()
-        made.shell("/opt/ironic-rules/bin/ironic-rules-units; systemd-sysusers; systemctl daemon-reload; "
-                   f"mkdir -p /etc/ironic-rules; echo '[api]\nport = {port}' > /etc/ironic-rules/ironic-rules.conf; "
-                   "systemctl enable --now ironic-rules")
-        assert Api(f"http://127.0.0.1:{port}")("GET", "/v1/nodes") == {"nodes": []}
-        made.shell("systemctl stop ironic-rules")
-        assert made.property("ironic-rules", "Result") == "success", made.journal("ironic-rules")
+        made.shell("/opt/ironic-rules/bin/ironic-rules-units; systemd-sysusers; mkdir -p /etc/ironic-rules")
+        (made.root / "etc/ironic-rules/ironic-rules.conf").write_text(
+            f"[api]\nport = {port}\n" + config[1].replace("   ", ""))
+        namespace, interface = net.server_side
+        drop_in = made.root / "etc/systemd/system/ironic-rules-dnsmasq.service.d/network.conf"
+        drop_in.parent.mkdir(parents=True)
+        drop_in.write_text(f"[Service]\nNetworkNamespacePath=/run/netns/{namespace}\n")
+        dnsmasq = made.root / "etc/ironic-rules-dnsmasq.conf"
+        text = dnsmasq.read_text().replace("interface=eth1", f"interface={interface}\nno-ping")
+        dnsmasq.write_text(text.replace("192.0.2.100,192.0.2.200", "198.51.100.50,198.51.100.200"))
+        made.shell("systemctl daemon-reload")
+        made.shell("\n".join(typed("admin/pxe-filter.rst", "With systemd, in one process", ".. _filter-asked:")))
+        units = ("ironic-rules", "ironic-rules-dnsmasq")
+        assert [made.property(unit, "ActiveState") for unit in units] == ["active"] * 2
+        assert made.property("ironic-pxe-filter", "ActiveState") == "inactive"
         assert (made.root / "var/lib/ironic-rules/ironic-rules.sqlite").exists()
+
+        api = Api(f"http://127.0.0.1:{port}")
+        node = api.enrol(MAC)
+        assert not net.ask(MAC)
+        api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "inspect"})
+        wait_for("the node to wait", lambda: api.state(node) == "inspect wait")
+        # The machine is started when dnsmasq, which has the same user, has read the files.
+        assert net.ask(MAC)
+        log = (made.root / "var/lib/ironic-rules/ironic-rules.log").read_text()
+        assert "does not serve" not in log
+
+        # dnsmasq sees nothing of the service but the files.
+        pid = made.property("ironic-rules-dnsmasq", "MainPID")
+        seen = made.run("nsenter", "-m", "-t", pid, "ls", "/var/lib/ironic-rules", "/etc/ironic-rules").stdout
+        assert "dhcp-hosts" in seen and "sqlite" not in seen and ".conf" not in seen
+        api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "abort"})
+        wait_for("the abort", lambda: api.state(node) == "inspect failed")
+        api("DELETE", f"/v1/nodes/{node}")
+        made.shell("systemctl restart ironic-rules")
+        wait_for("the service", api.serves)
+        assert "dnsmasq was signalled to reload" in (made.root / "var/lib/ironic-rules/ironic-rules.log").read_text()
+        made.shell(f"systemctl stop {' '.join(units)}")
+        for unit in units:
+            assert made.property(unit, "Result") == "success", made.journal(unit)

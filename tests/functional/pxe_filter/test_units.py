@@ -23,9 +23,9 @@ from tests.walking import walking
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted((ROOT / "etc" / "systemd" / "system").glob("*.service"))
-DNSMASQ = "ironic-inspection-dnsmasq"
+DNSMASQ, OF_ONE_PROCESS = "ironic-inspection-dnsmasq", "ironic-rules-dnsmasq"
 #: The most that `systemd-analyze security` may say.
-EXPOSURE = {unit.stem: 4.0 if unit.stem == DNSMASQ else 2.0 for unit in UNITS}
+EXPOSURE = {unit.stem: 4.0 if unit.stem in (DNSMASQ, OF_ONE_PROCESS) else 2.0 for unit in UNITS}
 
 
 def parsed(name: str) -> configparser.ConfigParser:
@@ -53,7 +53,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_there_is_one_for_each_process():
     assert [unit.stem for unit in UNITS] == [
-        DNSMASQ, "ironic-pxe-filter", "ironic-rules-api", "ironic-rules-conductor", "ironic-rules"]
+        DNSMASQ, "ironic-pxe-filter", "ironic-rules-api", "ironic-rules-conductor", OF_ONE_PROCESS, "ironic-rules"]
 
 
 def test_systemd_accepts_them_with_the_paths_of_the_installation(installed: Path):
@@ -69,7 +69,7 @@ def test_they_are_hardened(installed: Path, name: str, most: float):
     assert float(re.search(r"Overall exposure level for \S+: (\S+)", done.stdout)[1]) <= most, done.stdout
 
 
-@pytest.mark.parametrize("name", [unit.stem for unit in UNITS if unit.stem != DNSMASQ])
+@pytest.mark.parametrize("name", [unit.stem for unit in UNITS if unit.stem not in (DNSMASQ, OF_ONE_PROCESS)])
 def test_the_commands_start(installed: Path, name: str):
     command = re.search(r"^ExecStart=(.*)$", (installed / f"{name}.service").read_text(), re.MULTILINE)[1].split()
     done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60)
@@ -100,12 +100,20 @@ def test_dnsmasq_has_the_user_of_the_filter_but_not_its_access_to_the_configurat
     assert "CAP_KILL" not in "".join(unit.read_text() for unit in UNITS)
     assert dnsmasq["CapabilityBoundingSet"] == dnsmasq["AmbientCapabilities"]
 
+    # In one process, the service is the filter; dnsmasq sees nothing of it but the hosts files.
+    dnsmasq, own = parsed(OF_ONE_PROCESS)["Service"], parsed("ironic-rules")["Service"]
+    assert dnsmasq["User"] == own["User"]
+    assert dnsmasq["TemporaryFileSystem"] == "/var/lib/ironic-rules:ro"
+    assert dnsmasq["BindReadOnlyPaths"] == f"/var/lib/{own['StateDirectory'].split()[1]}"
+    assert "/etc/ironic-rules" in dnsmasq["InaccessiblePaths"]
 
-def test_dnsmasq_accepts_its_configuration():
+
+@pytest.mark.parametrize("name", [DNSMASQ, OF_ONE_PROCESS])
+def test_dnsmasq_accepts_its_configuration(name):
     program = shutil.which("dnsmasq", path=_PATH)
     if program is None:
         pytest.skip("dnsmasq is not installed")
-    done = subprocess.run([program, "--test", f"--conf-file={ROOT / 'etc' / (DNSMASQ + '.conf')}"],
+    done = subprocess.run([program, "--test", f"--conf-file={ROOT / 'etc' / (name + '.conf')}"],
                           capture_output=True, text=True)
 
     assert (done.returncode, done.stderr.strip()) == (0, "dnsmasq: syntax check OK.")

@@ -18,7 +18,7 @@ def test_the_files_in_etc_are_what_the_command_writes(tmp_path):
     assert write(tmp_path) == 0
 
     written = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
-    assert len(written) == 8
+    assert len(written) == 10
     assert {path: (ROOT / path).read_text() for path in written} == written
 
 
