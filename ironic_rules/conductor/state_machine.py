@@ -429,7 +429,7 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
 def _keeps_agent(conductor: Conductor, task: Task, state: str, next_state: str) -> bool:
     """Return whether the agent of a node whose work ends keeps its token, because its machine stays in the ramdisk.
 
-    A node that discovery has created and nobody has managed is in ENROLL: its ramdisk has no token.
+    A node that discovery has created is in ENROLL until an operator manages it: its ramdisk has no token.
     """
     if next_state not in states.FAST_TRACK - {states.ENROLL}:
         return False

@@ -226,8 +226,8 @@ VALUES: dict[tuple[str, str], dict[str, str]] = {
         "snmp": "Power distribution units are not controlled: power these machines by hand, with fake-hardware.",
         "manual-management": "Use fake-hardware, which reports power states without a machine."},
     ("DEFAULT", "enabled_inspect_interfaces"): {
-        "inspector": "An interface that hands over to a running ironic-inspector is not built, and Ironic has removed "
-                     "its own. This service replaces ironic-inspector: use agent, and see the page 'Moving from "
+        "inspector": "An interface that uses a running ironic-inspector is not built, and Ironic has removed its own. "
+                     "This service replaces ironic-inspector: use agent, and see the page 'Moving from "
                      "ironic-inspector'.",
         **dict.fromkeys(("idrac-redfish", "idrac", "ilo", "irmc"), "Use redfish (out of band) or agent (in band).")},
     ("DEFAULT", "enabled_boot_interfaces"): {

@@ -13,7 +13,7 @@ from typing import Any
 
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON, JSONObject
-from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT, STEP_POLL
+from ironic_rules.models.internal_keys import AGENT_STAYS, AGENT_URL, BOOT_LEFT, STEP_POLL
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class Procedure:
         :param disable_ramdisk: no ramdisk is booted for them
         """
         kept = self.without_progress(internal)
+        kept.pop(AGENT_STAYS, None)
         if steps := [dict(step) for step in requested]:
             kept[self.requested_key] = steps
         if disable_ramdisk:

@@ -111,13 +111,14 @@ class AgentInspect(InspectInterface):
         is_new = task.node.target_provision_state == states.ENROLL
         try:
             with task.node.as_stored(() if is_new else _OF_BMC):
-                # A ramdisk of a discovered node has no token with which it could go on.
+                # A ramdisk of a discovered node has no token with which it could continue.
                 stays = not self._switches_off(task) or (not is_new and states.is_fast_track(
                     task.node.driver_info, self.conf.deploy.fast_track))
                 if stays:
                     task.node.driver_internal_info[AGENT_STAYS] = True
                 else:
                     task.node.agent_token_hash = None
+                    task.node.driver_internal_info.pop(AGENT_STAYS, None)
                 self._leave(task, stays=stays)
         except BMCError as exc:
             # A reader of this error must not look for the cause in the data or in a rule.

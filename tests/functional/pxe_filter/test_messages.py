@@ -305,7 +305,7 @@ def test_a_message_before_the_first_sync_does_not_make_files_of_what_is_not_know
 
 
 class TestTheQuestion:
-    """Whoever starts a machine asks whether a filter serves it."""
+    """Conductors ask whether a filter serves a machine before they start it."""
 
     def test_it_is_asked_until_the_addresses_are_served(self, site, at_work):
         node, mac = site.machine()

@@ -31,7 +31,7 @@ def test_an_output_that_cannot_be_written_is_no_result(tmp_path: Path, command: 
     assert done.stderr.splitlines()[-1].endswith("standard output cannot be written: No space left on device.")
     assert "Traceback" not in done.stderr
     if command == "systemd":
-        assert len([path for path in tmp_path.glob("root/**/*") if path.is_file()]) == 8
+        assert len([path for path in tmp_path.glob("root/**/*") if path.is_file()]) == 10
 
 
 def test_an_output_that_was_closed_before_is_not_missed(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ WRONG = [
     ("DEFAULT", "enabled_hardware_types", "redfish,redfish", "once only: redfish"),
     ("DEFAULT", "enabled_boot_interfaces", "fake,pxe", "use ipxe, or redfish-virtual-media"),
     ("DEFAULT", "enabled_deploy_interfaces", "ansible", "use direct"),
-    ("DEFAULT", "enabled_inspect_interfaces", "inspector,agent", "to a running ironic-inspector is not built"),
+    ("DEFAULT", "enabled_inspect_interfaces", "inspector,agent", "uses a running ironic-inspector is not built"),
     ("DEFAULT", "enabled_network_interfaces", "neutron,noop", "not installed: neutron; installed are noop"),
     ("DEFAULT", "enabled_raid_interfaces", "agent", "use redfish or no-raid"),
     ("DEFAULT", "default_power_interface", "ipmitool", "one of [DEFAULT]enabled_power_interfaces is required: fake"),
