@@ -16,6 +16,7 @@ from ironic_rules.models.rules import path_of_action
 from ironic_rules.models.secrets import Concealment, Place
 from ironic_rules.rules import template
 from ironic_rules.rules.compiled import CompiledRule
+from ironic_rules.rules.errors import MissingPath
 from ironic_rules.rules.getters import View, path_getter
 
 #: The roots that are no data, but parts of what other templates of the rule have read.
@@ -40,8 +41,13 @@ def is_secret(path: Place, view: View, conceal: Concealment) -> bool:
         return True
     if view.masked:
         return False
-    return not path or any(map(secrets.is_secret_key, path)) or _has_secret(
-        path_getter(template.Field(path[0], path[1:], "", 0), False)(view))
+    if not path or any(map(secrets.is_secret_key, path)):
+        return True
+    try:
+        return _has_secret(path_getter(template.Field(path[0], path[1:], "", 0), False)(view))
+    except MissingPath:
+        # There is no such name.
+        return False
 
 
 def _has_secret(value: object) -> bool:

@@ -218,3 +218,17 @@ def test_an_explanation_ends_when_its_time_is_over() -> None:
     with pytest.raises(Over):
         world.run(world.rule(conditions=[{"op": "is-true", "args": ["{item}"], "loop": "{plugin_data[l]}"}]),
                   given=facts, explain=True)
+
+
+@pytest.mark.parametrize("mode", ["always", "never"])
+def test_what_is_in_no_context_is_explained_as_missing(mode: str) -> None:
+    rule = world.rule(conditions=[{"op": "!eq", "args": ["{nosuch.x}", 1]}],
+                      actions=[{"op": "log", "args": ["{nosuch} {item}"], "loop": "{inventory[nope]}"}])
+    facts = world.facts()
+
+    trace, = world.run(rule, given=facts, mask_secrets=mode, explain=True)
+
+    assert (trace.matched, trace.conditions[0].why, trace.conditions[0].detail) == (False, "missing", "nosuch")
+    trace, = world.run({**rule, "conditions": []}, given=facts, mask_secrets=mode, explain=True)
+    assert [text.partition(": ")[2] for _, text in facts.messages] == ["<missing nosuch> <missing item>"]
+    assert trace.matched
