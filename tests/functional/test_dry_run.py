@@ -251,6 +251,7 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
     assert runs.run(lambda tick: "next") == "next"
 
 
+@pytest.mark.slow
 def test_a_rule_that_takes_long_is_ended(whole: Whole) -> None:
     """Thousands of items of a loop, each with an expression at its limit, a thousand times over."""
     body = {**whole.machine()[1], "l": ["x" * 2000] * 4000}

@@ -30,7 +30,7 @@ SAMPLE = (
 
 @pytest.mark.slow
 @pytest.mark.servers
-@pytest.mark.parametrize("installation", installations.SEPARATE)
+@pytest.mark.parametrize("installation", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_a_sample_of_the_rows_holds_over_separate_processes(installation):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"{ROWS}/{ident}" for ident in SAMPLE)],

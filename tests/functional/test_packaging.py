@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
-import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
-
-from tests.functional.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ironic_rules"
@@ -63,6 +59,7 @@ def files_of_the_package() -> set[str]:
             if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts}
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_modules_samples_and_migrations(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -83,22 +80,3 @@ def test_the_source_package_has_what_tests_and_documentation_need(sdist):
     wanted |= {"CONTRIBUTING.rst", "LICENSE", "README.rst", "pyproject.toml", "requirements.txt", "setup.cfg",
                "setup.py", "tox.ini", "test-requirements.txt"} | files_of_the_package()
     assert wanted - names == set()
-
-
-def test_an_installed_wheel_shows_the_demo_away_from_the_source(wheel, tmp_path):
-    installed = tmp_path / "installed"
-    python(tmp_path, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
-    check = "import ironic_rules, pathlib, sys; sys.exit(pathlib.Path(ironic_rules.__file__).parent.parent != " \
-            "pathlib.Path(sys.argv[1]))"
-    python(tmp_path, "-c", check, str(installed), PYTHONPATH=str(installed))
-    service = Process("ironic_rules.cmd.standalone", ["--demo", "--port", "0"], tmp_path, "demo",
-                      {"PYTHONPATH": str(installed)})
-    try:
-        url = service.printed(r"listens on (http://\S+)").group(1)
-        service.printed("Still serving")
-        with urllib.request.urlopen(f"{url}/v1/nodes", timeout=60) as response:
-            assert len(json.load(response)["nodes"]) == len(list((PACKAGE / "samples" / "inventories").glob("*.json")))
-        with urllib.request.urlopen(f"{url}/ui/app.js", timeout=60) as response:
-            assert response.read() == (PACKAGE / "ui" / "app.js").read_bytes()
-    finally:
-        service.close()

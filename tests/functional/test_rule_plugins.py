@@ -95,6 +95,7 @@ def tagging(name: str, **values: Any) -> dict[str, Any]:
     return {"actions": [{"op": "sample-tag", "args": {"name": name, "note": "{as it is}"}}], **values}
 
 
+@pytest.mark.slow
 def test_r45_an_action_of_another_package_works_from_its_installation_to_the_node(tmp_path, extended):
     assert send(extended + "/v1/inspection_rules", tagging("{inventory[cpu][architecture]}"))[0] == 201
     assert send(extended + "/v1/inspection_rules", tagging("{inventory[hostname]}", phase="early"))[0] == 201

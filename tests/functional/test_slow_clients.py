@@ -146,6 +146,7 @@ def test_clients_that_send_many_requests_at_once_and_receive_nothing_keep_no_one
         assert service.is_running()
 
 
+@pytest.mark.slow
 def test_large_replies_that_no_one_receives_do_not_fill_the_memory(tmp_path):
     # No client is too slow here: the sum of what is kept is the limit.
     limits = "[api]\nmax_replies_size = 16777216\nhead_timeout = 600\n"

@@ -78,8 +78,9 @@ def serve(config: str, name: str, folder: Path, port: int) -> Process:
     return Process(program, filled, folder, name, environment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [
-    "gunicorn", pytest.param("uwsgi", marks=pytest.mark.slow), pytest.param("gunicorn-preload", marks=pytest.mark.long),
+    "gunicorn", "uwsgi", pytest.param("gunicorn-preload", marks=pytest.mark.long),
     pytest.param("uwsgi-lazy-apps", marks=pytest.mark.long)])
 def test_a_wsgi_server_serves_the_api_and_each_worker_reaches_the_conductor(name, cluster, tmp_path):
     url = f"http://127.0.0.1:{(port := free_port())}"

@@ -19,6 +19,7 @@ def configuration(folder: Path, url: str) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_never_reached_is_told_in_one_line_with_file_and_option(tmp_path: Path) -> None:
     file = configuration(tmp_path, f"mysql+pymysql://ironic@127.0.0.1:{free_port()}/none")
     done = forking.run("ironic_rules.cmd.dbsync", ["--config-file", file, "--timeout", "1", "upgrade"], tmp_path)

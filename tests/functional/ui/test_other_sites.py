@@ -15,6 +15,8 @@ import pytest
 from tests.functional.processes import standalone
 from tests.functional.ui.conftest import Visitor, launched
 
+pytestmark = pytest.mark.slow
+
 #: A name of the other site, which for the browser leads to the service.
 NAME = "rebound.example"
 #: A text/plain form sends NAME=VALUE, which can be JSON.

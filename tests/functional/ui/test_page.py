@@ -42,6 +42,7 @@ def report_of(name: str) -> dict:
     return samples.inventory(name)
 
 
+@pytest.mark.slow
 def test_a_guide_leads_from_the_failure_to_a_rule_and_can_be_skipped(demo, visit):
     her = visit(demo.link.partition("/ui/")[0])
     her.page.goto(demo.link)
@@ -134,6 +135,7 @@ def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(dem
     demo.inspect("demo-ramdisk-error", report_of("ramdisk-error"))  # as the other tests expect it
 
 
+@pytest.mark.slow
 def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages(demo, visit):
     refused = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:77:77:09"}]}}
     assert demo.client.post("/v1/continue_inspection", json=refused).status_code == 404
@@ -205,6 +207,7 @@ def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo
     assert her.errors == []
 
 
+@pytest.mark.slow
 def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_matched(demo, visit):
     changed = report_of("dell-r660")
     changed["inventory"]["memory"]["physical_mb"] //= 2
@@ -228,6 +231,7 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
     assert her.errors == []
 
 
+@pytest.mark.slow
 def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her = visit(demo.url)
     her.page.clock.install()
@@ -242,6 +246,7 @@ def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her.see("no disk is suitable", reasons)
 
 
+@pytest.mark.slow
 def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo, visit):
     her = visit(demo.url)
     her.page.add_init_script(SHIFTS)
@@ -330,6 +335,7 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
 
 
+@pytest.mark.slow
 def test_a_keyboard_is_enough(demo, visit):
     # Two machines were turned away; one of them is enrolled.
     for number in (1, 2):
@@ -389,6 +395,7 @@ def test_a_keyboard_is_enough(demo, visit):
     assert her.errors == []
 
 
+@pytest.mark.slow
 def test_keys_alone_lead_from_the_fleet_to_the_machine_that_failed_and_to_a_stored_rule(own_demo, visit):
     her = visit(own_demo.url, width=1500, height=950)
     keys = her.page.keyboard
@@ -443,6 +450,7 @@ def test_keys_alone_lead_from_the_fleet_to_the_machine_that_failed_and_to_a_stor
     assert her.errors == []
 
 
+@pytest.mark.slow
 def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit):
     steps = [{"interface": "bios", "step": "apply_configuration", "priority": 150,
               "args": {"settings": [{"name": "LogicalProc", "value": "Enabled"}]}}]
@@ -472,6 +480,7 @@ def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit)
     assert her.errors == []
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path, visit):
     users = tmp_path / "users"
@@ -505,6 +514,7 @@ def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path
         assert her.errors == []
 
 
+@pytest.mark.slow
 def test_a_password_of_keystone_is_forwarded_and_a_wrong_one_asked_again(tmp_path, visit):
     with identity.configuration() as keystone, standalone(
             tmp_path, config=f"{keystone}[api]\nui_password_login = true\n") as (_, url):
@@ -523,6 +533,7 @@ def test_a_password_of_keystone_is_forwarded_and_a_wrong_one_asked_again(tmp_pat
         assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret in file.read_bytes()]
 
 
+@pytest.mark.slow
 def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, visit):
     with identity.configuration() as keystone, standalone(tmp_path, config=keystone) as (_, url):
         her = visit(url)

@@ -15,6 +15,8 @@ from ironic_rules.rules import strict_yaml
 from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.ui.conftest import PATIENCE_MS, Visitor, playwright
 
+pytestmark = pytest.mark.slow
+
 expect = playwright.expect
 expect.set_options(timeout=PATIENCE_MS)
 RULES = "/v1/inspection_rules"
