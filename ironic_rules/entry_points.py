@@ -28,8 +28,7 @@ def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[s
     :param option: configuration option that the names come from, for messages
     :raises ConfigurationError: a name is unknown, repeated or provided twice, or its entry point is not usable
     """
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
+    if repeated := {name for name in names if names.count(name) > 1}:
         raise ConfigurationError(f"{option} names {_quoted(repeated)} more than once.")
     failures: dict[str, BaseException] = {}
 
@@ -47,8 +46,7 @@ def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[s
                                      f"derived from {base.__module__}.{base.__name__}.")
         if classes.setdefault(extension.name, extension.plugin) is not extension.plugin:
             raise ConfigurationError(f"{option}: several packages offer '{extension.name}' in {group}.")
-    missing = set(names) - classes.keys()
-    if missing:
+    if missing := set(names) - classes.keys():
         raise ConfigurationError(f"{option} names {_quoted(missing)}, which nothing installed offers in {group}. "
                                  f"Installed: {_quoted(manager.entry_points_names())}.")
     return {name: classes[name] for name in names}
@@ -56,7 +54,10 @@ def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[s
 
 def not_installed(group: str, names: Iterable[str]) -> list[str]:
     """Return those of ``names`` that nothing installed offers in ``group``. Loads nothing."""
-    return [name for name in dict.fromkeys(names) if name not in in_group(group).names]
+    # Reading only our own entry points takes a tenth of the time, and usually they are enough.
+    own = _own().select(group=group).names
+    missing = [name for name in dict.fromkeys(names) if name not in own]
+    return [name for name in missing if name not in installed(group)]
 
 
 def installed(group: str) -> list[str]:
@@ -70,6 +71,7 @@ def in_group(group: str) -> EntryPoints:
 
 
 _all = functools.lru_cache(maxsize=2)(lambda path: importlib.metadata.entry_points())
+_own = functools.cache(lambda: importlib.metadata.distribution("ironic-rules").entry_points)
 
 
 def _quoted(names: Iterable[str]) -> str:

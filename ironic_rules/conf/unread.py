@@ -15,7 +15,6 @@ from typing import Any
 from oslo_config import cfg
 
 from ironic_rules.conf import ironic, opts, pxe_filter, sources
-from ironic_rules.entry_points import in_group
 from ironic_rules.models import secrets
 from ironic_rules.text import misspelt, printable
 
@@ -127,11 +126,11 @@ class _Known:
 
 def _library_options() -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:
     yield from opts.list_library_opts()
-    yield from _listed(point for point in in_group(_ENTRY_POINTS) if point.name in _LIBRARIES)
+    yield from _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS) if point.name in _LIBRARIES)
 
 
 def _other_options() -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:
-    return _listed(point for point in in_group(_ENTRY_POINTS)
+    return _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS)
                    if not point.name.startswith(_NOT_READ))
 
 

@@ -90,9 +90,8 @@ def problem_of(conf: cfg.ConfigOpts) -> str | None:
     except cfg.Error:
         return None
     name = printable(url.transport, 64)
-    known = {point.name: point for point in in_group("oslo.messaging.drivers")}
-    driver = known.get(url.transport.partition("+")[0])
-    if driver is None:
+    drivers = in_group("oslo.messaging.drivers").select(name=url.transport.partition("+")[0])
+    if (driver := next(iter(drivers), None)) is None:
         return f"there is no transport {name}; one {_EXAMPLE} is required"
     try:
         driver.load()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from oslo_config import cfg
 
-from ironic_rules import entry_points, service
+from ironic_rules import service
 from ironic_rules.cmd import api, conductor, pxe_filter, standalone
 from ironic_rules.conf import ironic, validation
 from ironic_rules.conf.conductor import RELEASES
@@ -343,7 +343,6 @@ def test_all_options_are_read_in_few_calls(tmp_path):
     (tmp_path / "service.conf").write_text(text)
     conf = service.prepare_config([], config_files=[str(tmp_path / "service.conf")], groups=["DEFAULT"])
     rpc_transport.register_opts(conf)
-    entry_points.in_group(entry_points.HOOKS)  # a start has read them when it has found its transport
 
     problems, calls = counted(lambda: validation.problems(conf, api=True, conductor=True))
 
