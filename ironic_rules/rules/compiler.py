@@ -214,8 +214,8 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
     if operation is None or bound is None:
         return None
-    if scope.warnings is not None and operation.name in _ORDERING:
-        _warn_of_order(scope, bound, f"{where}/args")
+    if scope.warnings is not None and not bound.named and bound.rest is None:
+        _warn_of_outcome(scope, operation.name, bound.positional, f"{where}/args")
     if operation.absent is not None:
         _warn_of_null(scope, bound, f"{where}/args")
     call = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
@@ -269,17 +269,32 @@ def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:
 
 #: Operators that are false for values without an order.
 _ORDERING = frozenset({"lt", "gt", "le", "ge"})
+_COMPARING = _ORDERING | {"eq", "ne"}
+_UNLIKE = "a text and a number are never equal; a template gives the number that a text has with |int"
 _TEXT, _NUMBER, _NO_ORDER = "text", "number", "no order"
 _ORDER = {str: _TEXT, int: _NUMBER, float: _NUMBER}
 #: Types of fields of the node whose values have no order.
 _UNORDERED = frozenset({Type.OBJECT, Type.LIST, Type.BOOLEAN})
 
 
-def _warn_of_order(scope: Scope, bound: arguments.Bound, where: str) -> None:
-    """Warn of a comparison that is false whatever a machine reports."""
-    if bound.named or bound.rest is not None or len(bound.positional) < 2:
-        return
-    orders = [_order_of(compiled) for compiled in bound.positional]
+def _warn_of_outcome(scope: Scope, name: str, given: Sequence[Compiled], where: str) -> None:
+    """Warn of a comparison that is the same whatever a machine reports."""
+    if name == "one-of" and isinstance(given[-1], Const):
+        listed = [_order_of(Const(value)) for value in given[-1].value]
+        if not listed:
+            scope.warn(where, "the list is empty, so that nothing is one of it")
+        elif {_order_of(given[0]), *listed} == {_TEXT, _NUMBER} and _order_of(given[0]) not in listed:
+            scope.warn(where, _UNLIKE)
+    elif name in _COMPARING and len(given) == 1:
+        scope.warn(where, "there is one value, and nothing to compare it with")
+    elif name in _ORDERING:
+        _warn_of_order(scope, [_order_of(compiled) for compiled in given], where)
+    elif name in _COMPARING and any({_order_of(one), _order_of(other)} == {_TEXT, _NUMBER} and not (
+            isinstance(one, Const) and isinstance(other, Const)) for one, other in itertools.pairwise(given)):
+        scope.warn(where, _UNLIKE)
+
+
+def _warn_of_order(scope: Scope, orders: Sequence[str | None], where: str) -> None:
     if _NO_ORDER in orders:
         scope.warn(where, "only numbers and texts have an order: for null, true, false, lists and objects, this "
                           "comparison is always false")

@@ -403,6 +403,8 @@ def compile_items(scope: Scope, loop: object, where: str) -> Items | None:
         scope.complain(where, f"must be a list, an object, or one template that gives either; {compiled.why}")
     if len(scope.problems) > before:
         return None
+    if isinstance(loop, (list, tuple)) and not loop:
+        scope.warn(where, "the loop has no items")
     scope.items = elements_of(compiled)
     scope.item_keys = frozenset(loop) if isinstance(loop, dict) else None
     limit = scope.limits.loop_items
