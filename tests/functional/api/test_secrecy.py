@@ -86,7 +86,7 @@ def test_continue_inspection_has_one_answer_for_every_failure(app, three, rpc, m
 @pytest.mark.parametrize("action", [
     {"op": "fail", "args": ["not ours: {inventory[interfaces][0][mac_address]}"]},
     {"op": "set-plugin-data", "args": ["a", "{inventory[nosuch]}"]},
-    {"op": "log", "args": ["x"], "loop": "{inventory[nosuch]}"},
+    {"op": "set-plugin-data", "args": ["a", "x"], "loop": "{inventory[nosuch]}"},
 ])
 def test_a_refusal_by_an_early_rule_is_byte_for_byte_an_unknown_machine(app, three, rpc, action, sensitive):
     unknown = [deliver(app, NOBODY, minor=minor) for minor in (1, 84, 96)]
