@@ -185,6 +185,14 @@ def test_r_30_every_text_argument_of_a_condition_may_be_a_template():
     assert holds("one-of", "x86_64", ["a", "{plugin_data[word]}"], plugin_data=data) is True
 
 
+def test_r_30_the_key_of_an_object_stays_text_with_a_warning(whole):
+    value = {"{inventory[hostname]}": "{inventory[hostname]}"}
+    made = create(whole, {"op": "set-attribute", "args": {"path": "/extra/names", "value": value}})
+
+    assert [warning["pointer"] for warning in made["warnings"]] == ["/actions/0/args/value/{inventory[hostname]}"]
+    assert inspected(whole, {"hostname": "n7"})["extra"]["names"] == {"{inventory[hostname]}": "n7"}
+
+
 @walking("mode, sensitive, password", [
     ("always", False, "******"), ("always", True, "******"), ("sensitive", False, "******"),
     ("sensitive", True, "s3cret"), ("never", False, "s3cret"), ("never", True, "s3cret"),
