@@ -57,14 +57,19 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
         in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict(), procedure)
         return in_band and procedure.wait_state
     interface = hardware.interface(node, step.interface)
+    boots = step.key == ("deploy", procedure.boot_step) and offer.in_ramdisk
     if progress.is_waiting:
         ends = _checked(interface.continue_step(task, step.step, step.args), step.name, procedure)
-        if ends is None and step.key == ("deploy", procedure.boot_step) and offer.in_ramdisk:
+        if ends is None and boots:
             _add_ramdisk_steps(hardware, task, progress, offer)
         return ends
     if not progress.is_begun_by(lock_id):
         _check_rerun(node, offer, step, procedure)
-    return call(interface, task, step.step, step.args, procedure)
+    ends = call(interface, task, step.step, step.args, procedure)
+    # With fast track, the ramdisk runs already, and has reported its steps.
+    if ends is None and boots and procedure.ramdisk_key in node.driver_internal_info:
+        _add_ramdisk_steps(hardware, task, progress, offer)
+    return ends
 
 
 def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep) -> str | None:

@@ -105,9 +105,14 @@ class Procedure:
         return {self.step_field: {}, "driver_internal_info": kept}
 
     def without_progress(self, internal: Mapping[str, JSON]) -> JSONObject:
-        """Return ``driver_internal_info`` without the keys of the procedure."""
+        """Return ``driver_internal_info`` without the keys of the procedure.
+
+        The address of an agent remains that keeps its machine after the procedure.
+        """
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
-               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, STEP_POLL, AGENT_URL, BOOT_LEFT}
+               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, STEP_POLL, BOOT_LEFT}
+        if AGENT_STAYS not in internal:
+            own.add(AGENT_URL)
         return {key: value for key, value in internal.items() if key not in own}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules.hardware.fake import FakePower
 from ironic_rules.models import states
+from tests.functional import agents
 from tests.functional.agents import agent
 from tests.functional.hardware.bmcs import web_server
 from tests.functional.whole import fault, running
@@ -74,16 +75,22 @@ def beat(whole, node, token, ramdisk):
     return reply.status_int
 
 
-def test_the_ramdisk_of_an_inspection_cleans_and_deploys_without_a_reboot(whole, ramdisk, switched):
+def test_the_ramdisk_of_an_inspection_cleans_and_deploys_without_a_reboot(whole, ramdisk, switched, monkeypatch):
+    erase = {"step": "erase_devices", "interface": "deploy", "priority": 10, "reboot_requested": False}
+    monkeypatch.setitem(agents._SYNCHRONOUS, "clean.get_clean_steps", {
+        "clean_steps": {"generic": [erase]}, "hardware_manager_version": {"generic": "1"}})
     node = enrolled(whole)
     token = inspected(whole, node)
     assert beat(whole, node, token, ramdisk) == 202
     begun, before = list(switched), len(whole.events(node))
 
-    available = whole.provision(node, "provide")
-    assert (available["provision_state"], available["power_state"], ramdisk.names()) == (
-        states.AVAILABLE, states.POWER_ON, CLEANED)
+    # Automated cleaning has the steps that the agent runs by default.
+    assert whole.provision(node, "provide")["provision_state"] == states.CLEANWAIT
+    ramdisk.end()
     assert beat(whole, node, token, ramdisk) == 202
+    available = whole.show(node)
+    assert (available["provision_state"], available["power_state"], ramdisk.names()) == (
+        states.AVAILABLE, states.POWER_ON, [*CLEANED, "clean.execute_clean_step"])
     waiting = whole.provision(node, "active")
     assert (waiting["provision_state"], switched) == (states.DEPLOYWAIT, begun)
     for _ in range(5):
@@ -91,7 +98,7 @@ def test_the_ramdisk_of_an_inspection_cleans_and_deploys_without_a_reboot(whole,
         beat(whole, node, token, ramdisk)
 
     assert begun == [states.REBOOT]
-    assert (whole.show(node)["provision_state"], ramdisk.names()) == (states.ACTIVE, [*CLEANED, *DEPLOYED])
+    assert (whole.show(node)["provision_state"], ramdisk.names()[2:]) == (states.ACTIVE, DEPLOYED)
     assert switched[len(begun):] == [states.POWER_OFF, states.POWER_ON]
     assert (whole.row(node).agent_token_hash, beat(whole, node, token, ramdisk)) == (None, 404)
     assert not [text for _, text in whole.events(node)[before:] if "failed" in text]

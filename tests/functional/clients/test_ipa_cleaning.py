@@ -116,3 +116,25 @@ def test_service_steps_run_in_the_agent_while_the_instance_does_not(endpoint, fo
     assert lines(folder) == ["serviced"]
     assert finished(endpoint, machine) == ["deploy.prepare_service", "deploy.write_more", "deploy.tear_down_service"]
     assert (shown["power_state"], shown["last_error"]) == ("power on", None)
+
+
+def test_with_fast_track_the_same_agent_cleans_again_and_again(endpoint, folder):
+    machine = managed(endpoint, 66)
+    machines.call(endpoint, "PATCH", f"nodes/{machine.uuid}", [
+        {"op": "add", "path": "/driver_info/fast_track", "value": True}])
+
+    provision(endpoint, machine, "provide")
+    machines.wait_for_state(endpoint, machine.uuid, "clean wait")
+    with ramdisk(endpoint, machine, folder):
+        available = machines.wait_for_state(endpoint, machine.uuid, "available")
+        # A reboot would make the token invalid, and the agent would not be heard any more.
+        for text in ("more", "most"):
+            provision(endpoint, machine, "manage")
+            provision(endpoint, machine, "clean", clean_steps=[write(text)])
+            wait_for(text, lambda text=text: lines(folder)[-1:] == [text])
+            shown = machines.wait_for_state(endpoint, machine.uuid, "manageable")
+            provision(endpoint, machine, "provide")
+            machines.wait_for_state(endpoint, machine.uuid, "available")
+
+    assert (available["power_state"], shown["power_state"], shown["last_error"]) == ("power on", "power on", None)
+    assert lines(folder) == [*(cleaned := [f"cleaned {machine.uuid}"]), "more", *cleaned, "most", *cleaned]
