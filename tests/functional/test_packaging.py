@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ironic_rules"
 #: Not part of the source: environments, caches, build results, git's data.
-OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov", "ironic-rules-d*")
+OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov",
+           "ironic-rules-data", "ironic-rules-demo")
 
 pytest.importorskip("setuptools", reason="what builds packages is not in this environment")
 
