@@ -33,7 +33,7 @@ from tests.walking import walking
 ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
           for route in walk_routes(RootController())]
-PUBLIC = {"/", "/v1", "/healthcheck", "/healthcheck/live", "/v1/lookup", "/v1/continue_inspection",
+PUBLIC = {"/", "/v1", "/v1/openapi.json", "/healthcheck", "/healthcheck/live", "/v1/lookup", "/v1/continue_inspection",
           "/v1/heartbeat/node", "/compute", "/compute/v2.1"}
 
 #: Headers of keystonemiddleware about the scope of a token.

@@ -321,8 +321,9 @@ def failing(words: Words, cmdb: str) -> dict[str, list[dict[str, Any]]]:
         "fail with a template": [{"op": "fail", "args": [f"{words.failure} {{inventory[hostname]}}"]}],
         "missing path": [written, {"op": "set-plugin-data", "args": [words.data, f"{{inventory[{words.missing}]}}"]}],
         "missing path in text": [{"op": "fail", "args": [f"{words.failure} {{plugin_data[{words.missing}][x]}}"]}],
-        "missing loop": [{"op": "log", "args": ["{item}"], "loop": f"{{plugin_data[{words.missing}]}}"}],
-        "loop of the wrong type": [data, {"op": "log", "args": ["{item}"], "loop": f"{{plugin_data[{words.data}]}}"}],
+        "missing loop": [{"op": "add-trait", "args": ["{item}"], "loop": f"{{plugin_data[{words.missing}]}}"}],
+        "loop of the wrong type": [
+            data, {"op": "add-trait", "args": ["{item}"], "loop": f"{{plugin_data[{words.data}]}}"}],
         "blocked path": [written, {"op": "set-attribute", "args": [f"/extra/{words.path}/{words.below}", 1]}],
         "blocked list": [written, {"op": "extend-attribute", "args": [f"/extra/{words.path}", words.item]}],
         "blocked data": [data, {"op": "set-plugin-data", "args": [f"{words.data}.{words.below}", words.item]}],
