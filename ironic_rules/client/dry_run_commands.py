@@ -119,7 +119,7 @@ class TestRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        given = rule_file.read(parsed_args.file)
+        given = rule_file.read_whole(parsed_args.file)
         expected = {"outcome": "finished"} if parsed_args.expect is None else _read(parsed_args.expect)
         if not isinstance(expected, dict):
             raise exceptions.CommandError(f"{parsed_args.expect}: must be an object")

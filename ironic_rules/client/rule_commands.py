@@ -90,9 +90,7 @@ class ApplyRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
-        given = rule_file.read(parsed_args.source)
-        if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.not_json()]:
-            raise exceptions.CommandError("\n".join(problems))
+        given = rule_file.read_whole(parsed_args.source)
         requests = Requests(self.app)
         tag = None if parsed_args.revision is None else _tag(requests, parsed_args.bundle, parsed_args.revision)
         try:
@@ -128,11 +126,10 @@ class ImportRules(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Row]]:
         given = rule_file.read(parsed_args.file)
-        if parsed_args.legacy:
-            given = given.listed("rules")
+        given = given.listed("rules") if parsed_args.legacy else given.writable()
         requests = Requests(self.app)
         results: dict[int, tuple[str | None, str]] = {
-            index: (None, f"failed: {problem}") for index, problem in given.not_json()}
+            index: (None, f"failed: {problem}") for index, problem in given.unsendable()}
         if parsed_args.legacy:
             results |= convert(requests, given, [
                 index for index in range(len(given.rules)) if index not in results])
@@ -192,7 +189,8 @@ class ExportRules(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         found = [rule for rule in Requests(self.app).whole_rules(parsed_args.bundle)
-                 if not rule["built_in"] and (parsed_args.all or rule["bundle"] == parsed_args.bundle)]
+                 # A rule of an Ironic has neither of these fields, nor some of those that are exported.
+                 if not rule.get("built_in") and (parsed_args.all or rule.get("bundle") == parsed_args.bundle)]
         sealed = [rule for rule in found if rule["sensitive"]]
         text = "".join(f"# {line}\n" for line in _left_out(sealed)) + rule_text.write(
             _exported(rule, parsed_args.all) for rule in found if not rule["sensitive"])
@@ -223,10 +221,10 @@ def _tag(requests: Requests, bundle: str | None, revision: int) -> str | None:
 def _exported(rule: Mapping[str, object], with_bundle: bool) -> dict[str, Any]:
     """Return the fields that a user writes, without those that have their defaults."""
     # The default of the scope is an option of the service, so that even a scope of null is written.
-    ident = "uuid" if rule["name"] is None else "name"
+    ident = "uuid" if rule.get("name") is None else "name"
     return {ident: rule[ident]} | {
         name: rule[name] for name, default in _DEFAULTS.items()
-        if rule[name] != default and (name != "bundle" or with_bundle)}
+        if name in rule and rule[name] != default and (name != "bundle" or with_bundle)}
 
 
 def _left_out(sealed: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -236,8 +234,8 @@ def _left_out(sealed: Sequence[Mapping[str, Any]]) -> list[str]:
     # Neither name nor description can end the comment: JSON has them on one line.
     return ["Sensitive rules are not exported, because their content is never shown. They are removed if this file is "
             "applied with --prune before it has them:",
-            *(f"  uuid {rule['uuid']}, name {json.dumps(rule['name'])}, description {json.dumps(rule['description'])}"
-              for rule in sealed)]
+            *(f"  uuid {rule['uuid']}, name {json.dumps(rule.get('name'))}, "
+              f"description {json.dumps(rule['description'])}" for rule in sealed)]
 
 
 def _text(rule: Any, name: str) -> str | None:

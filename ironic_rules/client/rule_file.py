@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,12 @@ from ironic_rules.client import rule_text
 SUFFIXES = (".yaml", ".yml", ".json")
 #: Begins a problem of one rule in an error of the service, whose problems are separated by "; ".
 _PROBLEM = re.compile(r"(?:^|; )/rules/(\d+)(?=[/:])")
+#: Keys of what ``GET /v1/inspection_rules`` replies: of the list, and of the link to its following page.
+_LIST, _NEXT = "inspection_rules", "next"
+#: Fields that a service prints and that none of them takes back: here those of this one, and of an Ironic.
+PRINTED = frozenset(("created_at", "updated_at", "nodes_counted", "built_in", "valid", "problems", "links"))
+#: Fields of which a printed rule has at least one, and a file that a person writes has none.
+_PRINTED_BY_ALL = ("created_at", "links")
 _STATUS = re.compile(r" \(HTTP \d+\)(?: \(Request-ID: [^()]*\))?$")
 
 
@@ -40,6 +46,8 @@ class GivenRules:
     rules: list[Any] = field(default_factory=list)
     #: The place of each rule.
     places: list[FilePlace] = field(default_factory=list)
+    #: The index and the problem of each rule that a service has printed without what makes it one.
+    incomplete: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, rule: object, place: FilePlace) -> None:
         """Append a rule."""
@@ -57,8 +65,29 @@ class GivenRules:
                 found.add(rule, place)
         return found
 
-    def not_json(self) -> Iterator[tuple[int, str]]:
+    def writable(self) -> GivenRules:
+        """Return these rules as they are sent: of lists that a service has printed, each rule, without :data:`PRINTED`.
+
+        :raises CommandError: a list is one page of several
+        """
+        for rule, place in zip(self.rules, self.places, strict=True):
+            if isinstance(rule, dict) and isinstance(rule.get(_LIST), list) and rule.get(_NEXT):
+                raise exceptions.CommandError(
+                    f"{place.of('')} contains one page of a list of rules, and {_NEXT!r} names the following one: "
+                    "use export, or ask for a list with a higher limit")
+        found = GivenRules()
+        listed = self.listed(_LIST)
+        for index, (rule, place) in enumerate(zip(listed.rules, listed.places, strict=True)):
+            if isinstance(rule, dict) and any(name in rule for name in _PRINTED_BY_ALL):
+                if problem := _lack(rule):
+                    found.incomplete.append((index, problem))
+                rule = {name: value for name, value in rule.items() if name not in PRINTED}
+            found.add(rule, place)
+        return found
+
+    def unsendable(self) -> Iterator[tuple[int, str]]:
         """Yield the index and the problem of each rule that cannot be sent, e.g. a set or a list as a key."""
+        yield from self.incomplete
         for index, rule in enumerate(self.rules):
             try:
                 json.dumps(rule, allow_nan=False)
@@ -114,7 +143,18 @@ def read(source: str) -> GivenRules:
         except exceptions.CommandError as error:
             problems.append(str(error))
     if problems:
-        problems += [f"{given.places[index].of('')}: {problem}" for index, problem in given.not_json()]
+        problems += [f"{given.places[index].of('')}: {problem}" for index, problem in given.unsendable()]
+        raise exceptions.CommandError("\n".join(problems))
+    return given
+
+
+def read_whole(source: str) -> GivenRules:
+    """Return the rules of a file or directory as they are sent.
+
+    :raises CommandError: as :func:`read`, and if any of them cannot be sent
+    """
+    given = read(source).writable()
+    if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.unsendable()]:
         raise exceptions.CommandError("\n".join(problems))
     return given
 
@@ -129,6 +169,16 @@ def _files(folder: Path) -> list[str]:
         raise exceptions.CommandError(f"{folder} has no files *{', *'.join(SUFFIXES)}; those in directories in it are "
                                       "not read")
     return [str(folder / name) for name in names]
+
+
+def _lack(rule: Mapping[str, object]) -> str | None:
+    """Return why a printed rule cannot be written to a service."""
+    if rule.get("built_in") is True:
+        return "this is a built-in rule, which belongs to a file of its service"
+    if rule.get("sensitive") is True and rule.get("actions") is None:
+        return ("the rule is sensitive, so no service shows its conditions and actions: "
+                "take them from where it was written")
+    return None
 
 
 def _read(source: str, given: GivenRules) -> None:

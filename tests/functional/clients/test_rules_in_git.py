@@ -212,3 +212,24 @@ def test_the_rules_of_files_are_found_by_what_they_do_and_in_their_order(run, tm
         for phase, scope in (("main", "lab"), ("early", None))]
     assert [row["description"] for row in described.rows] == ["no name"]
     assert writing.rows == []
+
+
+def test_what_an_ironic_prints_is_imported_as_it_is(run: Run, endpoint: str, tmp_path: Path) -> None:
+    link = "http://127.0.0.1:6385/v1/inspection/d1f65bac-7c46-4d25-af9d-7974c84c1b1d"
+    uuid, hidden = "d1f65bac-7c46-4d25-af9d-7974c84c1b1d", "206b032c-30ea-431a-af69-cba666c29961"
+    rule = {"uuid": uuid, "created_at": "2026-11-28T07:08:04.155948+00:00", "updated_at": None, "description": "first",
+            "priority": 5, "sensitive": False, "phase": "main", "conditions": [], "actions": FAIL,
+            "links": [{"href": link, "rel": "self"}]}
+    sealed = {**rule, "uuid": hidden, "sensitive": True, "conditions": None, "actions": None}
+    (tmp_path / "ironic.json").write_text(json.dumps({"inspection_rules": [rule, sealed]}), encoding="utf-8")
+
+    imported = run("import ironic.json")
+    refused = run("apply ironic.json", json_rows=False)
+    (tmp_path / "listed.json").write_text(run("list --long").output, encoding="utf-8")
+    again = run("import listed.json")
+
+    assert [(row["uuid"], row["result"].split(" (")[0].split(":")[0]) for row in imported.rows] == [
+        (uuid, "created"), (hidden, "failed")]
+    assert imported.status == refused.status == 1
+    assert "ironic.json: /inspection_rules/1: the rule is sensitive" in refused.errors
+    assert [row["result"] for row in again.rows] == ["unchanged"]

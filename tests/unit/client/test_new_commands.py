@@ -224,6 +224,16 @@ def test_only_what_its_author_wrote_is_exported(capsys):
     assert errors == ""
 
 
+def test_rules_of_an_ironic_are_exported_without_the_fields_that_it_lacks(capsys):
+    rule = {name: STORED[name] for name in (
+        "uuid", "description", "priority", "phase", "sensitive", "conditions", "actions", "created_at", "links")}
+
+    output, errors = exported(capsys, [rule, {**rule, "uuid": "h", "sensitive": True, "actions": None}])
+
+    assert yaml.safe_load(output) == [{"uuid": "u", "description": "d", "actions": [{"op": "fail"}]}]
+    assert "uuid h, name null" in errors
+
+
 def test_what_is_left_out_of_an_export_is_the_default_of_the_service(capsys):
     defaults = {name: getattr(Rule(), name) for name in WRITABLE} | {"uuid": "u", "built_in": False}
 

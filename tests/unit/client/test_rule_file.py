@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from osc_lib.exceptions import CommandError
 
 from ironic_rules.client import rule_file
+from ironic_rules.models.rules import RULE as FIELDS
+from ironic_rules.models.rules import WRITABLE
 
 RULE = {"description": "one", "actions": [{"op": "fail", "args": {"msg": "no"}}]}
 YAML = "description: one\nactions:\n- op: fail\n  args: {msg: 'no'}\n"
@@ -124,3 +127,39 @@ def test_a_directory_without_rules_is_refused(tmp_path):
 ], ids=["several", "pointer", "not of a rule", "unknown rule", "another error"])
 def test_a_problem_is_told_with_its_place_in_the_file(folder, error, explained):
     assert rule_file.read("rules").explained(error).splitlines() == explained
+
+
+#: A rule as Ironic 39 replies.
+PRINTED = {"uuid": "d1f65bac-7c46-4d25-af9d-7974c84c1b1d", "created_at": "2026-11-28T07:08:04.155948+00:00",
+           "updated_at": None, "priority": 5, "sensitive": False, "phase": "main", "conditions": [], **RULE,
+           "links": [{"href": "http://127.0.0.1:6385/v1/inspection/d1f65bac", "rel": "self"}]}
+SENT = {name: PRINTED[name] for name in ("uuid", "priority", "sensitive", "phase", "conditions", *RULE)}
+
+
+def test_fields_that_services_print_and_none_takes_are_those_of_the_model():
+    assert set(FIELDS.shown) - set(WRITABLE) == rule_file.PRINTED
+
+
+def test_what_a_service_has_printed_is_read_as_rules_that_can_be_written(written):
+    listed = [{name: value for name, value in PRINTED.items() if name != "links"}]
+    by_hand = {**RULE, "valid": True}
+    for text in ({"inspection_rules": [PRINTED]}, listed, PRINTED):
+        given = rule_file.read(written(json.dumps(text))).writable()
+        assert given.rules == [SENT] and list(given.unsendable()) == []
+
+    given = rule_file.read(written(json.dumps({"inspection_rules": [{"links": []}, by_hand]}))).writable()
+
+    assert given.rules == [{}, by_hand]
+    assert given.located("/rules/1/valid").endswith("rules: /inspection_rules/1/valid")
+
+
+def test_a_printed_rule_without_its_content_is_not_sent_and_a_page_is_refused(written):
+    hidden = {**PRINTED, "sensitive": True, "conditions": None, "actions": None}
+    text = {"inspection_rules": [hidden, {**PRINTED, "built_in": True}, PRINTED]}
+
+    problems = list(rule_file.read(written(json.dumps(text))).writable().unsendable())
+
+    assert [index for index, _ in problems] == [0, 1]
+    assert problems[0][1].startswith("the rule is sensitive") and "built-in" in problems[1][1]
+    with pytest.raises(CommandError, match="one page of a list of rules"):
+        rule_file.read(written(json.dumps({**text, "next": "http://x/?marker=u"}))).writable()
