@@ -24,7 +24,7 @@
     ├── AgentChanged (500)                                  (becomes last_error, or cleaning begins again)
     ├── AgentSilent (500)                                   (the step waits, or it becomes last_error)
     ├── BMCError (502) ── HardwareFailed                    (mostly becomes last_error)
-    └── ConfigurationError                                  (the process does not start)
+    └── ConfigurationError ── CannotListen                  (the process does not start)
 
 A class is what code distinguishes: it catches the class, or the class has an HTTP status of its own. All other errors
 have a text only, in the table of ``Wording`` at the end. Keyword arguments are the facts, which are formatted into
@@ -342,6 +342,10 @@ class ConfigurationError(IronicRulesError):
     message = "Invalid configuration."
 
 
+class CannotListen(ConfigurationError):
+    """The port is in use, or the address is not that of an interface yet."""
+
+
 E = TypeVar("E", bound=IronicRulesError)
 
 
@@ -471,10 +475,11 @@ def cannot_listen(said: str, host_option: str, port_option: str, error: Exceptio
     if number < 0:  # of getaddrinfo(3)
         return ConfigurationError(f"{host_option}: {said}: there is no such host: correct the name, or set an address.")
     if number == errno.EADDRNOTAVAIL:
-        return ConfigurationError(f"{host_option}: {said}: no interface of this machine has the address: set one that "
-                                  "an interface has.")
+        return CannotListen(f"{host_option}: {said}: no interface of this machine has the address: set one that an "
+                            "interface has.")
     reason = _PORTS.get(number, f"{error}: set another port or address")
-    return ConfigurationError(f"{port_option}: {said}: {reason}.")
+    kind = CannotListen if number == errno.EADDRINUSE else ConfigurationError
+    return kind(f"{port_option}: {said}: {reason}.")
 
 
 def http_errors() -> dict[str, type[IronicRulesError]]:

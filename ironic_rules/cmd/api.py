@@ -14,7 +14,7 @@ from ironic_rules.rpc import transport as rpc_transport
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C; return the exit status."""
-    return lifecycle.guarded(_run, argv)
+    return lifecycle.guarded(_run, argv, unavailable=lifecycle.UNAVAILABLE)
 
 
 def _run(argv: Sequence[str]) -> int:

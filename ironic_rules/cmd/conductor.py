@@ -14,8 +14,8 @@ from ironic_rules.rpc import transport as rpc_transport
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or Ctrl-C; return the exit status: 1 if another process took over this conductor's name."""
-    return lifecycle.guarded(_run, argv)
+    """Run until SIGTERM or Ctrl-C; return the exit status: 3 if another process took over this conductor's name."""
+    return lifecycle.guarded(_run, argv, unavailable=lifecycle.UNAVAILABLE)
 
 
 def _run(argv: Sequence[str]) -> int:

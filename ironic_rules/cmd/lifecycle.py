@@ -23,7 +23,7 @@ from oslo_log import log as logging
 from ironic_rules import log_lines, service
 from ironic_rules.cmd import output
 from ironic_rules.conf import sources, validation
-from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+from ironic_rules.exceptions import CannotListen, ConfigurationError, IronicRulesError
 from ironic_rules.models import known_secrets
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.text import installation_of, printable
@@ -34,6 +34,11 @@ LOG = logging.getLogger(__name__)
 REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError,
             sa.exc.OperationalError, messaging.MessagingException,
             ModuleNotFoundError, FileNotFoundError, PermissionError)
+
+#: Exit statuses. systemd's units do not start a process again after the first two: a person has to change something.
+REFUSED, DISPLACED = 2, 3
+#: Exit status of a process that lacks what may be there later: a server, its database, a port (EX_TEMPFAIL).
+UNAVAILABLE = os.EX_TEMPFAIL
 
 #: Parameters of mallopt(3), and the value of each.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -242,12 +247,12 @@ def warn(text: str) -> None:
 
 
 def end_of_conductor(conf: cfg.ConfigOpts, *, is_displaced: bool) -> None:
-    """Exit, with status 1 and a line on standard error if another process has taken over the name of this conductor."""
+    """Exit; if another process has taken over the name of this conductor, with a line and the status ``DISPLACED``."""
     if is_displaced and not _is_log_seen():  # the log has it
         text = service.placed(f"[DEFAULT]host: another process has registered as conductor {conf.host}, so this one "
                               "ends: give each conductor a host of its own.")
         print(f"{os.path.basename(sys.argv[0])}: {text}", file=sys.stderr)
-    exit_now(1 if is_displaced else 0)
+    exit_now(DISPLACED if is_displaced else 0)
 
 
 def reach_broker(conf: cfg.ConfigOpts) -> None:
@@ -259,8 +264,12 @@ def reach_broker(conf: cfg.ConfigOpts) -> None:
         warn(service.placed(away))
 
 
-def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
+def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None, *,
+            unavailable: int = REFUSED) -> int:
     """Return the command's exit status; an error that prevents it from running is printed, status 2.
+
+    :param unavailable: the status instead if the same command may run later: with a server that could not be reached,
+        or a port that was in use
 
     An error is one line, except that each option with an invalid value has a line of its own. The log has the same
     lines if it has been opened. Any other error is a bug: the log has its traceback, standard error one line.
@@ -271,6 +280,9 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
     try:
         return output.written(name, lambda: command(sys.argv[1:] if argv is None else argv))
     except REFUSALS as exc:
+        may_pass = isinstance(
+            exc, db_exc.DBError | sa.exc.OperationalError | messaging.MessagingException | CannotListen)
+        status = unavailable if may_pass else REFUSED
         try:
             lines = refusal(exc).splitlines()
         except ModuleNotFoundError:
@@ -287,7 +299,7 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
         print(f"{name}: {line}", file=sys.stderr)
         if not _is_log_seen():
             LOG.error("%s", line)
-    return 2
+    return status
 
 
 def _report_bug(name: str, exc: Exception) -> None:

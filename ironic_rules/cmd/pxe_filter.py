@@ -32,7 +32,7 @@ _CLI_OPTS: list[cfg.Opt] = [
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or Ctrl-C; return the exit status. With ``--once`` it is 1 if a file could not be written."""
-    return lifecycle.guarded(_run, argv)
+    return lifecycle.guarded(_run, argv, unavailable=lifecycle.UNAVAILABLE)
 
 
 def _run(argv: Sequence[str]) -> int:

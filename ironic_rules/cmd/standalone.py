@@ -51,8 +51,8 @@ Ctrl-C stops it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the service until SIGTERM or Ctrl-C; return the exit status: 1 if another process took over its host name."""
-    return lifecycle.guarded(_run, argv)
+    """Run the service until SIGTERM or Ctrl-C; return the exit status: 3 if another process took over its host name."""
+    return lifecycle.guarded(_run, argv, unavailable=lifecycle.UNAVAILABLE)
 
 
 def _run(argv: Sequence[str]) -> int:

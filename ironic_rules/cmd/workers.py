@@ -7,11 +7,14 @@ like that of any other conductor.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import multiprocessing
 import os
 import signal
 import socket
 import sys
+from multiprocessing.synchronize import Event
 from typing import Any
 
 import cotyledon
@@ -148,15 +151,24 @@ def run_api(conf: cfg.ConfigOpts) -> int:
 
 
 class ConductorProcess(Process):
-    """One of the conductors. The first has the name of the host, the next ones have it with their number."""
+    """One of the conductors. The first has the name of the host, the next ones have it with their number.
+
+    :param displaced: set by the process whose name another one has taken over
+    """
 
     name = "conductor"
 
-    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, displaced: Event) -> None:
         super().__init__(worker_id, conf)
+
+        def end_all() -> None:
+            # Another command runs with this name. Its process and ours would repeatedly take the name from each other.
+            displaced.set()
+            os.kill(os.getppid(), signal.SIGTERM)
+
         self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
         self._conductor = service.make_conductor_service(
-            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host,
+            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=end_all, host=self._host,
             numbers=self._numbers)
 
     def start(self) -> str:
@@ -165,15 +177,10 @@ class ConductorProcess(Process):
 
     def stop(self) -> int:
         self._conductor.stop()
-        return 1 if self._conductor.is_displaced else 0
+        return lifecycle.DISPLACED if self._conductor.is_displaced else 0
 
     def is_well(self) -> bool:
         return self._conductor.is_well()
-
-
-def _end_all() -> None:
-    # Another command runs with this name. Its process and ours would repeatedly take the name from each other.
-    os.kill(os.getppid(), signal.SIGTERM)
 
 
 def run_conductors(conf: cfg.ConfigOpts) -> int:
@@ -189,5 +196,8 @@ def run_conductors(conf: cfg.ConfigOpts) -> int:
     transport.cleanup()
     db.dispose()  # connections are not shared with the processes
     grace_s = max(conf.conductor.shutdown_grace, 1)
-    make_manager(ConductorProcess, conf.conductor.workers, grace_s, conf).run()
+    displaced = multiprocessing.Event()
+    with contextlib.suppress(SystemExit):  # as cotyledon ends
+        make_manager(ConductorProcess, conf.conductor.workers, grace_s, conf, displaced).run()
+    lifecycle.end_of_conductor(conf, is_displaced=displaced.is_set())
     return 0

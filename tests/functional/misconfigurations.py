@@ -22,6 +22,7 @@ class Start(NamedTuple):
     :ivar told: of each mistake, two or more parts of its line: the first one begins the line after the process
     :ivar needs: servers without which the test is skipped
     :ivar make: writes further files into the folder
+    :ivar status: of its end; 75 for what may be available later
     """
 
     name: str
@@ -32,6 +33,7 @@ class Start(NamedTuple):
     environment: Mapping[str, str] = {}
     needs: tuple[str, ...] = ()
     make: Callable[[Path], object] = lambda folder: None
+    status: int = 2
 
 
 _STATE = ("--port", "0", "--state-dir", "{folder}/state")
@@ -164,19 +166,19 @@ STARTS = [
     Start("MariaDB's password", "conductor",
           "[DEFAULT]\nlog_file = {folder}/log\n[database]\nconnection = mysql+pymysql://root:secret@{mysql_host}/ironic\n",
           (("{file}: [database]connection = mysql+pymysql://root:******@{mysql_host}/ironic: ", "refuses the login",
-            "Access denied"),), needs=("mysql",)),
+            "Access denied"),), needs=("mysql",), status=75),
     Start("MariaDB's database", "api", "[database]\nconnection = {mysql}/nosuch\n",
           (("{file}: [database]connection = mysql+pymysql://", "/nosuch: ",
-            "no database of this name: create the database"),), needs=("mysql",)),
+            "no database of this name: create the database"),), needs=("mysql",), status=75),
     Start("MariaDB's port", "conductor",
           "[database]\nconnection = mysql+pymysql://root@127.0.0.1:{free}/x\nmax_retries = 0\n",
           (("{file}: [database]connection = mysql+pymysql://root@127.0.0.1:{free}/x: ", "cannot be reached",
-            "Connection refused"),)),
+            "Connection refused"),), status=75),
     Start("PostgreSQL's user", "pxe_filter",
           _FILTER.replace("{sqlite}", "postgresql+psycopg://nosuch@{postgresql_host}/postgres")
           + "[pxe_filter]\ndhcp_hostsdir = {folder}\n",
           (("{file}: [database]connection = postgresql+psycopg://nosuch@{postgresql_host}/postgres: ", "nosuch"),),
-          needs=("postgresql",)),
+          needs=("postgresql",), status=75),
     Start("PostgreSQL's database", "dbsync",
           "[database]\nconnection = {postgresql}/nosuch\n",
           (("{file}: [database]connection = postgresql+psycopg://", "/nosuch: ", "no database of this name"),),
@@ -229,16 +231,17 @@ STARTS = [
     # Addresses
     Start("a port that is in use", "standalone", "[api]\nport = {busy}\n",
           (("{file}: [api]port: Cannot listen on 127.0.0.1, port {busy}: ", "in use", "set another port"),),
-          ("--state-dir", "{folder}/state")),
+          ("--state-dir", "{folder}/state"), status=75),
     Start("an argument with such a port", "standalone", "",
           (("command line: [api]port: Cannot listen on 127.0.0.1, port {busy}: ", "set another port"),),
-          ("--state-dir", "{folder}/state", "--port", "{busy}")),
+          ("--state-dir", "{folder}/state", "--port", "{busy}"), status=75),
     Start("an address of another machine", "standalone", "[api]\nhost_ip = 192.0.2.7\nport = {free}\n",
           (("WARNING: [DEFAULT]auth_strategy is noauth", "every client"),
            ("{file}: [api]host_ip: Cannot listen on 192.0.2.7, port {free}: ", "no interface of this machine")),
-          ("--state-dir", "{folder}/state")),
+          ("--state-dir", "{folder}/state"), status=75),
     Start("a port of metrics that is in use", "standalone", "[api]\nmetrics_port = {busy}\n",
-          (("{file}: [api]metrics_port: The metrics cannot be served at 127.0.0.1:{busy}: ", "in use"),), _STATE),
+          (("{file}: [api]metrics_port: The metrics cannot be served at 127.0.0.1:{busy}: ", "in use"),), _STATE,
+          status=75),
 
     # Files of ironic-rules and of the API
     Start("a state folder that is a file", "standalone", "",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib import resources
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from ironic_rules import samples
+from ironic_rules.cmd import lifecycle
+from ironic_rules.db.tables import conductors
 from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import migrated_database
 from tests.functional.fleets import Simulation
@@ -97,3 +102,20 @@ def test_a_bad_configuration_is_told_once_and_starts_nothing(cluster):
 
     assert "no-such-hook" in process.text()
     assert process.text().count("\n") == 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_conductor_whose_name_is_taken_says_so_and_ends_with_a_status_that_its_unit_does_not_restart(
+        cluster, workers):
+    process = start(cluster, f"[conductor]\nworkers = {workers}\n")
+    are_at_work(process, workers)
+
+    engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
+    with engine.begin() as conn:  # as another process does when it starts
+        conn.execute(sa.update(conductors).where(conductors.c.hostname == "many").values(instance="another"))
+    wait_for("the end", lambda: not process.is_running())
+
+    assert process.status == lifecycle.DISPLACED
+    assert "[DEFAULT]host: another process has registered as conductor many, so this one ends" in process.text()
+    unit = (resources.files(samples) / "host/systemd/ironic-rules-conductor.service").read_text()
+    assert f"RestartPreventExitStatus={lifecycle.REFUSED} {lifecycle.DISPLACED}\n" in unit

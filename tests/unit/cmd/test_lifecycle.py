@@ -70,6 +70,8 @@ def test_what_keeps_a_command_from_running_is_one_line_and_status_2(capsys, erro
         raise error
 
     assert lifecycle.guarded(command, []) == 2
+    passes = isinstance(error, db_exc.DBError)
+    assert lifecycle.guarded(command, [], unavailable=75) == (75 if passes else 2)
     assert capsys.readouterr().err.endswith(": no way\n")
 
 
