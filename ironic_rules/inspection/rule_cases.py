@@ -13,7 +13,8 @@ folder with built-in rules), ``hooks`` (names; none by default), and ``cases``, 
     what the ramdisk sent in the last inspection before, in the same form; by default there was none
 ``expect``
     any of ``outcome``, ``matched`` and ``not_matched`` (names, descriptions or UUIDs of rules), ``node`` (the whole
-    patch, in any order), ``changes`` (operations that are part of it), ``traits``, ``plugin_data``, ``failure``
+    patch, in any order), ``changes`` (operations that are part of it), ``traits`` (those added, all of them),
+    ``added_traits`` (some of them), ``plugin_data``, ``failure``
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from ironic_rules.rules.built_in import Found
 
 _KEYS = frozenset({"rules", "built_in", "hooks", "cases"})
 _CASE = frozenset({"name", "node", "traits", "ports", "report", "previous", "expect"})
-_EXPECTED = ("outcome", "matched", "not_matched", "node", "changes", "traits", "plugin_data", "failure")
+_EXPECTED = ("outcome", "matched", "not_matched", "node", "changes", "traits", "added_traits", "plugin_data",
+             "failure")
 _NODE = {"driver": "fake-hardware", "inspect_interface": "agent"}
 
 
@@ -190,7 +192,13 @@ def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Ru
     for operation in expected.get("changes") or ():
         if not any(same(operation, found) for found in patch):
             yield f"changes: {_text(operation)} is not part of {_text(patch)}"
-    for key, found in (("traits", shown.get("traits", {}).get("added", [])),
+    added = shown.get("traits", {}).get("added", [])
+    some = expected.get("added_traits") or []
+    if not isinstance(some, list):
+        yield f"added_traits: must be a list of traits, not {_text(some)}"
+    elif missing := [trait for trait in some if trait not in added]:
+        yield f"added_traits: {_text(missing)} are not part of {_text(added)}"
+    for key, found in (("traits", added),
                        ("plugin_data", shown.get("plugin_data", {}).get("patch", []))):
         if key in expected and not _equal(expected[key], found):
             yield f"{key}: expected {_text(expected[key])}, found {_text(found)}"

@@ -247,10 +247,21 @@ def convert(condition: Mapping[str, Any], note: Note) -> list[JSONObject]:
     if read.many and op in conditions.ALLOW_NONE:
         raise NoCounterpart("is-empty with a wildcard is true if nothing is found, which a loop cannot express")
     made = _tests(read, op, condition.get("value"), invert, note)
-    if not read.many:
-        return made
-    multiple = {} if read.multiple == "any" else {"multiple": read.multiple}
-    return [*_loop_guard(read, made, note), *({**each, "loop": read.loop, **multiple} for each in made)]
+    if read.many:
+        multiple = {} if read.multiple == "any" else {"multiple": read.multiple}
+        made = [*_loop_guard(read, made, note), *({**each, "loop": read.loop, **multiple} for each in made)]
+    return [{**each, "args": _by_name(each["op"], each["args"])} for each in made]
+
+
+#: Names of the arguments of the operators that do not compare any number of values.
+_NAMES = {"in-net": ("address", "subnet"), "contains": ("value", "regex"), "matches": ("value", "regex"),
+          "is-empty": ("value",), "is-none": ("value",)}
+
+
+def _by_name(op: str, args: list[Any]) -> JSONObject:
+    """Return arguments as Ironic wants them."""
+    names = _NAMES.get(op.removeprefix("!"))
+    return {"values": args} if names is None else dict(zip(names, args, strict=True))
 
 
 def _loop_guard(read: _Read, made: list[JSONObject], note: Note) -> list[JSONObject]:

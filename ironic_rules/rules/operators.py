@@ -224,13 +224,13 @@ _UNLIKE = " Always true for a single value; false for values of different types.
 _pairwise("eq", same, _PAIRWISE_DOC.format(
     meaning="all values are equal, at any depth (40 and 40.0 are, 40 and \"40\" or 1 and true are not)",
     rest=f" A missing\n    value equals nothing, not even another missing one.{_UNLIKE}",
-    example='{op: eq, args: ["{inventory[cpu][architecture]}", x86_64]}'))
+    example='{op: eq, args: {values: ["{inventory[cpu][architecture]}", x86_64]}}'))
 _pairwise("lt", _less, _PAIRWISE_DOC.format(
     meaning="each value is less than the next", rest=_UNLIKE,
     example='{op: lt, args: {values: ["{inventory[memory][physical_mb]}", 65536]}}'))
 _pairwise("gt", _greater, _PAIRWISE_DOC.format(
     meaning="each value is greater than the next", rest=_UNLIKE,
-    example='{op: gt, args: ["{inventory[cpu][count]}", 16]}'))
+    example='{op: gt, args: {values: ["{inventory[cpu][count]}", 16]}}'))
 _pairwise("le", _at_most, _PAIRWISE_DOC.format(
     meaning="each value is less than the next, or equal to it", rest=_UNLIKE,
     example='{op: le, args: {values: ["{inventory[cpu][count]}", 64]}}'))

@@ -137,7 +137,7 @@ def test_the_rules_guide_leads_to_rules_that_are_as_before_a_change(tmp_path):
         assert "/actions/0/args/name" in refusal
         assert "/actions/1/op" in refusal
         assert [(warning["pointer"], warning["nearest"]) for warning in warned["warnings"]] == [
-            ("/rules/0/conditions/0/args", None), ("/rules/0/conditions/0/args/0", "inventory[bmc_address]")]
+            ("/rules/0/conditions/0/args/value", "inventory[bmc_address]")]
         assert sum('"warnings":[{' in text for text in outputs) == 1
         assert json.loads(outputs[-2])["inspection_scope"] == "rack-b7"
         assert [node["name"] for node in json.loads(outputs[-1])["nodes"]] == ["lab-1"]

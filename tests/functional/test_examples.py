@@ -45,14 +45,14 @@ def test_the_service_accepts_every_example(whole, stem):
 def test_the_guide_says_how_the_documents_typo_is_answered(whole):
     first, _ = rules_of("discovered")
     args = first["conditions"][1]["args"]
-    assert args == ["{plugin_data[bmc_address]}"]
-    args[:] = ["{plugin_data[bmc_address}"]
+    assert args == {"value": "{plugin_data[bmc_address]}"}
+    args["value"] = "{plugin_data[bmc_address}"
 
     reply = whole.app.post_json("/v1/inspection_rules", first)
 
     assert reply.status_int == 400
-    assert "/conditions/1/args/0: column 25: ']' is missing" in fault(reply)
-    assert "``/conditions/1/args/0: column 25: ']' is missing``" in GUIDE.read_text(encoding="utf-8")
+    assert "/conditions/1/args/value: column 25: ']' is missing" in fault(reply)
+    assert "``/conditions/1/args/value: column 25: ']' is missing``" in GUIDE.read_text(encoding="utf-8")
 
 
 def test_the_accelerator_example_reads_what_the_ramdisk_sends_besides_the_inventory(whole):
@@ -151,7 +151,7 @@ def test_the_samples_do_not_break_the_inspection_of_a_discovered_machine(discove
 
 def test_later_inspections_keep_what_an_operator_has_changed_of_a_discovered_machine(discovering):
     first, _ = rules_of("discovered")
-    assert first["actions"][0]["args"] == ["/driver", "ipmi"]
+    assert first["actions"][0]["args"] == {"path": "/driver", "value": "ipmi"}
     del first["actions"][0]  # there is no BMC
     assert discovering.app.post_json("/v1/inspection_rules", first).status_int == 201
     body = samples.inventory("extra-hardware-r730")

@@ -34,7 +34,11 @@ cases:
     expect: {matched: [gpu], node: [{op: add, path: /x, value: 1}], traits: [A], failure: null, plugin_data: []}
   - name: outcome
     report: {inventory: {disks: []}}
-    expect: {matched: [nosuch]}
+    expect: {matched: [nosuch], added_traits: [CUSTOM_GPU]}
+  - name: traits
+    report: {inventory: {disks: [{}]}}
+    expect: {added_traits: [CUSTOM_GPU, CUSTOM_OTHER]}
+  - {name: text, report: {inventory: {disks: [{}]}}, expect: {added_traits: CUSTOM_GPU}}
 """)
     report = folder / "junit.xml"
     assert rules_test.main([str(folder), "--junit", str(report)]) == 1
@@ -42,8 +46,10 @@ cases:
     assert ("matched: gpu did not match: /conditions/0 (eq): missing inventory[system_vendor]; "
             "/conditions/1 (gt): not greater") in told
     assert "the machine has no disk" in told
+    assert 'added_traits: ["CUSTOM_GPU","CUSTOM_OTHER"] are not part of []' in told
+    assert 'added_traits: must be a list of traits, not "CUSTOM_GPU"' in told
     found = ElementTree.parse(report).getroot()
-    assert [(suite.get("tests"), suite.get("failures")) for suite in found] == [("3", "0"), ("2", "2")]
+    assert [(suite.get("tests"), suite.get("failures")) for suite in found] == [("3", "0"), ("4", "4")]
     assert "missing" in str(found[1][0][0].text)
 
 

@@ -19,7 +19,7 @@ EXACT = {"description": "much memory", "actions": HIT,
 NOTED = {"conditions": [{"field": "local_gb", "op": "gt", "value": 0}], "actions": HIT}
 HOPELESS = {"conditions": [{"field": "a..b", "op": "eq", "value": 1}], "actions": HIT}
 CONVERTED = {"description": "much memory",
-             "conditions": [{"op": "gt", "args": ["{inventory[memory][physical_mb]|int}", 4095]}],
+             "conditions": [{"op": "gt", "args": {"values": ["{inventory[memory][physical_mb]|int}", 4095]}}],
              "actions": [{"op": "set-attribute", "args": {"path": "/extra/hit", "value": True}}]}
 
 

@@ -12,7 +12,7 @@ from tests.walking import walking
 HIT = [{"action": "set-capability", "name": "hit", "value": "yes"}]
 MEMORY, VENDOR = "{inventory[memory][physical_mb]|int}", "{inventory[system_vendor][manufacturer]}"
 DISKS, SIZE = "{inventory[disks]}", "{item[size]|int}"
-IS_THERE = {"op": "!is-none", "args": [VENDOR]}
+IS_THERE = {"op": "!is-none", "args": {"value": VENDOR}}
 
 
 def of(*, conditions=(), actions=HIT, **said):
@@ -31,53 +31,57 @@ def texts(found):
 def test_a_whole_number_is_compared_without_an_inverse_so_that_a_missing_one_is_false(op, invert, expected):
     found = of(conditions=[{"field": "memory_mb", "op": op, "value": 4096, "invert": invert}])
 
-    assert found.rule["conditions"] == [{"op": expected[0], "args": [MEMORY, expected[1]]}]
+    assert found.rule["conditions"] == [{"op": expected[0], "args": {"values": [MEMORY, expected[1]]}}]
     assert found.verdict is Verdict.EXACT
 
 
 @walking("condition, expected, notes", [
     ({"field": "memory_mb", "op": "ne", "value": 1},
-     [{"op": "!is-none", "args": ["{inventory[memory][physical_mb]}"]}, {"op": "!eq", "args": [MEMORY, 1]}], []),
+     [{"op": "!is-none", "args": {"value": "{inventory[memory][physical_mb]}"}},
+      {"op": "!eq", "args": {"values": [MEMORY, 1]}}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "eq", "value": "{Dell}"},
-     [{"op": "eq", "args": [VENDOR, "{{Dell}}"]}], []),
+     [{"op": "eq", "args": {"values": [VENDOR, "{{Dell}}"]}}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "ne", "value": "Dell"},
-     [IS_THERE, {"op": "!eq", "args": [VENDOR, "Dell"]}], [counterparts.NULL]),
+     [IS_THERE, {"op": "!eq", "args": {"values": [VENDOR, "Dell"]}}], [counterparts.NULL]),
     ({"field": "inventory.system_vendor.manufacturer", "op": "ge", "value": "D"},
-     [IS_THERE, {"op": "!lt", "args": [VENDOR, "D"]}], []),
+     [IS_THERE, {"op": "!lt", "args": {"values": [VENDOR, "D"]}}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": "D{1,2}{x}", "invert": True},
-     [IS_THERE, {"op": "!matches", "args": [VENDOR, "D{1,2}\\{x\\}"]}], [counterparts.NULL_TEXT]),
+     [IS_THERE, {"op": "!matches", "args": {"value": VENDOR, "regex": "D{1,2}\\{x\\}"}}], [counterparts.NULL_TEXT]),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": "Dell.*"},
-     [{"op": "matches", "args": [VENDOR, "Dell.*"]}], []),
+     [{"op": "matches", "args": {"value": VENDOR, "regex": "Dell.*"}}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "matches", "value": ".*", "invert": True},
-     [IS_THERE, {"op": "!matches", "args": [VENDOR, ".*"]}], []),
+     [IS_THERE, {"op": "!matches", "args": {"value": VENDOR, "regex": ".*"}}], []),
     ({"field": "inventory.system_vendor.manufacturer", "op": "contains", "value": "n"},
-     [{"op": "contains", "args": [VENDOR, "n"]}], [counterparts.NULL_TEXT]),
+     [{"op": "contains", "args": {"value": VENDOR, "regex": "n"}}], [counterparts.NULL_TEXT]),
     ({"field": "cpu_arch", "op": "matches", "value": "x86|arm{1}"},
-     [{"op": "contains", "args": ["{inventory[cpu][architecture]}", "\\A(?:x86|arm{1}$)"]}], []),
+     [{"op": "contains", "args": {"value": "{inventory[cpu][architecture]}", "regex": "\\A(?:x86|arm{1}$)"}}], []),
     ({"field": "inventory.interfaces[*].vendor", "op": "matches", "value": "0x8086", "invert": True},
-     [{"op": "!matches", "args": ["{item[vendor]}", "0x8086"], "loop": "{inventory[interfaces]}"}],
+     [{"op": "!matches", "args": {"value": "{item[vendor]}", "regex": "0x8086"}, "loop": "{inventory[interfaces]}"}],
      []),
     ({"field": "inventory.cpu.flags", "op": "contains", "value": "vmx"},
-     [{"op": "contains", "args": ["{inventory[cpu][flags]}", "vmx"]}], [counterparts.NO_TEXT]),
+     [{"op": "contains", "args": {"value": "{inventory[cpu][flags]}", "regex": "vmx"}}], [counterparts.NO_TEXT]),
     ({"field": "inventory.bmc_address", "op": "net", "value": "192.0.2.0/24"},
-     [{"op": "in-net", "args": ["{inventory[bmc_address]}", "192.0.2.0/24"]}], []),
+     [{"op": "in-net", "args": {"address": "{inventory[bmc_address]}", "subnet": "192.0.2.0/24"}}], []),
     ({"field": "inventory.bmc_address", "op": "in-net", "value": "192.0.2.0/24", "invert": True},
-     [{"op": "!is-empty", "args": ["{inventory[bmc_address]}"]},
-      {"op": "!in-net", "args": ["{inventory[bmc_address]}", "192.0.2.0/24"]}], [counterparts.NO_ADDRESS]),
+     [{"op": "!is-empty", "args": {"value": "{inventory[bmc_address]}"}},
+      {"op": "!in-net", "args": {"address": "{inventory[bmc_address]}", "subnet": "192.0.2.0/24"}}],
+     [counterparts.NO_ADDRESS]),
     ({"field": "inventory.hostname", "op": "is-empty", "invert": True},
-     [{"op": "!is-empty", "args": ["{inventory[hostname]}"]}], []),
+     [{"op": "!is-empty", "args": {"value": "{inventory[hostname]}"}}], []),
     ({"field": "inventory.disks[*].size", "op": "ge", "value": 4, "multiple": "all"},
-     [{"op": "!is-empty", "args": [DISKS]}, {"op": "gt", "args": [SIZE, 3], "loop": DISKS, "multiple": "all"}], []),
+     [{"op": "!is-empty", "args": {"value": DISKS}},
+      {"op": "gt", "args": {"values": [SIZE, 3]}, "loop": DISKS, "multiple": "all"}], []),
     ({"field": "inventory.disks.*.rotational", "op": "eq", "value": True, "multiple": "first"},
-     [{"op": "eq", "args": ["{item[rotational]}", True], "loop": DISKS, "multiple": "first"}], []),
+     [{"op": "eq", "args": {"values": ["{item[rotational]}", True]}, "loop": DISKS, "multiple": "first"}], []),
     ({"field": "inventory.cpu.flags[*]", "op": "eq", "value": "vmx"},
-     [{"op": "eq", "args": ["{item}", "vmx"], "loop": "{inventory[cpu][flags]}"}], []),
+     [{"op": "eq", "args": {"values": ["{item}", "vmx"]}, "loop": "{inventory[cpu][flags]}"}], []),
     ({"field": "data://site.rack", "op": "eq", "value": 7},
-     [{"op": "eq", "args": ["{plugin_data[site][rack]|int}", 7]}], [counterparts.DIGITS]),
-    ({"field": "site.load", "op": "gt", "value": 0.5}, [{"op": "gt", "args": ["{plugin_data[site][load]}", 0.5]}],
+     [{"op": "eq", "args": {"values": ["{plugin_data[site][rack]|int}", 7]}}], [counterparts.DIGITS]),
+    ({"field": "site.load", "op": "gt", "value": 0.5},
+     [{"op": "gt", "args": {"values": ["{plugin_data[site][load]}", 0.5]}}],
      [counterparts.NUMBERS]),
     ({"field": "auto_discovered", "op": "eq", "value": True},
-     [{"op": "eq", "args": ["{plugin_data[auto_discovered]}", True]}], []),
+     [{"op": "eq", "args": {"values": ["{plugin_data[auto_discovered]}", True]}}], []),
 ])
 def test_conditions(condition, expected, notes):
     found = of(conditions=[condition])
@@ -98,7 +102,7 @@ def test_conditions(condition, expected, notes):
 def test_what_hooks_write_is_noted_with_the_hook(field, template, hook):
     found = of(conditions=[{"field": field, "op": "eq", "value": "x"}])
 
-    assert found.rule["conditions"] == [{"op": "eq", "args": [template, "x"]}]
+    assert found.rule["conditions"] == [{"op": "eq", "args": {"values": [template, "x"]}}]
     assert any(f"The hook {hook} must be enabled" in text for text in texts(found))
 
 
@@ -106,7 +110,7 @@ def test_interfaces_are_an_object_by_name():
     found = of(conditions=[{"field": "all_interfaces.*.pxe", "op": "eq", "value": True}])
 
     assert found.rule["conditions"] == [
-        {"op": "eq", "args": ["{item[value][pxe_enabled]}", True], "loop": "{plugin_data[all_interfaces]}"}]
+        {"op": "eq", "args": {"values": ["{item[value][pxe_enabled]}", True]}, "loop": "{plugin_data[all_interfaces]}"}]
 
 
 @walking("action, expected, notes", [
@@ -185,7 +189,8 @@ def test_a_guard_is_not_repeated():
 
     found = of(conditions=[{"field": field, "op": "ne", "value": text} for text in ("a", "b")])
 
-    assert found.rule["conditions"] == [IS_THERE, *({"op": "!eq", "args": [VENDOR, text]} for text in ("a", "b"))]
+    assert found.rule["conditions"] == [
+        IS_THERE, *({"op": "!eq", "args": {"values": [VENDOR, text]}} for text in ("a", "b"))]
 
 
 def test_an_invalid_rule_is_no_rule():
