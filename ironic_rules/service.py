@@ -21,6 +21,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions, log_lines
+from ironic_rules.certificates import Certificates, Files
 from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.db import clock, conductors, migration, sqlite, unusable
@@ -371,7 +372,35 @@ def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTranspo
 
     numbers = numbers or Numbers()
     app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip, pxe_filter)
-    return ApiServer(conf, app, numbers, shared)
+    return ApiServer(conf, app, numbers, shared, make_certificates(conf))
+
+
+def make_certificates(conf: cfg.ConfigOpts) -> Certificates | None:
+    """Return the certificates of the API's own HTTP server; None: it speaks http.
+
+    :raises ConfigurationError: they cannot be used
+    """
+    options = conf.api
+    if options.ssl_cert_file:
+        files = Files(options.ssl_cert_file, options.ssl_key_file or options.ssl_cert_file, options.ssl_ca_file)
+        return Certificates(files, "[api]ssl_cert_file")
+    for name in ("ssl_key_file", "ssl_ca_file"):
+        if options[name]:
+            raise exceptions.ConfigurationError(f"[api]{name} has no effect without [api]ssl_cert_file: set it, too.")
+    return None
+
+
+def certificates_of_metrics(conf: cfg.ConfigOpts, group: str) -> Certificates | None:
+    """Return the certificates with which the metrics of ``group`` are served; None: with http.
+
+    :raises ConfigurationError: there are none, or they cannot be used
+    """
+    if not conf[group].metrics_tls:
+        return None
+    found = make_certificates(conf)
+    if found is None:
+        raise exceptions.ConfigurationError(f"[{group}]metrics_tls needs [api]ssl_cert_file: set it, too.")
+    return found
 
 
 def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int = 0) -> None:
@@ -386,7 +415,8 @@ def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int 
         from ironic_rules.metrics import exporter
 
         page = exporter.page_of(exporter.NumbersCollector(numbers), "metrics_port")
-        exporter.serve(page, options.metrics_host, port or options.metrics_port, group)
+        exporter.serve(page, options.metrics_host, port or options.metrics_port, group,
+                       certificates_of_metrics(conf, group))
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,

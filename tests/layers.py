@@ -25,6 +25,7 @@ LAYERS = (
     ("log_lines",),
     ("models", "entry_points", "policy_files"),
     ("metrics",),
+    ("certificates",),
     ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

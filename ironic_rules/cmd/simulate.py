@@ -43,6 +43,8 @@ OPTS: list[cfg.Opt] = [
                help="Microversion of the operator's requests. Default: 1.96."),
     cfg.MultiStrOpt("header", default=[], metavar="'NAME: VALUE'", secret=True,
                     help="A header for every request, such as X-Auth-Token; may be repeated."),
+    cfg.StrOpt("cacert", metavar="FILE",
+               help="PEM file with the authorities that are trusted for https, in place of the system's."),
     cfg.FloatOpt("timeout", default=300.0, min=1, metavar="SECONDS",
                  help="Maximum wait in seconds for a state change of one node, and for all nodes after the last "
                       "callback. Default: 300."),
@@ -91,7 +93,8 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
     kinds = [inventories.load(path) for path in conf.inventory] or shipped_samples()
     run_id = conf.run_id or secrets.token_hex(3)
     with Client(conf.endpoint, conf.api_version, retry=Retry(base_delay_s=conf.retry_delay),
-                connections=conf.concurrency, headers=headers(conf.header)) as client:
+                connections=conf.concurrency, headers=headers(conf.header),
+                authority=conf.cacert) as client:
         client.check()
         machines = [inventories.vary(kind, run_id, index)
                     for index, kind in enumerate(itertools.islice(itertools.cycle(kinds), conf.nodes))]

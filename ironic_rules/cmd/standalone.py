@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules import service
+from ironic_rules import certificates, service
 from ironic_rules.api import authorization
 from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.exceptions import ConfigurationError
@@ -25,6 +27,9 @@ _CLI_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("state-dir", dest="cli_state_dir", metavar="FOLDER",
                help="Folder for the database and the log (overrides state_path; default ./ironic-rules-data, and "
                     "./ironic-rules-demo with --demo)."),
+    cfg.BoolOpt("tls", dest="cli_tls", default=False,
+                help="Try TLS: make a certificate in the state folder, valid for 30 days and for this machine only, "
+                     "and serve the API with it (overrides [api]ssl_cert_file)."),
     cfg.BoolOpt("demo", dest="cli_demo", default=False,
                 help="Run a demo: load example rules, enrol sample nodes, let simulated ramdisks send their "
                      "inventories, show what changed, and continue to serve."),
@@ -74,6 +79,7 @@ def _run(argv: Sequence[str]) -> int:
     lifecycle.give_memory_back()
     signals = lifecycle.StopSignals(conf)
     lock = lifecycle.lock_folder(conf.state_path)
+    authority = _trial_certificate(conf) if conf.cli_tls else None
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
     lifecycle.reach_broker(conf)
@@ -92,10 +98,11 @@ def _run(argv: Sequence[str]) -> int:
             print(f"WARNING: {warning}", file=sys.stderr, flush=True)  # the log is a file
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
-        commands = "\n  ".join(_suggestions(api.url, conf.auth_strategy))
+        commands = "\n  ".join(_suggestions(api.url, conf.auth_strategy, authority))
         print(_WELCOME.format(url=api.url, state=conf.state_path, log=log, commands=commands), flush=True)
         if conf.cli_demo:
-            threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui), name="demo", daemon=True).start()
+            threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui, authority), name="demo",
+                             daemon=True).start()
         lifecycle.settle()
         systemd.ready(lambda: api.is_answering() and conductor.is_well())
         signals.wait()
@@ -124,9 +131,25 @@ def _without_effect(conf: cfg.ConfigOpts) -> Iterator[str]:
             yield text
 
 
-def _suggestions(url: str, auth_strategy: str) -> Iterator[str]:
-    """Yield commands to try that are installed, as they must be typed here, with placeholders for a login."""
+def _trial_certificate(conf: cfg.ConfigOpts) -> str:
+    """Serve with a certificate of our own; return its path, which is that of its authority, too."""
+    names = list(dict.fromkeys(("localhost", "127.0.0.1", conf.api.host_ip)))
+    files = certificates.make_trial_pair(Path(conf.state_path), names)
+    conf.set_override("ssl_cert_file", files.certificate, group="api")
+    conf.set_override("ssl_key_file", files.key, group="api")
+    return files.certificate
+
+
+def _suggestions(url: str, auth_strategy: str, authority: str | None) -> Iterator[str]:
+    """Yield commands to try that are installed, as they must be typed here, with placeholders for a login.
+
+    :param authority: path of the certificate that clients have to trust
+    """
     curl, openstack, simulate = (arguments.format(url=url) for arguments in _ARGUMENTS[auth_strategy])
+    if authority is not None:
+        path = shlex.quote(authority)
+        curl, openstack, simulate = f"--cacert {path} {curl}", f"--os-cacert {path} {openstack}", (
+            f"--cacert {path} {simulate}")
     yield f"curl -s {curl}/v1/nodes"
     # The folder as it was typed, such as .venv/bin; that of the interpreter for "python -m".
     folders = os.pathsep.join((os.path.dirname(sys.argv[0]), os.path.dirname(sys.executable)))
@@ -137,7 +160,7 @@ def _suggestions(url: str, auth_strategy: str) -> Iterator[str]:
             yield f"{found} {arguments}"
 
 
-def _demo(url: str, has_page: bool) -> None:
+def _demo(url: str, has_page: bool, authority: str | None) -> None:
     from rich.console import Console
 
     from ironic_rules.simulator import demo
@@ -146,7 +169,7 @@ def _demo(url: str, has_page: bool) -> None:
     console = Console()
     failed: list[str] = []
     try:
-        failed = [row.node for row in demo.run(url, console) if row.error]
+        failed = [row.node for row in demo.run(url, console, authority) if row.error]
     except ClientError as exc:
         console.print(f"The demo could not be shown: {exc}", markup=False)
     console.print(f"Still serving on {url}; Ctrl-C stops it.")
@@ -154,7 +177,7 @@ def _demo(url: str, has_page: bool) -> None:
         # The URL of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
         console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}?guide" if failed else f"The page: {url}/ui/",
                       soft_wrap=True, markup=False, highlight=False)
-    demo.boot_machines(url, threading.Event())  # as long as the process runs
+    demo.boot_machines(url, threading.Event(), authority)  # as long as the process runs
 
 
 if __name__ == "__main__":

@@ -10,6 +10,16 @@ GROUP = cfg.OptGroup("api", title="API", help="The REST API.")
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host_ip", default="127.0.0.1", help="Address that the API listens on."),
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
+    cfg.StrOpt("ssl_cert_file",
+               help="PEM file with the certificate of the API's own HTTP server, followed by those of its chain: the "
+                    "API speaks https instead of http, with TLS 1.2 or 1.3. The files of these three options are read "
+                    "again within two seconds when they change; with files that cannot be used, those from before "
+                    "stay in use, and the log has the reason. A certificate that has expired is refused."),
+    cfg.StrOpt("ssl_key_file",
+               help="PEM file with the key of ssl_cert_file, without a passphrase. Default: it is in ssl_cert_file."),
+    cfg.StrOpt("ssl_ca_file",
+               help="PEM file with authorities: only clients with a certificate of one of them may connect, in "
+                    "addition to auth_strategy. Default: clients need no certificate."),
     cfg.Opt("public_endpoint", type=HttpUrlType(),
             help="URL under which clients reach the API, used in links. Default: the URL of the request."),
     cfg.ListOpt("allowed_hosts", default=[], item_type=HostPattern(),
@@ -95,6 +105,9 @@ OPTS: list[cfg.Opt] = [
                 help="TCP port for the metrics of ironic-rules-api, or of ironic-rules. The second process of "
                      "[api]workers has the next port, and so on. No authentication. 0: none. Requires the extra "
                      "'metrics'."),
+    cfg.BoolOpt("metrics_tls", default=False,
+                help="Serve the metrics on metrics_port with https: the certificate, and the authorities of clients, "
+                     "are those of ssl_cert_file, ssl_key_file and ssl_ca_file."),
     cfg.BoolOpt("serve_metrics", default=False,
                 help="Serve /metrics in the API as well, to users whom the policy baremetal:metrics:get permits it: of "
                      "several processes, the metrics of the one that replies. Requires the extra 'metrics'."),

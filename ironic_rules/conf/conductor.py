@@ -101,4 +101,7 @@ OPTS: list[cfg.Opt] = [
     cfg.PortOpt("metrics_port", default=0, min=0,
                 help="TCP port for the metrics of ironic-rules-conductor. No authentication. The second of "
                      "[conductor]workers has the next port, and so on. 0: none. Requires the extra 'metrics'."),
+    cfg.BoolOpt("metrics_tls", default=False,
+                help="Serve the metrics with https: the certificate, and the authorities of clients, are those of "
+                     "[api]ssl_cert_file, ssl_key_file and ssl_ca_file."),
 ]

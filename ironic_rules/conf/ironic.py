@@ -53,8 +53,8 @@ def _limits_formats(value: str) -> bool:
     return not {word.strip().lower() for word in value.split(",")} >= _FORMATS
 
 
-_HTTP_ONLY = ("The API serves HTTP only: put a proxy with TLS in front of it, set [api]public_endpoint to the proxy's "
-              "https URL, and keep [api]host_ip = 127.0.0.1.")
+_TLS = ("Set [api]ssl_cert_file, ssl_key_file and, for certificates of clients, ssl_ca_file. The versions are TLS 1.2 "
+        "and 1.3, with OpenSSL's own choice of ciphers.")
 _NO_SOCKET = ("The API listens on TCP only: keep [api]host_ip = 127.0.0.1, and choose another [DEFAULT]auth_strategy "
               "than noauth.")
 _PUBLIC = ("/healthcheck replies to every address: turn it off with [api]enable_healthcheck = false, or let a proxy "
@@ -83,15 +83,15 @@ _FILTER = ("ironic-pxe-filter, a process of its own, filters DHCP: set [pxe_filt
 
 #: (group, option) -> protection. None of these is an option of the service.
 PROTECTIONS: Mapping[tuple[str, str], Protection] = {
-    ("api", "enable_ssl_api"): Protection(_is_true, _HTTP_ONLY),
-    ("DEFAULT", "use_ssl"): Protection(_is_true, _HTTP_ONLY),
-    ("DEFAULT", "ssl_cert_path"): Protection(_is_set, _HTTP_ONLY),
-    ("DEFAULT", "ssl_key_path"): Protection(_is_set, _HTTP_ONLY),
-    ("ssl", "ca_file"): Protection(_is_set, _HTTP_ONLY),
-    ("ssl", "cert_file"): Protection(_is_set, _HTTP_ONLY),
-    ("ssl", "key_file"): Protection(_is_set, _HTTP_ONLY),
-    ("ssl", "version"): Protection(_is_set, _HTTP_ONLY),
-    ("ssl", "ciphers"): Protection(_is_set, _HTTP_ONLY),
+    ("api", "enable_ssl_api"): Protection(_is_true, _TLS),
+    ("DEFAULT", "use_ssl"): Protection(_is_true, _TLS),
+    ("DEFAULT", "ssl_cert_path"): Protection(_is_set, _TLS),
+    ("DEFAULT", "ssl_key_path"): Protection(_is_set, _TLS),
+    ("ssl", "ca_file"): Protection(_is_set, _TLS),
+    ("ssl", "cert_file"): Protection(_is_set, _TLS),
+    ("ssl", "key_file"): Protection(_is_set, _TLS),
+    ("ssl", "version"): Protection(_is_set, _TLS),
+    ("ssl", "ciphers"): Protection(_is_set, _TLS),
     ("api", "unix_socket"): Protection(_is_set, _NO_SOCKET),
     ("DEFAULT", "listen_unix_socket"): Protection(_is_set, _NO_SOCKET),
     ("healthcheck", "allowed_source_ranges"): Protection(_is_set, _PUBLIC),

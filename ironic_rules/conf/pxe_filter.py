@@ -87,6 +87,9 @@ OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
     cfg.PortOpt("metrics_port", default=0, min=0,
                 help="TCP port for the metrics of ironic-pxe-filter. 0: none. Requires the extra 'metrics'."),
+    cfg.BoolOpt("metrics_tls", default=False,
+                help="Serve the metrics with https: the certificate, and the authorities of clients, are those of "
+                     "[api]ssl_cert_file, ssl_key_file and ssl_ca_file."),
 ]
 
 

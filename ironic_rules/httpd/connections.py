@@ -24,9 +24,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from cheroot.server import HTTPConnection
 
@@ -61,6 +61,8 @@ _NEXT_PARTS = 2
 #: For SO_LINGER: a connection that is closed ends at once. Otherwise the system keeps what the client has not received,
 #: for minutes if the client receives nothing.
 _AT_ONCE = struct.pack("ii", 1, 0)
+#: Maximum number of handshakes that continue before other connections have their turn: each takes up to a millisecond.
+_HANDSHAKES_AT_ONCE = 8
 #: Seconds that all replies on their way have when the server stops.
 _LAST_S = 0.5
 #: Seconds between two log lines with the same reason.
@@ -86,9 +88,18 @@ class Limits:
     all_replies: int = 64 * 1024 * 1024
 
 
+class Handshake(enum.Enum):
+    """The event that a handshake waits for."""
+
+    READS = selectors.EVENT_READ
+    WRITES = selectors.EVENT_WRITE
+    DONE = 0
+
+
 class Phase(enum.Enum):
     """The event that a connection waits for."""
 
+    HANDSHAKE = "TLS to begin"
     HEAD = "the request"
     BODY = "the body of the request"
     WORK = "the reply"
@@ -154,9 +165,11 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         :raises OSError: the client has gone
         """
         while self.unsent:
+            if not self.unsent[0]:
+                self.unsent.popleft()
+                continue
             try:
-                # Many pieces in one call: after each, this thread waits for the interpreter again.
-                sent = self.socket.sendmsg(itertools.islice(self.unsent, _MOST_PIECES))
+                sent = self._send_pieces()
             except BlockingIOError:
                 return False
             self.moved += sent
@@ -167,6 +180,33 @@ class Connection(HTTPConnection):  # type: ignore[misc]
             if sent:
                 self.unsent[0] = self.unsent[0][sent:]
         return True
+
+    def _send_pieces(self) -> int:
+        # Many pieces in one call: after each, this thread waits for the interpreter again.
+        return self.socket.sendmsg(itertools.islice(self.unsent, _MOST_PIECES))
+
+    def receive(self, size: int) -> bytes:
+        """Return what has arrived; nothing: the client has ended.
+
+        :raises BlockingIOError: nothing has
+        :raises OSError: the connection is broken
+        """
+        return self.socket.recv(size)
+
+    def shake_hands(self) -> Handshake:
+        """Continue the handshake; without TLS there is none.
+
+        :raises OSError: it has failed
+        """
+        return Handshake.DONE
+
+    def end_sending(self) -> None:
+        """Tell the client that nothing more comes."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def discard(self, size: int) -> int:
+        """Throw away what has arrived; return the number of bytes: 0 at the end."""
+        return len(self.socket.recv(size))
 
     def close(self) -> None:
         """End the connection, as workers do after the last reply."""
@@ -180,7 +220,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         if not poll.poll(_NEXT_MS):
             return b""
         try:
-            data = self.socket.recv(_PIECE)
+            data = self.receive(_PIECE)
         except OSError:  # the front will meet it, too
             return b""
         self.is_at_end = not data
@@ -203,11 +243,23 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.held = 0
 
 
+#: Makes the connection of a front, for a socket and the client's address. It raises OSError if the client has gone.
+Connect: TypeAlias = Callable[["Front", socket.socket, tuple[object, ...]], Connection]
+
+
 class Front:
     """Reads requests and hands them over; see the module."""
 
-    def __init__(self, server: Any, limits: Limits, numbers: Numbers | None = None) -> None:
+    def __init__(self, server: Any, limits: Limits, numbers: Numbers | None = None,
+                 connect: Connect | None = None, look: Callable[[], None] = lambda: None) -> None:
+        """Create the front of a server that listens.
+
+        :param connect: makes the connection of a new socket; by default one without TLS
+        :param look: called twice per second
+        """
         self.server = server
+        self._connect: Connect = connect or Connection
+        self._look = look
         self._numbers = numbers or Numbers()
         self._limits = limits
         self._room = Room(limits.all_bodies, _MOST_IN_MEMORY)
@@ -341,9 +393,14 @@ class Front:
     def _pass(self) -> None:
         swept = time.monotonic()
         while not self._stops:
+            handshakes = 0
             for key, _ in self._selector.select(_SWEEP_S):
                 connection = key.data
                 if connection is not None:
+                    if connection.phase is Phase.HANDSHAKE:
+                        handshakes += 1
+                        if handshakes > _HANDSHAKES_AT_ONCE:
+                            continue
                     self._serve(connection)
                 elif key.fd == self._wake:
                     self._take_back()
@@ -369,21 +426,31 @@ class Front:
                     self._after_reply(connection)
             elif connection.phase is Phase.END:
                 self._discard(connection)
+            elif connection.phase is Phase.HANDSHAKE:
+                self._shake_hands(connection)
             else:
                 return self._read(connection)
-        except OSError:
+        except OSError as error:
+            if connection.phase is Phase.HANDSHAKE:
+                self._refused.note("handshakes of TLS that failed", f"{connection.remote_addr}: {error}")
             self._forget(connection)
         except Exception:  # of one connection; the others stay open
             LOG.exception("A connection of %s is closed for an unexpected error.", connection.remote_addr)
             self._forget(connection)
         return False
 
+    def _shake_hands(self, connection: Connection) -> None:
+        wanted = connection.shake_hands()
+        if wanted is Handshake.DONE:
+            connection.enter(Phase.HEAD)
+        self._selector.modify(connection.socket, wanted.value or selectors.EVENT_READ, connection)
+
     def _read(self, connection: Connection) -> bool:
         size = _PIECE
         if connection.body is not None and connection.body.missing:
             size = min(size, connection.body.missing)
         try:
-            data = connection.socket.recv(size)
+            data = connection.receive(size)
         except BlockingIOError:
             return False
         if data and not connection.moved and connection.phase is Phase.HEAD and connection.is_kept:
@@ -507,7 +574,7 @@ class Front:
         data = connection.received
         self._keep(connection, b"")
         if connection.ends:
-            connection.socket.shutdown(socket.SHUT_WR)
+            connection.end_sending()
             connection.enter(Phase.END)
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             return
@@ -522,9 +589,9 @@ class Front:
                 self._refuse(connection, error, "malformed requests")
 
     def _discard(self, connection: Connection) -> None:
-        data = connection.socket.recv(_PIECE)
-        connection.moved += len(data)
-        if not data or connection.moved > _MOST_DISCARDED * self._limits.body:
+        size = connection.discard(_PIECE)
+        connection.moved += size
+        if not size or connection.moved > _MOST_DISCARDED * self._limits.body:
             self._forget(connection)
 
     # Connections come and go.
@@ -548,14 +615,32 @@ class Front:
                 sock.close()
                 continue
             sock.setblocking(False)
-            connection = Connection(self, sock, address)
-            with self._guard:
-                self._open.add(connection)
-                self._sources[connection.remote_addr] += 1
+            try:
+                connection = self._connect(self, sock, address)
+            except OSError:
+                sock.close()
+                continue
+            self._add(connection)
+            if connection.phase is Phase.HANDSHAKE:
+                self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+                continue
             # The request is often there already. Each call of the system that is saved is one turn less to wait for
             # when many threads want to run.
             if not self._serve(connection) and connection in self._open and connection.phase in _INCOMING:
                 self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def _add(self, connection: Connection) -> None:
+        with self._guard:
+            self._open.add(connection)
+            self._sources[connection.remote_addr] += 1
+
+    def adopt(self, sock: socket.socket) -> None:
+        """Serve a socket of this process itself, without TLS."""
+        sock.setblocking(False)
+        connection = Connection(self, sock, ("127.0.0.1", 0))
+        self._add(connection)
+        self._returned.append(connection)
+        self._wake_up()
 
     def _make_place(self, source: str) -> bool:
         """Return whether there is a place for a connection of ``source``, if need be that of another one.
@@ -637,13 +722,16 @@ class Front:
 
     def _sweep(self, now: float) -> None:
         """End the connections whose deadline is over."""
+        self._look()
         if not self._listens:
             self._listens = True
             self._selector.register(self.server.socket, selectors.EVENT_READ)
         for connection in list(self._open):
             if connection.phase is not Phase.WORK and now > self._deadline(connection):
                 is_idle = connection.phase is Phase.HEAD and not connection.moved
-                if is_idle or connection.phase in (Phase.REPLY, Phase.END):
+                if connection.phase is Phase.HANDSHAKE:
+                    self._refused.note("slow clients", f"{connection.remote_addr}: {connection.phase.value}")
+                if is_idle or connection.phase in (Phase.REPLY, Phase.END, Phase.HANDSHAKE):
                     self._forget(connection)
                 else:
                     self._refuse(connection, RequestTooSlow(what=connection.phase.value), "slow clients")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import io
 import logging
@@ -14,9 +15,11 @@ from cheroot import wsgi
 from cheroot.server import HTTPRequest
 from oslo_config import cfg
 
+from ironic_rules.certificates import Certificates
 from ironic_rules.exceptions import ConfigurationError, cannot_listen
 from ironic_rules.httpd.connections import Connection, Front, Limits
 from ironic_rules.httpd.probes import Turns
+from ironic_rules.httpd.tls import TlsConnection
 from ironic_rules.inspection.journal import Lines
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.text import printable
@@ -46,6 +49,8 @@ class _Request(HTTPRequest):  # type: ignore[misc]
         assert connection.head is not None
         connection.rfile = io.BytesIO(connection.head.line)
         super().__init__(server, connection)
+        if isinstance(connection, TlsConnection):
+            self.scheme = b"https"
 
     def header_reader(self, _: object, headers: dict[bytes, bytes]) -> None:
         """Give cheroot the headers that have been read.
@@ -92,6 +97,7 @@ class _Server(wsgi.Server):  # type: ignore[misc]
 
     limits: Limits
     numbers: Numbers | None = None
+    certificates: Certificates | None = None
     #: A socket that was bound before, and that other processes use too.
     shared: socket.socket | None = None
     _connections: Any
@@ -112,7 +118,11 @@ class _Server(wsgi.Server):  # type: ignore[misc]
     def prepare(self) -> None:
         super().prepare()
         self._connections._selector.close()  # it has no other way to end one that has not run
-        self._connections = Front(self, self.limits, self.numbers)
+        if (certificates := self.certificates) is None:
+            self._connections = Front(self, self.limits, self.numbers)
+        else:
+            self._connections = Front(self, self.limits, self.numbers, functools.partial(TlsConnection, certificates),
+                                      certificates.refresh)
 
     def bind(self, family: Any, type: Any, proto: Any = 0) -> Any:
         if self.shared is None:
@@ -120,6 +130,10 @@ class _Server(wsgi.Server):  # type: ignore[misc]
         self.socket = self.shared
         self.bind_addr = self.resolve_real_bind_addr(self.shared)
         return self.socket
+
+    def adopt(self, sock: socket.socket) -> None:
+        """Serve a socket of this process itself."""
+        self._connections.adopt(sock)
 
     def offer_gauges(self, numbers: Numbers) -> None:
         """Let the metrics have the state of connections and threads."""
@@ -141,9 +155,10 @@ class ApiServer:
     """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
 
     def __init__(self, conf: cfg.ConfigOpts, app: object, numbers: Numbers | None = None,
-                 shared: socket.socket | None = None) -> None:
+                 shared: socket.socket | None = None, certificates: Certificates | None = None) -> None:
         """Create the server.
 
+        :param certificates: None: it speaks http
         :param shared: from :func:`listen`, for one of several processes; None: the server binds its own socket
         """
         self._host: str = conf.api.host_ip
@@ -159,6 +174,7 @@ class ApiServer:
             all_replies=conf.api.max_replies_size)
         self._server.numbers = numbers
         self._server.shared = shared
+        self._server.certificates = certificates
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
         if numbers is not None:
             self._server.offer_gauges(numbers)
@@ -167,7 +183,8 @@ class ApiServer:
     def url(self) -> str:
         """The URL of the server, e.g. ``http://127.0.0.1:6385``; known once it has started."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._server.bind_addr[1]}"
+        scheme = "http" if self._server.certificates is None else "https"
+        return f"{scheme}://{host}:{self._server.bind_addr[1]}"
 
     def start(self) -> None:
         """Bind and serve in a thread.
@@ -186,6 +203,11 @@ class ApiServer:
         connection = http.client.HTTPConnection(
             _LOCAL.get(self._host, self._host), self._server.bind_addr[1], timeout=_REPLY_S)
         try:
+            if self._server.certificates is not None:
+                # This process has no certificate of a client, which the server may want.
+                connection.sock, other = socket.socketpair()
+                connection.sock.settimeout(_REPLY_S)
+                self._server.adopt(other)
             connection.request("GET", "/healthcheck/live")
             return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
         except (OSError, http.client.HTTPException) as exc:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from ironic_rules.certificates import Certificates
 from ironic_rules.exceptions import ConfigurationError, cannot_listen
 from ironic_rules.metrics.catalog import PREFIX
 from ironic_rules.metrics.numbers import Numbers
@@ -126,14 +127,25 @@ class Exporter(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, page: Page, host: str, port: int) -> None:
+    def __init__(self, page: Page, host: str, port: int, certificates: Certificates | None = None) -> None:
         self.page = page
+        self._certificates = certificates
         self._guard = threading.Lock()
         #: the connections, the oldest first, and since when they are open
         self._open: dict[socket.socket, float] = {}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), _Handler)
         self.server_port: int = self.server_address[1]  # type: ignore[assignment]  # of an address it is a number
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection. A handshake is part of its first read, in its own thread.
+
+        :raises OSError: the client has gone
+        """
+        request, address = super().get_request()
+        if self._certificates is not None:
+            request = self._certificates.context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        return request, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._guard:
@@ -145,6 +157,8 @@ class Exporter(socketserver.ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """End the connections that are too old; called between requests, and twice per second."""
+        if self._certificates is not None:
+            self._certificates.refresh()
         before = time.monotonic() - _LIFETIME_S
         with self._guard:
             for request in [request for request, since in self._open.items() if since < before]:
@@ -161,15 +175,16 @@ class Exporter(socketserver.ThreadingTCPServer):
             LOG.exception("The metrics cannot be served")
 
 
-def serve(page: Page, host: str, port: int, group: str = "api") -> Exporter:
+def serve(page: Page, host: str, port: int, group: str = "api", certificates: Certificates | None = None) -> Exporter:
     """Serve a page of metrics from a thread.
 
     :param port: 0 for any free one
     :param group: the group of options that has ``metrics_host`` and ``metrics_port``, for an error
+    :param certificates: None: with http
     :raises ConfigurationError: the address cannot be bound
     """
     try:
-        exporter = Exporter(page, host, port)
+        exporter = Exporter(page, host, port, certificates)
     except (OSError, OverflowError) as exc:
         raise cannot_listen(f"The metrics cannot be served at {host}:{port}", f"[{group}]metrics_host",
                             f"[{group}]metrics_port", exc) from exc

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from ironic_rules.certificates import Certificates
 from ironic_rules.metrics import exporter
 
 T = TypeVar("T")
@@ -127,10 +128,11 @@ class _Collector:
         return family
 
 
-def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:
+def serve(statistics: Statistics, host: str, port: int, certificates: Certificates | None = None) -> exporter.Exporter:
     """Serve the metrics over HTTP from a thread.
 
+    :param certificates: None: with http
     :raises ConfigurationError: the library is missing, or the port is in use
     """
     return exporter.serve(exporter.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
-                          "pxe_filter")
+                          "pxe_filter", certificates)

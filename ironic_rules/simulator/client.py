@@ -6,6 +6,7 @@ API calls are retried after 409 (the node is locked), 502, 503, 504 and connecti
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 import time
@@ -79,19 +80,32 @@ class Callback:
     reason: str = ""
 
 
+def _trusting(authority: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except OSError as error:
+        raise ValueError(f"{authority} has no certificates that can be read: {error.strerror or error}") from error
+
+
 class Client:
     """The service at ``endpoint``. Methods may be called from several threads."""
 
     def __init__(
         self, endpoint: str, api_version: str = "1.96", *, retry: Retry | None = None, timeout_s: float = 100.0,
-        connections: int = 8, headers: Mapping[str, str] | None = None,
+        connections: int = 8, headers: Mapping[str, str] | None = None, authority: str | None = None,
     ) -> None:
+        """Create the client.
+
+        :param authority: path of the certificates that are trusted in place of the system's
+        :raises ValueError: they cannot be read
+        """
         self.endpoint = endpoint.rstrip("/").removesuffix("/v1")
         self.retry = retry or Retry()
         self.stop = threading.Event()
         self._version = {VERSION_HEADER: api_version}
         limits = httpx.Limits(max_connections=connections + 2, max_keepalive_connections=connections + 2)
         self._http = httpx.Client(
+            verify=True if authority is None else _trusting(authority),
             timeout=httpx.Timeout(timeout_s, connect=10.0), limits=limits, follow_redirects=False,
             headers={"Accept": "application/json", "User-Agent": "ironic-rules-simulate", **(headers or {})},
         )

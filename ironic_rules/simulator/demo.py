@@ -77,14 +77,16 @@ class Row:
     error: str = ""
 
 
-def run(endpoint: str, console: Console) -> list[Row]:
+def run(endpoint: str, console: Console, authority: str | None = None) -> list[Row]:
     """Run the demo at ``endpoint`` and print its table on ``console``.
 
+    :param authority: path of the certificate that is trusted in place of the system's
     :returns: one row per sample inventory, in the order of their names
     :raises ClientError: the service does not respond, or refuses the rules; errors of a node are in its row
     """
     machines = [machine(Sample(name, samples.inventory(name)), f"demo-{name}") for name in samples.inventory_names()]
-    with Client(endpoint, retry=Retry(base_delay_s=0.5), connections=len(machines)) as client:
+    with Client(endpoint, retry=Retry(base_delay_s=0.5), connections=len(machines),
+                authority=authority) as client:
         client.check()
         created = load_rules(client)
         console.print(f"[bold]1.[/bold] {len(samples.rules())} example rules loaded ({created} of them new).")
@@ -99,13 +101,13 @@ def run(endpoint: str, console: Console) -> list[Row]:
     return rows
 
 
-def boot_machines(endpoint: str, stop: threading.Event) -> None:
+def boot_machines(endpoint: str, stop: threading.Event, authority: str | None = None) -> None:
     """Let the ramdisks of the demo report when their nodes wait for them, until ``stop`` is set.
 
     A node in maintenance is left alone, for those who want to report for it themselves.
     """
     machines = {f"demo-{name}": repaired(samples.inventory(name)) for name in samples.inventory_names()}
-    with Client(endpoint, connections=1) as client:
+    with Client(endpoint, connections=1, authority=authority) as client:
         while not stop.wait(_BOOT_S):
             try:
                 waiting = client.get("/v1/nodes", provision_state=states.INSPECTWAIT, maintenance=False, fields="name")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ironic_rules.cmd import dbsync
@@ -187,5 +189,22 @@ def test_a_missing_file_of_users_is_told_in_one_line(tmp_path):
         assert process.status == 2
         assert "http_basic_auth_user_file cannot be read" in process.text()
         assert "Traceback" not in process.text()
+    finally:
+        process.close()
+
+
+def test_a_demo_over_tls_shows_how_its_certificate_is_trusted(tmp_path):
+    process = Process("ironic_rules.cmd.standalone", ["--tls", "--demo", "--state-dir", str(tmp_path / "s"), "--port",
+                                                      "0"], tmp_path, "tls")
+    try:
+        url = process.printed(r"listens on (https://\S+)").group(1)
+        process.printed("Still serving on")
+        certificate = tmp_path / "s" / "trial-certificate.pem"
+        assert f"curl -s --cacert {certificate} {url}/v1/nodes" in process.text()
+        assert (tmp_path / "s" / "trial-key.pem").stat().st_mode & 0o077 == 0
+        nodes = httpx.get(f"{url}/v1/nodes", verify=ssl.create_default_context(cafile=str(certificate)))
+        assert len(nodes.json()["nodes"]) == 6
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url)
     finally:
         process.close()

@@ -18,12 +18,12 @@ def test_suggestions_can_be_typed_as_they_stand(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(folder / "python3"))
     monkeypatch.setenv("PATH", "/nonexistent")
 
-    called = [line.split()[0] for line in standalone._suggestions("http://127.0.0.1:6385", "noauth")]
+    called = [line.split()[0] for line in standalone._suggestions("http://127.0.0.1:6385", "noauth", None)]
 
     assert called == ["curl", ".venv/bin/ironic-rules-simulate"]
 
     monkeypatch.setenv("PATH", str(folder))
-    called = [line.split()[0] for line in standalone._suggestions("http://127.0.0.1:6385", "noauth")]
+    called = [line.split()[0] for line in standalone._suggestions("http://127.0.0.1:6385", "noauth", None)]
 
     assert called == ["curl", "ironic-rules-simulate"]
 
@@ -38,7 +38,7 @@ def test_suggestions_can_be_typed_as_they_stand(tmp_path, monkeypatch):
 def test_suggestions_have_a_place_for_the_login(monkeypatch, strategy, logins):
     monkeypatch.setattr(shutil, "which", lambda name, path=None: name)
 
-    shown = list(standalone._suggestions("http://127.0.0.1:6385", strategy))
+    shown = list(standalone._suggestions("http://127.0.0.1:6385", strategy, None))
 
     assert [line[:len(login)] for line, login in zip(shown, logins, strict=True)] == logins
 
