@@ -38,9 +38,11 @@ from ironic_rules.text import printable
 if TYPE_CHECKING:
     import socket
 
+    from ironic_rules.api.app import Listener
+    from ironic_rules.api.routes import Audience
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
-    from ironic_rules.httpd.server import ApiServer
+    from ironic_rules.httpd.server import ApiServers
     from ironic_rules.inspection.pipeline import Pipeline
     from ironic_rules.inspection.rule_sets import RuleCaches
     from ironic_rules.pxe_filter.service import FilterService
@@ -328,16 +330,22 @@ def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messag
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  rules: RuleCaches | None = None, numbers: Numbers | None = None, address: str | None = None,
-                  pxe_filter: PXEFilterAPI | None = None) -> Any:
-    """Return the API as a WSGI application.
+                  audience: Audience | None = None, numbers: Numbers | None = None) -> Any:
+    """Return the API as a WSGI application, for another WSGI server.
 
-    :param rules: from :func:`make_rules`, where the process has them already
+    :param audience: None: all clients
     :param numbers: where its requests are counted, with what else is counted in this process
-    :param address: on which the service listens; None: it is not known, because another WSGI server listens
-    :param pxe_filter: sends messages to the PXE filters; by default as configured
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
+    from ironic_rules.api.app import Listener
+
+    listener = Listener() if audience is None else Listener(audience)
+    return _make_wsgi_apps(conf, db, transport, None, numbers, None, [listener])[0]
+
+
+def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport, rules: RuleCaches | None,
+                    numbers: Numbers | None, pxe_filter: PXEFilterAPI | None,
+                    listeners: list[Listener]) -> list[Any]:
     from ironic_rules.api import app as api_app
     from ironic_rules.extra_specs import installed
     from ironic_rules.inspection import discovery
@@ -356,33 +364,50 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     # A quarter of the threads, and at least one, remains for requests that need no conductor.
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
     numbers = numbers or Numbers()
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
-                            rules or make_rules(conf, db), pxe_filter or pxe_filter_rpc.make_client(transport, conf),
-                            numbers, lambda: _make_pipeline(conf), address)
+    return api_app.make_apps(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
+                             rules or make_rules(conf, db), pxe_filter or pxe_filter_rpc.make_client(transport, conf),
+                             numbers, lambda: _make_pipeline(conf), listeners)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
              rules: RuleCaches | None = None, numbers: Numbers | None = None,
-             shared: socket.socket | None = None, pxe_filter: PXEFilterAPI | None = None) -> ApiServer:
-    """Return the API with its own HTTP server, not started; other parameters are those of :func:`make_wsgi_app`.
+             shared: Sequence[socket.socket] = (), pxe_filter: PXEFilterAPI | None = None) -> ApiServers:
+    """Return the API with its own HTTP servers, not started: one, or two with ``[api]public_port``.
 
-    :param shared: from ``api.server.listen``, for one of several processes
+    :param rules: from :func:`make_rules`, where the process has them already
+    :param numbers: where its requests are counted, with what else is counted in this process
+    :param shared: from ``httpd.server.listen``, for one of several processes
+    :param pxe_filter: sends messages to the PXE filters; by default as configured
+    :raises ConfigurationError: as from :func:`make_wsgi_app` and :func:`make_certificates`
     """
-    from ironic_rules.httpd.server import ApiServer
+    from ironic_rules.api.app import Listener
+    from ironic_rules.api.routes import Audience
+    from ironic_rules.httpd.server import ApiServer, ApiServers, addresses
 
     numbers = numbers or Numbers()
-    app = make_wsgi_app(conf, db, transport, rules, numbers, conf.api.host_ip, pxe_filter)
-    return ApiServer(conf, app, numbers, shared, make_certificates(conf))
+    certificates = make_certificates(conf)
+    where = addresses(conf)
+    audiences = [Audience.ALL] if len(where) == 1 else [Audience.OPERATORS, Audience.RAMDISKS]
+    apps = _make_wsgi_apps(conf, db, transport, rules, numbers, pxe_filter, [
+        Listener(audience, each.host) for audience, each in zip(audiences, where, strict=True)])
+    # Ramdisks have no certificates.
+    of_ramdisks = certificates and make_certificates(conf, clients=False)
+    of_each = [certificates, of_ramdisks if conf.api.public_use_tls else None]
+    return ApiServers([
+        ApiServer(conf, app, numbers, shared[index] if shared else None, of_each[index], each)
+        for index, (app, each) in enumerate(zip(apps, where, strict=True))])
 
 
-def make_certificates(conf: cfg.ConfigOpts) -> Certificates | None:
+def make_certificates(conf: cfg.ConfigOpts, *, clients: bool = True) -> Certificates | None:
     """Return the certificates of the API's own HTTP server; None: it speaks http.
 
+    :param clients: whether clients need one of ``ssl_ca_file``, if that is set
     :raises ConfigurationError: they cannot be used
     """
     options = conf.api
     if options.ssl_cert_file:
-        files = Files(options.ssl_cert_file, options.ssl_key_file or options.ssl_cert_file, options.ssl_ca_file)
+        files = Files(options.ssl_cert_file, options.ssl_key_file or options.ssl_cert_file,
+                      options.ssl_ca_file if clients else None)
         return Certificates(files, "[api]ssl_cert_file")
     for name in ("ssl_key_file", "ssl_ca_file"):
         if options[name]:

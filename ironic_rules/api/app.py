@@ -8,8 +8,8 @@ by the error page of a web server.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
@@ -26,7 +26,7 @@ from ironic_rules.api.health import BrokerCheck, DatabaseCheck, DatabaseCounts
 from ironic_rules.api.other_sites import OtherSites, OwnNames
 from ironic_rules.api.page import Session, WebPage
 from ironic_rules.api.request import Request
-from ironic_rules.api.routes import FoundRoute, Routing
+from ironic_rules.api.routes import NO_RESOURCE, Audience, FoundRoute, Routing
 from ironic_rules.api.v1 import RootController
 from ironic_rules.api.v1.deploy_steps import OfferedSteps
 from ironic_rules.api.v1.fleet import NodeFailures
@@ -102,34 +102,57 @@ class LastResort:
             return faults.send(faults.from_error(error), environ, start_response)
 
 
+class Listener(NamedTuple):
+    """The clients of an application, and the address on which it is served.
+
+    :ivar address: None: it is not known, because another WSGI server listens
+    """
+
+    audience: Audience = Audience.ALL
+    address: str | None = None
+
+
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches | None = None,
              pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None,
              make_pipeline: Callable[[], Pipeline] = lambda: Pipeline([]),
              address: str | None = None) -> WSGIApplication:
-    """Return the WSGI application.
+    """Return the WSGI application for all clients.
+
+    :param address: of its :class:`Listener`; the other parameters are those of :func:`make_apps`
+    """
+    return make_apps(conf, db, rpc, rules, pxe_filter, numbers, make_pipeline, (Listener(address=address),))[0]
+
+
+def make_apps(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches | None,
+              pxe_filter: PXEFilterAPI | None, numbers: Numbers | None, make_pipeline: Callable[[], Pipeline],
+              listeners: Sequence[Listener]) -> list[WSGIApplication]:
+    """Return a WSGI application for each listener; they share what the process knows.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
     :param rules: those of the process; None: compiled by the defaults of ``[inspection_rules]``
     :param pxe_filter: notifies the PXE filters of changes; None: no notifications
     :param numbers: where requests are counted, with what else is counted in this process
     :param make_pipeline: returns the hooks for dry runs; called when the first one is requested
-    :param address: on which the service listens; None: it is not known, because another WSGI server listens
     """
-    root = RootController()
     numbers = numbers or Numbers()
     requests = Requests(conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    app: WSGIApplication = Application(requests)
+    return [_layered(Application(requests), conf, numbers, listener) for listener in listeners]
+
+
+def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, listener: Listener) -> WSGIApplication:
+    """Return an application with everything around it."""
+    root = RootController()
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
     app = authorization.middleware(app, conf)
-    app = Routing(app, root)
+    app = Routing(app, root, listener.audience)
     app = LastResort(app)
     app = Microversion(app)
-    if conf.api.enable_ui:
+    if conf.api.enable_ui and listener.audience is not Audience.RAMDISKS:
         app = Session(WebPage(app), conf)
     # Nothing outside of it has an effect, or replies with more than an error.
-    app = OtherSites(app, OwnNames(conf, address))
+    app = OtherSites(app, OwnNames(conf, listener.address))
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
     app = InspectorClients(app)
     app = RequestMetrics(app, root, numbers)
@@ -210,5 +233,5 @@ def _reply(request: Request) -> Sent:
         return sent
     allow = found.allow if request.version >= found.since else ()
     # Clients show the description; without one, the whole reply.
-    text = "This resource does not have the method." if allow else "There is no such resource."
+    text = "This resource does not have the method." if allow else NO_RESOURCE
     return faults.from_status(405 if allow else 404, text, allow=allow)

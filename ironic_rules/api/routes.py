@@ -15,6 +15,7 @@ before anything else processes the request, because authentication depends on wh
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +23,9 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ironic_rules.api import versions
 from ironic_rules.httpd import faults
+from ironic_rules.policies.base import RAMDISK_POLICIES
 
+NO_RESOURCE = "There is no such resource."
 METHODS: dict[str, tuple[str, ...]] = {
     "GET": ("get_all", "get_one", "get"),
     "POST": ("post",),
@@ -138,12 +141,40 @@ def _methods_of(cls: type[Resource]) -> dict[str, list[tuple[int, int, str]]]:
 _OF_STATES = re.compile(r"/nodes/states/([^/]+)/([^/]+)\Z")
 
 
-class Routing:
-    """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.routes.FoundRoute`); a path that is not UTF-8 is 400."""
+class Audience(enum.Enum):
+    """The clients of a listener. Other routes do not exist there, with whatever credentials."""
 
-    def __init__(self, app: WSGIApplication, root: Resource) -> None:
+    ALL = "all"
+    #: the routes of ramdisks, the documents of versions, from which they learn which one to use, and liveness
+    RAMDISKS = "ramdisks"
+    #: everything but the routes of ramdisks
+    OPERATORS = "operators"
+
+    def is_served(self, found: FoundRoute, path: str) -> bool:
+        """Return whether a route exists for these clients."""
+        if self is Audience.ALL:
+            return True
+        policy = getattr(getattr(found.controller, "route", None), "policy", None)
+        is_of_ramdisks = policy in RAMDISK_POLICIES
+        if self is Audience.OPERATORS:
+            return not is_of_ramdisks
+        return is_of_ramdisks or (found.controller is not None and path.strip("/") in _FOR_ALL)
+
+
+#: Paths that ramdisks and load balancers use besides: the documents of versions, and liveness.
+_FOR_ALL = ("", "v1", "healthcheck/live")
+
+
+class Routing:
+    """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.routes.FoundRoute`); a path that is not UTF-8 is 400.
+
+    :param audience: a route that does not exist for it is 404, before anyone looks at credentials
+    """
+
+    def __init__(self, app: WSGIApplication, root: Resource, audience: Audience = Audience.ALL) -> None:
         self._app = app
         self._root = root
+        self._audience = audience
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
@@ -156,7 +187,9 @@ class Routing:
         plain = path.rstrip("/").removesuffix(versions.SUFFIX)
         if plain != path.rstrip("/") and self._may_have_suffix(environ, plain):
             path, environ["PATH_INFO"] = plain, plain.encode().decode("latin-1")
-        environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
+        found = environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
+        if not self._audience.is_served(found, path):
+            return faults.send(faults.from_status(404, NO_RESOURCE), environ, start_response)
         return self._app(environ, start_response)
 
     def _may_have_suffix(self, environ: WSGIEnvironment, plain: str) -> bool:

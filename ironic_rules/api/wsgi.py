@@ -1,7 +1,8 @@
 """The entry point for WSGI servers: ``gunicorn ironic_rules.api.wsgi:application``.
 
 Configuration files are found as by the commands (``/etc/ironic-rules/ironic-rules.conf``, …), or are listed in the
-environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``.
+environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``. ``IRONIC_RULES_AUDIENCE`` is ``ramdisks`` or
+``operators`` where each has a server of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from oslo_config import cfg
 import ironic_rules.cmd  # noqa: F401  (selects the threading backend, before oslo.messaging is imported)
 from ironic_rules import service
 from ironic_rules.api import authorization
+from ironic_rules.api.routes import Audience
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -30,8 +33,9 @@ class Application:
     :raises ConfigurationError: as from the parts of ``service``, e.g. the database's schema is not the current one
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, audience: Audience = Audience.ALL) -> None:
         self._conf = conf
+        self._audience = audience
         self._lock = threading.Lock()
         self._process: int | None = None
         self._app: Any = None
@@ -47,18 +51,26 @@ class Application:
         with self._lock:
             if self._process != os.getpid():
                 db = service.make_database(self._conf)
-                self._app = service.make_wsgi_app(self._conf, db, rpc_transport.get_transport(self._conf))
+                transport = rpc_transport.get_transport(self._conf)
+                self._app = service.make_wsgi_app(self._conf, db, transport, self._audience)
                 db.dispose()  # looking at the schema left a connection, which a fork would share
                 self._process = os.getpid()
 
 
 def make_application() -> Application:
-    """Return the application as configured by the environment."""
+    """Return the application as configured by the environment.
+
+    :raises ConfigurationError: as from :class:`Application`, or there are no such clients
+    """
+    wanted = os.environ.get("IRONIC_RULES_AUDIENCE", Audience.ALL.value)
+    if wanted not in {audience.value for audience in Audience}:
+        raise ConfigurationError(f"IRONIC_RULES_AUDIENCE is {wanted}: use one of "
+                                 f"{', '.join(audience.value for audience in Audience)}.")
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
     conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None, api=True)
     service.setup_logging(conf)
     authorization.warn_if_open_to_pages(conf)
-    return Application(conf)
+    return Application(conf, Audience(wanted))
 
 
 application = make_application()

@@ -33,7 +33,7 @@ def _run(argv: Sequence[str]) -> int:
     service.serve_metrics(numbers, conf, "api")
     authorization.warn_if_open(conf)
     api.start()
-    print(f"ironic-rules-api listens on {api.url}", flush=True)
+    print(f"ironic-rules-api listens on {api.text}", flush=True)
     lifecycle.settle()
     systemd.ready(api.is_answering)
     signals.wait()

@@ -99,7 +99,7 @@ def _run(argv: Sequence[str]) -> int:
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
         commands = "\n  ".join(_suggestions(api.url, conf.auth_strategy, authority))
-        print(_WELCOME.format(url=api.url, state=conf.state_path, log=log, commands=commands), flush=True)
+        print(_WELCOME.format(url=api.text, state=conf.state_path, log=log, commands=commands), flush=True)
         if conf.cli_demo:
             threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui, authority), name="demo",
                              daemon=True).start()

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from multiprocessing.synchronize import Event
 from typing import Any
 
@@ -106,12 +107,12 @@ _GRACE_S = 1
 class APIProcess(Process):
     """One of the processes that serve the API.
 
-    :param shared: the socket of all processes
+    :param shared: the sockets of all processes
     """
 
     name = "api"
 
-    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: socket.socket) -> None:
+    def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: Sequence[socket.socket]) -> None:
         super().__init__(worker_id, conf)
         self._place = f"{worker_id + 1} of {conf.api.workers}"
         self._api = service.make_api(conf, service.make_database(conf), rpc_transport.get_transport(conf),
@@ -119,7 +120,7 @@ class APIProcess(Process):
 
     def start(self) -> str:
         self._api.start()
-        return f"process {self._place} listens on {self._api.url}"
+        return f"process {self._place} listens on {self._api.text}"
 
     def stop(self) -> int:
         self._api.stop()  # requests that are being processed have a moment to finish
@@ -145,7 +146,10 @@ def run_api(conf: cfg.ConfigOpts) -> int:
     shared = server.listen(conf)
     manager = make_manager(APIProcess, conf.api.workers, _GRACE_S, conf, shared)
     # Else clients could still connect, without ever getting a reply, until this process has ended too.
-    manager.register_hooks(on_terminate=shared.close)
+    closing = contextlib.ExitStack()
+    for each in shared:
+        closing.callback(each.close)
+    manager.register_hooks(on_terminate=closing.close)
     manager.run()
     return 0
 

@@ -10,6 +10,16 @@ GROUP = cfg.OptGroup("api", title="API", help="The REST API.")
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host_ip", default="127.0.0.1", help="Address that the API listens on."),
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
+    cfg.PortOpt("public_port", min=0,
+                help="TCP port of a second listener, for ramdisks: only /v1/lookup, /v1/heartbeat, "
+                     "/v1/continue_inspection, the documents of versions (/ and /v1) and /healthcheck/live exist "
+                     "there, with whatever credentials. The ramdisk endpoints then do not exist on the other port. "
+                     "Each listener has threads, and limits of connections and bytes, of its own. "
+                     "[inspector]callback_endpoint_override must be its URL. Default: no second listener."),
+    cfg.HostAddressOpt("public_host_ip", default="0.0.0.0", help="Address of the listener on public_port."),
+    cfg.BoolOpt("public_use_tls", default=True,
+                help="Speak https on public_port if ssl_cert_file is set. Ramdisks need no certificate, whatever "
+                     "ssl_ca_file is."),
     cfg.StrOpt("ssl_cert_file",
                help="PEM file with the certificate of the API's own HTTP server, followed by those of its chain: the "
                     "API speaks https instead of http, with TLS 1.2 or 1.3. The files of these three options are read "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import io
@@ -9,7 +10,8 @@ import logging
 import resource
 import socket
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from cheroot import wsgi
 from cheroot.server import HTTPRequest
@@ -151,19 +153,43 @@ class _Server(wsgi.Server):  # type: ignore[misc]
 Connection.RequestHandlerClass = _Request
 
 
+class Address(NamedTuple):
+    """The place where a server listens, and the prefix of the options that say so: ``[api]``, or ``[api]public_``."""
+
+    host: str
+    port: int
+    prefix: str = "[api]"
+
+    def refused(self, error: OSError, port: int | None = None) -> ConfigurationError:
+        """Return the error for an address that cannot be used; ``port`` is the number that was chosen."""
+        said = f"Cannot listen on {self.host}, port {self.port if port is None else port}"
+        return cannot_listen(said, f"{self.prefix}host_ip", f"{self.prefix}port", error)
+
+
+def addresses(conf: cfg.ConfigOpts) -> list[Address]:
+    """Return where the API listens: for all clients, or for operators and then for ramdisks."""
+    found = [Address(conf.api.host_ip, conf.api.port)]
+    if conf.api.public_port is not None:
+        found.append(Address(conf.api.public_host_ip, conf.api.public_port, "[api]public_"))
+    return found
+
+
 class ApiServer:
-    """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
+    """``start``, ``stop`` and ``wait`` of a WSGI application."""
 
     def __init__(self, conf: cfg.ConfigOpts, app: object, numbers: Numbers | None = None,
-                 shared: socket.socket | None = None, certificates: Certificates | None = None) -> None:
+                 shared: socket.socket | None = None, certificates: Certificates | None = None,
+                 address: Address | None = None) -> None:
         """Create the server.
 
         :param certificates: None: it speaks http
+        :param address: by default ``[api]host_ip`` and ``[api]port``
         :param shared: from :func:`listen`, for one of several processes; None: the server binds its own socket
         """
-        self._host: str = conf.api.host_ip
+        self._address = address or addresses(conf)[0]
+        self._host = self._address.host
         self._server = _Server(
-            (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
+            self._address[:2], app, numthreads=conf.api.threads, server_name="ironic-rules",
             request_queue_size=_BACKLOG, timeout=conf.api.keep_alive_timeout,
             shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
         self._server.limits = Limits(
@@ -195,7 +221,7 @@ class ApiServer:
         try:
             self._server.prepare()
         except OSError as exc:
-            raise _cannot_listen(self._host, self._server.bind_addr[1], exc) from exc
+            raise self._address.refused(exc, self._server.bind_addr[1]) from exc
         self._thread.start()
 
     def is_answering(self) -> bool:
@@ -225,26 +251,68 @@ class ApiServer:
         self._thread.join()
 
 
-def listen(conf: cfg.ConfigOpts) -> socket.socket:
-    """Return a socket that listens on ``[api]host_ip`` and ``[api]port``, to be shared by processes.
+class ApiServers:
+    """All servers of a process, the one for operators first."""
+
+    def __init__(self, servers: Sequence[ApiServer]) -> None:
+        self._servers = servers
+
+    @property
+    def url(self) -> str:
+        """The URL for operators, known once the servers have started."""
+        return self._servers[0].url
+
+    @property
+    def text(self) -> str:
+        """The URLs as the process prints them."""
+        return " and for ramdisks on ".join(server.url for server in self._servers)
+
+    def start(self) -> None:
+        """Bind and serve, in threads.
+
+        :raises ConfigurationError: an address cannot be bound; nothing is served then
+        """
+        with contextlib.ExitStack() as on_failure:
+            for server in self._servers:
+                server.start()
+                on_failure.callback(server.stop)
+            on_failure.pop_all()
+
+    def is_answering(self) -> bool:
+        """Return whether each server replies."""
+        return all(server.is_answering() for server in self._servers)
+
+    def stop(self) -> None:
+        """Close the sockets; open requests have half a second to finish."""
+        for server in self._servers:
+            server.stop()
+
+    def wait(self) -> None:
+        """Wait until the servers have stopped."""
+        for server in self._servers:
+            server.wait()
+
+
+def listen(conf: cfg.ConfigOpts) -> list[socket.socket]:
+    """Return sockets that listen on the addresses of the API, to be shared by processes.
 
     A connection that one of them has not accepted when it dies is accepted by another one.
 
-    :raises ConfigurationError: the address cannot be bound
+    :raises ConfigurationError: an address cannot be bound
     """
-    address = conf.api.host_ip, conf.api.port
+    return [_listen(address) for address in addresses(conf)]
+
+
+def _listen(address: Address) -> socket.socket:
+    where = address[:2]
     try:
-        family, kind, proto, _, _ = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found: socket.socket = _Server.prepare_socket(address, family, kind, proto, True, None)
-        found.bind(address)
+        family, kind, proto, _, _ = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found: socket.socket = _Server.prepare_socket(where, family, kind, proto, True, None)
+        found.bind(where)
         found.listen(_BACKLOG)
     except OSError as exc:
-        raise _cannot_listen(*address, exc) from exc
+        raise address.refused(exc) from exc
     return found
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
-    return cannot_listen(f"Cannot listen on {host}, port {port}", "[api]host_ip", "[api]port", error)
 
 
 def _allow_files(number: int) -> None:

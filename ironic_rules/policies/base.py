@@ -95,6 +95,8 @@ def listed(name: str, everywhere: str, what: str, *operations: tuple[str, str],
 LOOKUP = "baremetal:driver:ipa_lookup"
 HEARTBEAT = "baremetal:node:ipa_heartbeat"
 CONTINUE_INSPECTION = "baremetal:driver:ipa_continue_inspection"
+#: Policies of the routes that ramdisks use.
+RAMDISK_POLICIES = frozenset((LOOKUP, HEARTBEAT, CONTINUE_INSPECTION))
 
 RAMDISK_RULES = [
     documented(LOOKUP, PUBLIC, "Look a node up by its addresses", ("GET", "/v1/lookup")),
