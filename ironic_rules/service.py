@@ -347,6 +347,7 @@ def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPC
                     numbers: Numbers | None, pxe_filter: PXEFilterAPI | None,
                     listeners: list[Listener]) -> list[Any]:
     from ironic_rules.api import app as api_app
+    from ironic_rules.api.fleet_gauges import FleetGauges
     from ironic_rules.extra_specs import installed
     from ironic_rules.inspection import discovery
 
@@ -363,9 +364,10 @@ def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPC
 
     # A quarter of the threads, and at least one, remains for requests that need no conductor.
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
-    numbers = numbers or Numbers()
+    numbers, rules = numbers or Numbers(), rules or make_rules(conf, db)
+    FleetGauges(db, conf.conductor.heartbeat_timeout, rules.settings.built_in).offer(numbers)
     return api_app.make_apps(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
-                             rules or make_rules(conf, db), pxe_filter or pxe_filter_rpc.make_client(transport, conf),
+                             rules, pxe_filter or pxe_filter_rpc.make_client(transport, conf),
                              numbers, lambda: _make_pipeline(conf), listeners)
 
 

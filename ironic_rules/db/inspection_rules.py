@@ -234,6 +234,12 @@ def count(conn: sa.Connection) -> int:
     return conn.scalar(sa.select(sa.func.count()).select_from(inspection_rules)) or 0
 
 
+def names(conn: sa.Connection, limit: int) -> Sequence[Row]:
+    """Return ``uuid``, ``name`` and ``description`` of rules, in the order of their creation."""
+    columns = inspection_rules.c.uuid, inspection_rules.c.name, inspection_rules.c.description
+    return conn.execute(sa.select(*columns).order_by(inspection_rules.c.position).limit(limit)).all()
+
+
 def uuids(conn: sa.Connection, phase: str | None = None) -> set[str]:
     """Return the UUIDs of all rules, or of those of a phase."""
     return set(conn.scalars(_of_phase(sa.select(inspection_rules.c.uuid), phase)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -21,6 +22,50 @@ from ironic_rules.models.nodes import NODE, Failure
 _ERROR = sa.func.coalesce(sa.func.substr(
     sa.func.replace(nodes.c.last_error, nodes.c.uuid, nodes_models.OWN_PART), 1, nodes_models.MAX_REASON), "")
 _ROWS = 1000
+
+
+class FleetCounts(NamedTuple):
+    """The nodes of the whole fleet in numbers, and the ages in seconds of what has waited longest.
+
+    ``faults`` has the nodes in maintenance that have a fault; ``waiting_s`` the states in which a node waits for its
+    ramdisk; ``lock_s`` is 0 if no node is locked.
+    """
+
+    states: dict[str, int]
+    maintenance: int
+    faults: dict[str, int]
+    groups: dict[str, int]
+    waiting_s: dict[str, float]
+    lock_s: float
+
+
+def fleet_counts(conn: sa.Connection, now: datetime.datetime) -> FleetCounts:
+    """Count all nodes. Indexes have what is counted; of rows, only those that wait or are locked are read.
+
+    :param now: by the clock of the database
+    """
+    def counted(kind: str, column: sa.ColumnElement[Any], *where: sa.ColumnElement[bool]) -> sa.Select[Any]:
+        return sa.select(sa.literal_column(f"'{kind}'").label("kind"), column.label("value"),
+                         sa.func.count().label("number")).where(*where).group_by(column)
+
+    numbers: dict[str, dict[str, int]] = {"state": {}, "maintenance": {}, "fault": {}, "group": {}}
+    nothing: sa.ColumnElement[str] = sa.literal_column("''")
+    kept: sa.ColumnElement[str] = sa.literal_column("'maintenance'")
+    maintained = sa.select(kept, nothing, sa.func.count()).where(nodes.c.maintenance.is_(True))
+    counts: sa.CompoundSelect[Any] = sa.union_all(
+        counted("state", nodes.c.provision_state), counted("group", nodes.c.conductor_group),
+        counted("fault", nodes.c.fault, nodes.c.fault > ""), maintained)
+    for row in conn.execute(counts):
+        numbers[row[0]][row[1]] = row[2]
+    waiting = sa.select(nodes.c.provision_state, sa.func.min(nodes.c.provision_updated_at)).where(
+        nodes.c.provision_state.in_(sorted(states.WAITING))).group_by(nodes.c.provision_state)
+    locked = sa.select(nothing, sa.func.min(nodes.c.reserved_at)).where(
+        nodes.c.reservation.is_not(None))
+    since = {row[0]: max(0.0, (now - row[1]).total_seconds())
+             for row in conn.execute(sa.union_all(waiting, locked)) if row[1] is not None}
+    lock_s = since.pop("", 0.0)
+    return FleetCounts(numbers["state"], numbers["maintenance"].get("", 0), numbers["fault"], numbers["group"],
+                       dict.fromkeys(sorted(states.WAITING), 0.0) | since, lock_s)
 
 
 def failure_groups(conn: sa.Connection) -> list[Failure]:

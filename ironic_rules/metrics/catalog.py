@@ -49,6 +49,21 @@ _API = (
            ("call", "outcome"), _OF_REQUESTS),
     Family("rpc_calls_waiting", GAUGE, "Threads of the API that wait for a conductor."),
 )
+_FLEET = (
+    Family("nodes", GAUGE, "Nodes by provision state.", ("provision_state",)),
+    Family("nodes_in_maintenance", GAUGE, "Nodes in maintenance."),
+    Family("nodes_with_fault", GAUGE, "Nodes by the fault for which the service has put them into maintenance.",
+           ("fault",)),
+    Family("nodes_in_group", GAUGE, "Nodes by conductor group.", ("conductor_group",)),
+    Family("nodes_waiting_longest_seconds", GAUGE,
+           "Seconds for which the node that waits longest has been in a state in which it waits for its ramdisk.",
+           ("provision_state",)),
+    Family("conductors_alive", GAUGE, "Conductors that are alive, for each group that has conductors or nodes.",
+           ("conductor_group",)),
+    Family("oldest_lock_seconds", GAUGE, "Seconds for which a node has been locked: of the one locked longest."),
+    Family("fleet_age_seconds", GAUGE, "Seconds since these gauges of the fleet were read."),
+    Family("inspection_rule_info", GAUGE, "1 for each inspection rule, with its name.", ("rule", "name")),
+)
 _CONDUCTOR = (
     Family("conductor_slots", GAUGE, "Slots for work on nodes that are taken, and that are free.", ("lane", "state")),
     Family("conductor_work", GAUGE, "Pieces of work that run, and that wait for a thread.", ("lane", "state")),
@@ -68,4 +83,4 @@ _CONDUCTOR = (
     Family("locks", GAUGE, "Locked nodes of the conductor group whose lock is older than so many seconds.",
            ("older_than",)),
 )
-FAMILIES = {family.name: family for family in (*_API, *_CONDUCTOR)}
+FAMILIES = {family.name: family for family in (*_API, *_FLEET, *_CONDUCTOR)}

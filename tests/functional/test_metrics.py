@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 from prometheus_client import parser
 
 from ironic_rules import service
+from ironic_rules.api import fleet_gauges
 from ironic_rules.conductor import recovery, worker_pool
-from ironic_rules.db import nodes
+from ironic_rules.db import node_queries, nodes
 from ironic_rules.exceptions import HookFailed
 from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.metrics import exporter
 from ironic_rules.metrics.catalog import FAMILIES, HISTOGRAM
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import states
+from ironic_rules.models.rules import Rule
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import free_port, wait_for
 from tests.functional.whole import OneProcess, running
@@ -212,6 +219,65 @@ def test_a_process_serves_them_on_a_port_of_its_own(whole):
     assert not any(name.startswith("conductor_work") for name in found if not name.endswith("_total"))
 
 
+def test_the_fleet_is_read_once_however_often_it_is_scraped(whole, monkeypatch):
+    now, readings = [1000.0], []
+    count = node_queries.fleet_counts
+    monkeypatch.setattr(node_queries, "fleet_counts", lambda *given: [readings.append(1), count(*given)][1])
+    numbers = Numbers()
+    built_in = Rule(uuid="built-in", name="shipped")
+    fleet_gauges.FleetGauges(whole.db, 60, [built_in], lambda: now[0]).offer(numbers)
+
+    def in_rack_9(conn: sa.Connection) -> None:
+        nodes.create(conn, {"driver": "fake-hardware", "conductor_group": "rack-9"})
+
+    def page() -> dict[str, float]:
+        text = exporter.page_of(exporter.NumbersCollector(numbers), "test")("")[1].decode()
+        return samples(text)
+
+    whole.db.write(in_rack_9)
+    rule = whole.app.post_json("/v1/inspection_rules", {
+        "description": "no disks", "actions": [{"op": "fail", "args": {"msg": "no"}}]}).json["uuid"]
+    first = page()
+    whole.db.write(in_rack_9)
+    now[0] += 9
+    second = page()
+    assert len(readings) == 1
+    now[0] += 2
+    wait_for("the second reading", lambda: page()["nodes_in_group rack-9"] == 2)
+    assert len(readings) == 2
+
+    assert first["nodes_in_group rack-9"] == second["nodes_in_group rack-9"] == 1
+    assert (first["conductors_alive (none)"], first["conductors_alive rack-9"]) == (1, 0)
+    assert first["nodes enroll"] >= 1 and first["nodes_waiting_longest_seconds clean wait"] >= 0
+    assert first[f"inspection_rule_info no disks {rule}"] == first["inspection_rule_info shipped built-in"] == 1
+    assert (first["fleet_age_seconds"], second["fleet_age_seconds"]) == (0, 9)
+
+
+def test_the_fleet_keeps_its_age_while_the_database_is_away(whole, monkeypatch):
+    numbers = Numbers()
+    fleet_gauges.FleetGauges(whole.db, 60, []).offer(numbers)
+    monkeypatch.setattr(fleet_gauges, "_FRESH_S", 0)
+    monkeypatch.setattr(fleet_gauges, "_SHARE", 0)
+
+    def gauges() -> dict[str, dict[tuple[str, ...], float]]:
+        return {family.name: values for family, values in numbers.gauges()}
+
+    before = gauges()["nodes"]
+    monkeypatch.setattr(node_queries, "fleet_counts", lambda *arguments: 1 / 0)
+    age = gauges()["fleet_age_seconds"][()]
+    wait_for("the age to grow", lambda: gauges()["fleet_age_seconds"][()] > age)
+
+    assert gauges()["nodes"] == before
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+def test_prometheus_fires_the_shipped_alerts_when_it_should():
+    for arguments in (["check", "rules", str(SHIPPED / "alerts.yaml")],
+                      ["test", "rules", str(ROOT / "tests" / "alerts.yaml")]):
+        done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def names_in(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:ironic_rules|ironic_pxe_filter)_\w+", expression))
 
@@ -231,7 +297,7 @@ def test_the_shipped_alerts_and_the_dashboard_name_metrics_and_labels_that_exist
 
     assert len(rules) >= 5
     assert all({"alert", "expr", "for", "labels", "annotations"} <= rule.keys() for rule in rules)
-    assert all(names_in(text) for text in expressions)
+    assert all(names_in(text) or text.startswith(("up{", "absent(up{")) for text in expressions)
     assert set().union(*map(names_in, expressions)) - existing() == set()
     bare = {name for text in panels for name in names_in(text)}
     shown_on_it = {family.name for family in FAMILIES.values() if any(name.startswith(family.shown) for name in bare)}

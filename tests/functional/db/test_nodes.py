@@ -16,6 +16,7 @@ from ironic_rules.db import (
     clock,
     discovery,
     inventory,
+    node_queries,
     node_records,
     node_sets,
     nodes,
@@ -365,3 +366,29 @@ def test_the_first_caller_gets_the_agent_token(db: Database, make_node: MakeNode
     assert sorted(map(str, results)) == ["False", "False", "True"]
     with db.reader() as conn:
         assert nodes.get_by_id(conn, node.id).agent_token_hash == "abc"[results.index(True)]
+
+
+def test_the_fleet_is_counted_and_the_longest_waits_are_found(db: Database, make_node: Callable[..., Any]) -> None:
+    now = clock.now().replace(microsecond=0)
+
+    def ago(seconds: int) -> datetime.datetime:
+        return now - datetime.timedelta(seconds=seconds)
+
+    with db.reader() as conn:
+        empty = node_queries.fleet_counts(conn, now)
+    for fields in ({"provision_state": "available"}, {"provision_state": "available", "conductor_group": "rack-7"},
+                   {"provision_state": "inspect wait", "provision_updated_at": ago(50), "maintenance": True},
+                   {"provision_state": "inspect wait", "provision_updated_at": ago(90), "maintenance": True,
+                    "fault": "power failure", "reservation": "host", "reserved_at": ago(30)},
+                   {"provision_state": "clean wait", "provision_updated_at": ago(-5), "reservation": "host",
+                    "reserved_at": ago(70)}):
+        make_node(**fields)
+
+    with db.reader() as conn:
+        found = node_queries.fleet_counts(conn, now)
+
+    assert (empty.states, empty.maintenance, empty.lock_s, set(empty.waiting_s.values())) == ({}, 0, 0, {0})
+    assert found.states == {"available": 2, "inspect wait": 2, "clean wait": 1}
+    assert (found.maintenance, found.faults, found.groups) == (2, {"power failure": 1}, {"": 4, "rack-7": 1})
+    assert {state: wait for state, wait in found.waiting_s.items() if wait} == {"inspect wait": 90}
+    assert found.lock_s == 70
