@@ -362,6 +362,8 @@ class Wording(Generic[E]):
 
 dry_run_too_long = Wording(
     Invalid, "The dry run took longer than {seconds:g} seconds ([inspection_rules]dry_run_timeout).")
+forbidden_to_roles = Wording(Forbidden, (
+    "Access was denied to the following resource: {policy}. Roles of the user {user}: {roles}."))
 invalid_state = Wording(
     Invalid, 'The requested action "{action}" can not be performed on node "{node}" while it is in state "{state}".')
 portgroup_not_empty = Wording(Invalid, "Portgroup {portgroup} still has ports and cannot be deleted.")

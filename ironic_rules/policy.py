@@ -12,12 +12,10 @@ from oslo_log import log as logging
 from ironic_rules import conf as service_conf
 from ironic_rules import policies, policy_files
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import ConfigurationError, Forbidden
+from ironic_rules.exceptions import ConfigurationError, Forbidden, forbidden_to_roles
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
-
-#: Values of ``auth_strategy`` with which every authenticated user is an administrator.
-ADMIN_STRATEGIES = frozenset({"noauth", "http_basic"})
 
 #: Maximum number of rules without effect that are logged.
 _MAX_WARNINGS = 50
@@ -115,6 +113,20 @@ def get_enforcer() -> Any:
     return _make(conf)
 
 
+def is_enforced(conf: cfg.ConfigOpts) -> bool:
+    """Return whether users have roles; otherwise everyone who is authenticated is an administrator."""
+    return conf.auth_strategy == "keystone" or (
+        conf.auth_strategy == "http_basic" and bool(conf.http_basic_auth_group_file))
+
+
+def forbidden(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> Forbidden:
+    """Return the error for a caller who does not pass a policy: with the roles, where these are in a file here."""
+    if conf.auth_strategy != "http_basic":
+        return Forbidden(policy=name)
+    return forbidden_to_roles(policy=name, user=printable(context.user_id or "", 64),
+                              roles=enumeration(sorted(context.roles)))
+
+
 def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping[str, str] | None = None) -> bool:
     """Return whether ``context`` passes the policy ``name``; arguments as those of :func:`authorize`."""
     try:
@@ -127,16 +139,16 @@ def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping
 def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping[str, str] | None = None) -> None:
     """Check that ``context`` passes the policy ``name``.
 
-    If every authenticated user is an administrator, nothing is enforced and no policy file is read.
+    If everyone who is authenticated is an administrator, nothing is enforced and no policy file is read.
 
     :param of: whose the object is: ``node.owner``, ``node.lessee`` or ``runbook.owner`` -> id of a project
-    :raises Forbidden: 403, with the name of the policy only
+    :raises Forbidden: 403, as :func:`forbidden`
     """
-    if conf.auth_strategy in ADMIN_STRATEGIES:
+    if not is_enforced(conf):
         return
     target = dict(of or {})
     if conf.rbac_service_role_elevated_access:
         # A check that needs a value which is not there is false.
         target["config.service_project_name"] = conf.rbac_service_project_name
     if not enforcer(conf).enforce(name, target, context.to_policy_values()):
-        raise Forbidden(policy=name)
+        raise forbidden(conf, name, context)

@@ -79,7 +79,7 @@ class Requests:
     def of(self, environ: WSGIEnvironment) -> Request:
         """Return what methods get."""
         return self._make(environ=environ, version=environ["ironic_rules.version"],
-                          context=authorization.context(environ, self._conf.auth_strategy))
+                          context=authorization.context(environ, self._conf))
 
     def _read_health(self) -> DatabaseCounts:
         with self._db.reader() as conn:

@@ -2,7 +2,8 @@
 
 ============  ============================================================================================
 noauth        every client is an administrator
-http_basic    the users in ``[DEFAULT]http_basic_auth_user_file`` (htpasswd, bcrypt) are administrators
+http_basic    the users in ``[DEFAULT]http_basic_auth_user_file`` (htpasswd, bcrypt) are administrators, or have
+              the roles of ``[DEFAULT]http_basic_auth_group_file``
 keystone      roles and project from the token, checked by keystonemiddleware
 ============  ============================================================================================
 
@@ -30,7 +31,6 @@ from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError, Forbidden, NotFound
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes, templates
-from ironic_rules.policy import ADMIN_STRATEGIES
 from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
@@ -49,8 +49,10 @@ def middleware(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
         return app
     if conf.auth_strategy == "http_basic":
         from ironic_rules.api.basic_auth import BasicAuth
+        if policy.is_enforced(conf):
+            policy.enforcer(conf)
         checked: Any = BasicAuth(app, conf.http_basic_auth_user_file, conf.api.threads,
-                                 conf.http_basic_max_checks)
+                                 conf.http_basic_max_checks, groups=conf.http_basic_auth_group_file)
     else:
         policy.enforcer(conf)
         checked = _keystone(app, conf)
@@ -119,14 +121,18 @@ def warn_if_open_to_pages(conf: cfg.ConfigOpts) -> None:
                     _ANY_NAME)
 
 
-def context(environ: WSGIEnvironment, strategy: str) -> RequestContext:
+def context(environ: WSGIEnvironment, conf: cfg.ConfigOpts) -> RequestContext:
     """Return the context of a request whose credentials were checked."""
     request_id = environ.get("openstack.request_id")
-    if strategy in ADMIN_STRATEGIES:
+    if not policy.is_enforced(conf):
         return RequestContext(is_admin=True, roles=["admin"], request_id=request_id, system_scope="all",
                               user_id=environ.get("REMOTE_USER"))
     if environ.get("ironic_rules.public"):
         return RequestContext(is_public_api=True, request_id=request_id)
+    if conf.auth_strategy == "http_basic":
+        roles: list[str] = environ["ironic_rules.roles"]
+        return RequestContext(is_admin="admin" in roles, roles=roles, request_id=request_id, system_scope="all",
+                              user_id=environ["REMOTE_USER"])
     return RequestContext.from_environ(environ, request_id=request_id)
 
 
@@ -148,7 +154,7 @@ def of_request(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> Conf
         policy.authorize(conf, entry.everywhere or name, context)
     except Forbidden:
         if not entry.of or not context.project_id:
-            raise Forbidden(policy=name) from None
+            raise policy.forbidden(conf, name, context) from None
     else:
         return None
     own = entry.own or name

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -19,9 +19,12 @@ from oslo_log import log as logging
 from ironic_rules.api.page import PasswordChecks, Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 from ironic_rules.httpd import faults
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
+#: Roles that users can have, as in Keystone for the whole system.
+ROLES = ("admin", "member", "reader")
 _REMEMBERED = 1000
 #: Checked if the user does not exist, with the cost factor of the existing users, so that both take the same time.
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
@@ -35,12 +38,14 @@ class BasicAuth:
 
     :param threads: how many requests are served at the same time; at most half of them wait for bcrypt
     :param checks: how many passwords are checked at the same time
-    :raises ConfigurationError: the file cannot be read, or has no user
+    :param groups: path of the file with the roles of users; None: all are administrators
+    :raises ConfigurationError: a file cannot be read, there is no user, or no administrator
     """
 
     def __init__(self, app: WSGIApplication, path: str, threads: int = 10, checks: int = 2,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic, groups: str | None = None) -> None:
         self._app = app
+        self._groups = None if groups is None else Groups(groups)
         self._sources = Sources(clock)
         self._checks = PasswordChecks(self._sources, checks, threads // 2)
         self._path = Path(path)
@@ -56,16 +61,21 @@ class BasicAuth:
         if not self._users:
             raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file: {path} has no user with a bcrypt hash, and "
                                      "no one could log in: add one with htpasswd -B.")
+        if self._groups is not None:
+            self._groups.check(self._users)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""), environ.get("REMOTE_ADDR", ""))
+            if user is not None and self._groups is not None:
+                environ["ironic_rules.roles"] = self._groups.roles(user)
         except (TooManyAttempts, Unavailable) as exc:
             fault = faults.from_status(exc.code, str(exc))
             return faults.send(fault._replace(headers=[*fault.headers, ("Retry-After", "1")]), environ, start_response)
         except (OSError, UnicodeDecodeError) as exc:
-            # Its current users are not known: no one is authenticated until it can be read again.
-            LOG.error("[DEFAULT]http_basic_auth_user_file can no longer be read: %s", exc)
+            # Current users and roles are not known: no one is authenticated until the file can be read again.
+            LOG.error("[DEFAULT]http_basic_auth_user_file or http_basic_auth_group_file can no longer be read: %s",
+                      exc)
             return faults.send(faults.from_error(Unavailable()), environ, start_response)
         if user is None:
             return faults.send(faults.from_error(Unauthorized()), environ, start_response)
@@ -116,6 +126,62 @@ class BasicAuth:
             cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
             self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version
+
+
+class Groups:
+    """The roles of users, from lines ``ROLE: USER USER``; the file is read again when it changes.
+
+    :raises ConfigurationError: the file cannot be read
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._version: tuple[int, int] | None = None
+        self._roles: dict[str, list[str]] = {}
+        try:
+            self._reload()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise ConfigurationError(f"[DEFAULT]http_basic_auth_group_file cannot be read: {exc}") from exc
+
+    def check(self, users: Collection[str]) -> None:
+        """Check that a user is an administrator, and log which users have no role, and roles no user.
+
+        :raises ConfigurationError: no user is
+        """
+        if not any("admin" in self._roles.get(user, ()) for user in users):
+            raise ConfigurationError(f"[DEFAULT]http_basic_auth_group_file: {self._path} makes no user of "
+                                     "http_basic_auth_user_file an administrator: add a line 'admin: NAME'.")
+        for text, names in (("have no role, and may do nothing", set(users) - set(self._roles)),
+                            ("have a role, but no password, and cannot log in", set(self._roles) - set(users))):
+            if names:
+                LOG.warning("[DEFAULT]http_basic_auth_group_file: these users %s: %s", text,
+                            printable(", ".join(sorted(names))))
+
+    def roles(self, user: str) -> list[str]:
+        """Return the roles of a user.
+
+        :raises OSError: the file cannot be read any more;  UnicodeDecodeError: it is not text
+        """
+        self._reload()
+        return self._roles.get(user, [])
+
+    def _reload(self) -> None:
+        status = os.stat(self._path)
+        version = (status.st_mtime_ns, status.st_size)
+        if version == self._version:
+            return
+        roles: dict[str, list[str]] = {}
+        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+            role, colon, names = line.partition(":")
+            if not line.strip() or line.startswith("#"):
+                continue
+            if not colon or role.strip() not in ROLES:
+                LOG.warning("%s, line %d, does not begin with one of the roles %s and is ignored.", self._path, number,
+                            ", ".join(f"{each}:" for each in ROLES))
+                continue
+            for name in names.split():
+                roles.setdefault(name, []).append(role.strip())
+        self._roles, self._version = roles, version
 
 
 def _is_hash(known: bytes) -> bool:

@@ -169,7 +169,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
     def _policies(self, found: list[str]) -> str:
         """Return a text about the policy files; add a line to ``found`` for each rule of them without effect."""
-        if self._conf.auth_strategy in policy.ADMIN_STRATEGIES:
+        if not policy.is_enforced(self._conf):
             return f"not enforced with auth_strategy = {self._conf.auth_strategy}"
         found += policy.load(self._conf)[1]
         return "\n".join(service.placed(line) for line in found) or "valid"

@@ -22,6 +22,11 @@ OPTS: list[cfg.Opt] = [
                help="How API requests are authenticated. The endpoints for ramdisks are always public."),
     cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
                help="Apache-style file with user names and bcrypt hashes for auth_strategy = http_basic."),
+    cfg.StrOpt("http_basic_auth_group_file",
+               help="Apache-style file with lines 'ROLE: USER USER' for the roles admin, member and reader of the "
+                    "users of http_basic_auth_user_file; policies are then enforced as for users of Keystone with "
+                    "these roles for the whole system. A user without a role may do nothing. Default: all users are "
+                    "administrators."),
     cfg.IntOpt("http_basic_max_checks", default=2, min=1,
                help="Number of passwords that one API process checks at the same time with auth_strategy = http_basic. "
                     "Passwords that were right before need no check."),

@@ -379,6 +379,64 @@ def test_basic_authentication_notices_a_changed_file(basic, tmp_path):
     basic.get("/v1/nodes", headers=credentials("admin", "pass"), status=401)
 
 
+@pytest.fixture
+def roles(conf, db, rpc, tmp_path, caplog) -> Client:
+    """Users with roles: root, olga, rita, and nemo with none. A role of a user without a password is reported."""
+    hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(4)).decode()
+    (tmp_path / "htpasswd").write_text("".join(f"{user}:{hashed}\n" for user in ("root", "olga", "rita", "nemo")))
+    (tmp_path / "groups").write_text("# roles\nadmin: root\nmember: olga\n\nreader: rita gone\nowner: nemo\n")
+    conf.set_override("auth_strategy", "http_basic")
+    conf.set_override("http_basic_auth_user_file", str(tmp_path / "htpasswd"))
+    conf.set_override("http_basic_auth_group_file", str(tmp_path / "groups"))
+    return Client(make_app(conf, db, rpc))
+
+
+def test_users_of_the_file_have_roles(roles, caplog, make_node):
+    node = make_node().uuid
+    rule = {"actions": [{"op": "fail", "args": {"msg": "no"}}]}
+    wanted = [  # root, olga, rita, nemo
+        ("GET", "/v1/nodes", None, (200, 200, 200, 403)), ("GET", f"/v1/nodes/{node}", None, (200, 200, 200, 403)),
+        ("PATCH", f"/v1/nodes/{node}", [{"op": "add", "path": "/extra/a", "value": 1}], (200, 200, 403, 403)),
+        ("POST", "/v1/inspection_rules", rule, (201, 403, 403, 403)),
+        ("DELETE", "/v1/inspection_rules", None, (204, 403, 403, 403)), ("GET", "/v1", None, (200, 200, 200, 200))]
+
+    for method, path, body, statuses in wanted:
+        for user, status in zip(("root", "olga", "rita", "nemo"), statuses, strict=True):
+            reply = roles.request(path, method=method, expect_errors=True, headers={
+                **credentials(user, "pass"), "Content-Type": "application/json",
+                "X-OpenStack-Ironic-API-Version": "1.96"}, body=b"" if body is None else orjson.dumps(body))
+            assert reply.status_int == status, (user, method, path, reply.text)
+            if status == 403:
+                has = {"olga": "member", "rita": "reader", "nemo": "none"}[user]
+                assert f"Roles of the user {user}: {has}." in reply.text
+    logged = "\n".join(record.getMessage() for record in caplog.get_records("setup"))
+    assert "these users have no role, and may do nothing: nemo" in logged
+    assert "have a role, but no password, and cannot log in: gone" in logged
+    assert "line 6, does not begin with one of the roles admin:, member:, reader: and is ignored" in logged
+
+
+def test_changed_roles_count_from_the_next_request(roles, tmp_path):
+    def nodes_of_nemo() -> int:
+        return int(roles.get("/v1/nodes", headers=credentials("nemo", "pass"), expect_errors=True).status_int)
+
+    assert nodes_of_nemo() == 403
+    (tmp_path / "groups").write_text("admin: root nemo\n")
+    assert nodes_of_nemo() == 200
+    (tmp_path / "groups").write_text("admin: root\n")
+    assert nodes_of_nemo() == 403
+    (tmp_path / "groups").unlink()
+    assert nodes_of_nemo() == 503
+
+
+def test_the_api_does_not_start_without_an_administrator(conf, db, rpc, roles, tmp_path):
+    (tmp_path / "groups").write_text("reader: root\nadmin: gone\n")
+    with pytest.raises(ConfigurationError, match="makes no user of http_basic_auth_user_file an administrator"):
+        make_app(conf, db, rpc)
+    (tmp_path / "groups").unlink()
+    with pytest.raises(ConfigurationError, match=r"http_basic_auth_group_file cannot be read: .*groups"):
+        make_app(conf, db, rpc)
+
+
 def test_public_routes_need_no_password(basic):
     assert basic.get("/v1").status_int == 200
     basic.get("/nosuch", status=401)
