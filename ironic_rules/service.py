@@ -13,7 +13,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import oslo_messaging as messaging
 from oslo_config import cfg
@@ -37,6 +37,7 @@ from ironic_rules.text import printable
 
 if TYPE_CHECKING:
     import socket
+    from wsgiref.types import WSGIApplication
 
     from ironic_rules.api.app import Listener
     from ironic_rules.api.routes import Audience
@@ -330,7 +331,7 @@ def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messag
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  audience: Audience | None = None, numbers: Numbers | None = None) -> Any:
+                  audience: Audience | None = None, numbers: Numbers | None = None) -> WSGIApplication:
     """Return the API as a WSGI application, for another WSGI server.
 
     :param audience: None: all clients
@@ -345,7 +346,7 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
 
 def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport, rules: RuleCaches | None,
                     numbers: Numbers | None, pxe_filter: PXEFilterAPI | None,
-                    listeners: list[Listener]) -> list[Any]:
+                    listeners: list[Listener]) -> list[WSGIApplication]:
     from ironic_rules.api import app as api_app
     from ironic_rules.api.fleet_gauges import FleetGauges
     from ironic_rules.extra_specs import installed

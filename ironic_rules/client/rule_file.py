@@ -74,7 +74,7 @@ class GivenRules:
             if isinstance(rule, dict) and isinstance(rule.get(_LIST), list) and rule.get(_NEXT):
                 raise exceptions.CommandError(
                     f"{place.of('')} contains one page of a list of rules, and {_NEXT!r} names the following one: "
-                    "use export, or ask for a list with a higher limit")
+                    "use export, or request a list with a higher limit")
         found = GivenRules()
         listed = self.listed(_LIST)
         for index, (rule, place) in enumerate(zip(listed.rules, listed.places, strict=True)):

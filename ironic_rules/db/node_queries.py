@@ -44,15 +44,15 @@ def fleet_counts(conn: sa.Connection, now: datetime.datetime) -> FleetCounts:
 
     :param now: by the clock of the database
     """
-    def counted(kind: str, column: sa.ColumnElement[Any], *where: sa.ColumnElement[bool]) -> sa.Select[Any]:
-        return sa.select(sa.literal_column(f"'{kind}'").label("kind"), column.label("value"),
-                         sa.func.count().label("number")).where(*where).group_by(column)
+    def counted(kind: str, column: sa.ColumnElement[str], *where: sa.ColumnElement[bool]) -> sa.Select[str, str, int]:
+        name: sa.ColumnElement[str] = sa.literal_column(f"'{kind}'")
+        return sa.select(name, column, sa.func.count()).where(*where).group_by(column)
 
     numbers: dict[str, dict[str, int]] = {"state": {}, "maintenance": {}, "fault": {}, "group": {}}
     nothing: sa.ColumnElement[str] = sa.literal_column("''")
     kept: sa.ColumnElement[str] = sa.literal_column("'maintenance'")
     maintained = sa.select(kept, nothing, sa.func.count()).where(nodes.c.maintenance.is_(True))
-    counts: sa.CompoundSelect[Any] = sa.union_all(
+    counts: sa.CompoundSelect[str, str, int] = sa.union_all(
         counted("state", nodes.c.provision_state), counted("group", nodes.c.conductor_group),
         counted("fault", nodes.c.fault, nodes.c.fault > ""), maintained)
     for row in conn.execute(counts):

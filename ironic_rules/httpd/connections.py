@@ -205,7 +205,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.socket.shutdown(socket.SHUT_WR)
 
     def discard(self, size: int) -> int:
-        """Throw away what has arrived; return the number of bytes: 0 at the end."""
+        """Discard what has arrived; return the number of bytes: 0 at the end."""
         return len(self.socket.recv(size))
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class TlsConnection(Connection):
         return Handshake.DONE
 
     def receive(self, size: int) -> bytes:
-        """Return what has arrived, at most a record of it, whatever size is asked for.
+        """Return what has arrived, at most a record of it, whatever size is requested.
 
         :raises BlockingIOError: there is no whole record yet
         :raises OSError: the connection is broken
@@ -96,5 +96,5 @@ class TlsConnection(Connection):
         socket.socket.shutdown(self.socket, socket.SHUT_WR)
 
     def discard(self, size: int) -> int:
-        """Throw away what has arrived, still encrypted; return the number of bytes: 0 at the end."""
+        """Discard what has arrived, still encrypted; return the number of bytes: 0 at the end."""
         return len(socket.socket.recv(self.socket, size))

@@ -258,7 +258,7 @@ _NAMES = {"in-net": ("address", "subnet"), "contains": ("value", "regex"), "matc
           "is-empty": ("value",), "is-none": ("value",)}
 
 
-def _by_name(op: str, args: list[Any]) -> JSONObject:
+def _by_name(op: str, args: list[object]) -> JSONObject:
     """Return arguments as Ironic wants them."""
     names = _NAMES.get(op.removeprefix("!"))
     return {"values": args} if names is None else dict(zip(names, args, strict=True))

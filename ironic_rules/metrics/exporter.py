@@ -137,7 +137,7 @@ class Exporter(socketserver.ThreadingTCPServer):
         super().__init__((host, port), _Handler)
         self.server_port: int = self.server_address[1]  # type: ignore[assignment]  # of an address it is a number
 
-    def get_request(self) -> tuple[Any, Any]:
+    def get_request(self) -> tuple[socket.socket, object]:
         """Accept a connection. A handshake is part of its first read, in its own thread.
 
         :raises OSError: the client has gone

@@ -121,7 +121,7 @@ def test_only_clients_with_a_certificate_of_the_authority_are_served(start, auth
             return client.get(server.url).text
 
     assert ask(authority.context(authority.sign("client"))) == "https "
-    for context in (authority.context(), authority.context(other.sign("stranger")),
+    for context in (authority.context(), authority.context(other.sign("unknown")),
                     authority.context(authority.sign("late", days=-1)), other.context(authority.sign("client"))):
         with pytest.raises(httpx.TransportError):
             ask(context)
