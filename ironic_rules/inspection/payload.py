@@ -6,6 +6,7 @@ are accepted unchanged; known fields may be null, because agents send null for v
 Firmware, agents and collectors of others send odd values, and one of them must not cost a machine its report: a report
 is stored as it came, and hooks and rules read it without what cannot be used. :func:`split` decides that, once, and
 :func:`usable` does it, whenever stored data are processed. Refused is only what is no report, or has too many values.
+The medium from which a BMC boots the ramdisk is no part of the machine: it is not stored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import orjson
 from ironic_rules.exceptions import InvalidInventory, Problem
 from ironic_rules.models import addresses, documents
 from ironic_rules.models.documents import JSON, JSONObject, clone
-from ironic_rules.models.inventories import AUTO_DISCOVERED, WARNINGS, InspectionData
+from ironic_rules.models.inventories import AUTO_DISCOVERED, WARNINGS, InspectionData, is_virtual_medium
 from ironic_rules.models.json_text import Oddity
 from ironic_rules.text import printable
 
@@ -68,7 +69,7 @@ Check = Callable[[object], list[Finding] | None]
 class Payload:
     """A ramdisk's data.
 
-    :ivar received: the inventory as it came
+    :ivar received: the inventory as it came, without virtual media
     :ivar inventory: what of it is usable; the same object, if all is
     :ivar plugin_data: everything else, as it came, without ``logs`` (an archive of the ramdisk's journal, often
         megabytes) and what the service sets itself
@@ -106,7 +107,16 @@ def split(body: Any, oddities: Iterable[Oddity] = (), *, infiniband: bool = Fals
     if refused := [Problem(each.where, each.problem) for each in found.values() if each.effect == REFUSED]:
         raise InvalidInventory(problems=refused[:_MAX_PROBLEMS])
     received: JSONObject = body["inventory"]
+    if media := _virtual_media(received.get("disks")):
+        if any(where.startswith("/inventory/disks/") for where in found):  # places in the list are told
+            found |= {where: Finding(where, "is a virtual medium of the BMC, and no disk", LEFT_OUT)
+                      for where in (f"/inventory/disks/{place}" for place in media)}
+        else:
+            received = {**received, "disks": [disk for place, disk in enumerate(received["disks"])
+                                              if place not in media]}
     plugin_data = {key: value for key, value in body.items() if key not in _NOT_PLUGIN_DATA}
+    if _virtual_media([plugin_data.get("root_disk")]):
+        del plugin_data["root_disk"]
     warnings = [_warning(each) for each in _few([each for each in found.values() if not _is_dropped(each.where)])]
     inventory = _usable(received, {}, warnings).inventory if warnings else received
     return Payload(
@@ -114,6 +124,12 @@ def split(body: Any, oddities: Iterable[Oddity] = (), *, infiniband: bool = Fals
         _unique(addresses.mac_of_interface(item.get("mac_address"), infiniband=infiniband)
                 for item in inventory.get("interfaces") or ()),
         _unique(addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address")), warnings)
+
+
+def _virtual_media(disks: object) -> list[int]:
+    """Return the places of virtual media in a list of disks."""
+    return [place for place, disk in enumerate(disks if isinstance(disks, list) else ())
+            if isinstance(disk, dict) and is_virtual_medium(disk)]
 
 
 def addresses_in(raw: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:

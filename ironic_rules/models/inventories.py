@@ -41,6 +41,24 @@ AUTO_DISCOVERED = "auto_discovered"
 WARNINGS = "report_warnings"
 
 
+#: Names of optical drives and floppy disks.
+_NO_DISK = re.compile(r"/dev/(?:sr|scd|fd)[0-9]+")
+#: Vendors and models of the virtual drives of BMCs; a disk of a virtual machine can be a "Virtual disk".
+_MEDIUM = re.compile(r"virtual[ _-]?(?:media|cd|dvd|floppy|fd|hdisk)|(?:kvm|cimc)-mapped v|file-stor gadget", re.I)
+#: Bytes of a floppy disk, whatever BMCs call it.
+_FLOPPY_SIZE = 1_474_560
+
+
+def is_virtual_medium(disk: Mapping[str, object]) -> bool:
+    """Return whether an entry of ``disks`` is a medium that a BMC shows to the machine, and no disk of it.
+
+    Agents report such a medium as a disk if the BMC shows it as a USB stick.
+    """
+    name, model, vendor = (str(disk.get(key) or "")[:256] for key in ("name", "model", "vendor"))
+    return (_NO_DISK.fullmatch(name) is not None or disk.get("size") == _FLOPPY_SIZE
+            or _MEDIUM.search(f"{vendor} {model}") is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class InspectionData:
     """The data of an inspection, before hooks and rules run over them."""

@@ -224,3 +224,40 @@ def test_nothing_of_the_body_comes_back():
     '"192.0.2.131"', '{"mac_address" : "7c:c2:55:0a:66:00"} {"bmc_v6address":"192.0.2.131/24", "mac_address": "7c:c2'])
 def test_the_addresses_in_any_text_are_found(text):
     assert addresses_in(text.encode()) == (("7c:c2:55:0a:66:00",), ("192.0.2.131",))
+
+
+DISK = {"name": "/dev/sda", "size": 480036519936, "rotational": False}
+
+
+@walking("medium", [
+    {"name": "/dev/sr0", "size": 150_000_000}, {"name": "/dev/fd0", "size": 4096},
+    {"name": "/dev/sdb", "size": 1_474_560, "model": "QEMU HARDDISK", "vendor": "QEMU"},
+    {"name": "/dev/sdb", "size": 150_000_000, "model": "Virtual Media", "vendor": "AMI"},
+    {"name": "/dev/sdb", "size": 9_000_000_000, "model": "Virtual CDROM0", "vendor": "AMI"},
+    {"name": "/dev/sdb", "size": None, "model": "Virtual Floppy", "vendor": "iDRAC"},
+    {"name": "/dev/sdb", "size": 1, "model": "CIMC-Mapped vHDD", "vendor": "Cisco"},
+    {"name": "/dev/sdb", "size": 1, "model": "File-Stor Gadget", "vendor": "Linux"}])
+def test_a_virtual_medium_is_no_disk(medium):
+    sent = split({**body(disks=[medium, DISK]), "root_disk": medium})
+
+    assert sent.received["disks"] == sent.inventory["disks"] == [DISK]
+    assert "root_disk" not in sent.plugin_data
+    assert sent.warnings == []
+    odd = split(body(disks=[medium, {**DISK, "size": "480036519936"}]))
+    assert odd.inventory["disks"] == [DISK]
+    assert usable(odd.received, odd.to_store().plugin_data)[0].inventory["disks"] == [DISK]
+    assert [(each["path"], each["problem"]) for each in odd.warnings] == [
+        ("/inventory/disks/1/size", "is a text and read as a number"),
+        ("/inventory/disks/0", "is a virtual medium of the BMC, and no disk")]
+
+
+def test_disks_of_virtual_machines_and_usb_sticks_are_disks():
+    disks = [{"name": f"/dev/sd{number}", "size": 10_737_418_240, "vendor": vendor, "model": model}
+             for number, (vendor, model) in enumerate([
+                 ("VMware", "Virtual disk"), ("Msft", "Virtual Disk"), ("QEMU", "QEMU HARDDISK"), ("0x1af4", None),
+                 ("AWS", "Elastic Block"), ("SanDisk", "Ultra USB 3.0"), (None, None), (7, ["x"])])]
+
+    sent = split({**body(disks=disks), "root_disk": disks[0]})
+
+    assert sent.received["disks"] == disks
+    assert sent.plugin_data["root_disk"] == disks[0]
