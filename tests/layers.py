@@ -13,7 +13,7 @@ LAYERS = (
     ("cmd",),
     ("service",),
     ("api", "conductor", "pxe_filter", "simulator"),
-    ("httpd",),
+    ("httpd", "ramdisk"),
     ("inspection",),
     ("hardware",),
     ("steps",),

@@ -1,0 +1,75 @@
+"""Programs of the machine that builds: which are missing, and running them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.text import printable
+
+#: Lines of a failed program's output that an error shows.
+_LINES = 12
+#: Its text in the output of any program, which the C library has.
+_FULL = "No space left on device"
+
+
+class Program(NamedTuple):
+    """A program, or a file with its absolute path, and the package of Debian that has it."""
+
+    name: str
+    package: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is on this machine."""
+        return Path(self.name).exists() if self.name.startswith("/") else shutil.which(self.name) is not None
+
+
+def check(programs: Iterable[Program]) -> None:
+    """Check that all are there.
+
+    :raises ConfigurationError: with all that are not, and the packages to install
+    """
+    missing = [program for program in programs if not program.is_there]
+    if missing:
+        packages = sorted({program.package for program in missing})
+        raise ConfigurationError(f"Missing on this machine: {', '.join(program.name for program in missing)}. On "
+                                 f"Debian and Ubuntu: apt-get install {' '.join(packages)}")
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | None = None,
+        stdin: int = subprocess.DEVNULL) -> str:
+    """Run a program to its end, and return its output. If this process is interrupted, so is the program.
+
+    :param environment: variables besides those of this process;  log: file to which the output is appended
+    :raises ConfigurationError: it fails, with the last lines of its output, or the disk is full
+    """
+    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "LC_ALL": "C.UTF-8", **environment}) as process:
+        try:
+            output = process.communicate()[0].decode(errors="replace")
+        except BaseException:  # an interruption, too
+            process.send_signal(signal.SIGTERM)  # it removes its files, and ends its own processes
+            process.wait()
+            raise
+    if log is not None:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(output)
+    if process.returncode:
+        raise ConfigurationError(failure(command[0], process.returncode, output))
+    return output
+
+
+def failure(name: str, status: int, output: str) -> str:
+    """Return the text about a failed program."""
+    name = name.rpartition("/")[2]
+    if _FULL in output:
+        return f"{name} failed, because the disk is full: {_FULL}."
+    lines = [printable(line, 200) for line in output.splitlines() if line.strip()][-_LINES:]
+    return "\n".join([f"{name} failed with status {status}. Its last lines:", *(f"  {line}" for line in lines)])
