@@ -9,6 +9,7 @@ Microsoft's extension of it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import struct
@@ -190,6 +191,8 @@ def _long_entries(name: str, short: bytes) -> list[bytes]:
 #: Older files belong to nodes that were deleted while they waited for their ramdisk.
 OLD_S = 7 * 24 * 3600
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+#: Errors of copy_file_range(2) between file systems, and in those that do not have it.
+_NO_RANGES = frozenset({errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
 
 
 class PublishedFolder:
@@ -226,6 +229,29 @@ class PublishedFolder:
             self._remove_old(keep=path)
         except OSError as exc:
             raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
+
+    def copy(self, file: str, source: Path, offset: int, old: bytes, new: bytes) -> None:
+        """Publish a copy of a large file, in which ``new`` replaces ``old`` at ``offset``; as :meth:`write`.
+
+        :raises IronicRulesError: the folder cannot be written, or the file cannot be read or was replaced meanwhile
+        """
+        path = self._path(file)
+        made = path.with_name(f".new-{path.name}")
+        try:
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with source.open("rb") as original, made.open("w+b") as copied:
+                _copy_content(original.fileno(), copied.fileno())
+                if os.pread(copied.fileno(), len(old), offset) != old:
+                    raise IronicRulesError(f"The file {source} was replaced while it was copied: try again.")
+                os.pwrite(copied.fileno(), new, offset)
+                os.fchmod(copied.fileno(), 0o644)
+            os.replace(made, path)
+            self._remove_old(keep=path)
+        except OSError as exc:
+            raise IronicRulesError(f"{path}, a copy of {source}, cannot be made ([deploy]http_root): {exc.strerror}."
+                                   ) from exc
+        finally:
+            made.unlink(missing_ok=True)
 
     def link(self, file: str, target: Path) -> None:
         """Publish a large file by a symbolic link to it; as :meth:`write`, but the web server must be able to read it.
@@ -269,6 +295,19 @@ class PublishedFolder:
                 if path != keep and path.is_file() and path.lstat().st_mtime < now - OLD_S:
                     LOG.info("Removing %s, which is older than %s days", path, OLD_S // 86400)
                     path.unlink()
+
+
+def _copy_content(source: int, target: int) -> None:
+    """Copy a file. File systems that can share blocks between files (XFS, Btrfs) need no room for the copy."""
+    left = os.fstat(source).st_size
+    try:
+        while left and (copied := os.copy_file_range(source, target, left)):
+            left -= copied
+    except OSError as exc:
+        if exc.errno not in _NO_RANGES:
+            raise
+        while copied := os.sendfile(target, source, None, 1 << 30):
+            left -= copied
 
 
 def write_atomically(path: Path, content: bytes) -> None:

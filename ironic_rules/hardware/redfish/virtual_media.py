@@ -1,8 +1,9 @@
 """``redfish-virtual-media``: the machine boots the ramdisk's ISO image from a virtual CD drive of the BMC.
 
-The operator provides the image, which is the same for all nodes. The kernel parameters differ between nodes and are
-written to a second medium, a floppy disk labelled ``ir-vfd-dev``: ironic-python-agent reads ``parameters.txt`` from it
-if the image's own kernel command line has ``boot_method=vmedia``.
+The operator provides the image. Each node gets a copy of it with the node's kernel parameters, if the image has a place
+for them and its file is at hand: :mod:`ironic_rules.hardware.boot.node_iso`. Other images are the same for all nodes,
+and the parameters are written to a second medium, a floppy disk labelled ``ir-vfd-dev``: ironic-python-agent reads
+``parameters.txt`` from it if the image's own kernel command line has ``boot_method=vmedia``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
 from ironic_rules.hardware.base import BootInterface
-from ironic_rules.hardware.boot import kernel_parameters, media
+from ironic_rules.hardware.boot import kernel_parameters, media, node_iso
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.media import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
@@ -50,24 +51,32 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def validate_inspection(self, task: Task) -> None:
         self.driver_info(task)
         media.image_url(self.conf, task, "deploy_iso")
-        self._folder().url(_file(task))
+        self._folder().url(_floppy(task))
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
-        iso, folder, file = media.image_url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
+        iso, folder = media.image_url(self.conf, task, "deploy_iso"), self._folder()
         told = dict(parameters)
         if _CALLBACK in told:  # an inspection
             # The medium identifies the node, so that a lookup by addresses cannot match another one.
             told[_CALLBACK] += f"?node_uuid={task.node.uuid}"
         kernel_parameters.check(told)
-        text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
-        folder.write(file, media.floppy_image(LABEL, FILE, text.encode("ascii")))
+        base = node_iso.base_at(self.conf, iso)
+        second = None
+        if base is not None:
+            node_iso.write(folder, _copy(task), base, task, told)
+            iso = folder.url(_copy(task))
+        else:
+            text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
+            folder.write(_floppy(task), media.floppy_image(LABEL, FILE, text.encode("ascii")))
+            second = folder.url(_floppy(task))
         with self.system(task) as system:
             drives = _Drives(self, task, system)
-            drives.check()
+            drives.check(needs_second=second is not None)
             for device in drives.usual():
                 drives.eject(device)
             disc = drives.insert(_CD, iso)
-            drives.insert(_FLOPPY, folder.url(file), but=disc)
+            if second is not None:
+                drives.insert(_FLOPPY, second, but=disc)
         boot_from(self, task, "cdrom")
         LOG.info("Node %s boots %s from virtual media", task.node.uuid, iso)
 
@@ -80,7 +89,8 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
                     if device.path in usual or device.image in ours:
                         drives.eject(device)
         finally:
-            self._folder().remove(_file(task))
+            for file in (_copy(task), _floppy(task)):
+                self._folder().remove(file)
 
     def validate_instance(self, task: Task) -> None:
         self.driver_info(task)
@@ -110,14 +120,18 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         given = [self.conf.deploy.deploy_iso, *map(node.driver_info.get, ("deploy_iso", "rescue_iso")),
                  node.instance_info.get("boot_iso")]
         with contextlib.suppress(InvalidParameterValue):
-            given.append(self._folder().url(_file(task)))
+            given += [self._folder().url(file) for file in (_copy(task), _floppy(task))]
         return {url for url in given if isinstance(url, str) and url}
 
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
 
 
-def _file(task: Task) -> str:
+def _copy(task: Task) -> str:
+    return f"{task.node.uuid}.iso"
+
+
+def _floppy(task: Task) -> str:
     return f"{task.node.uuid}.img"
 
 
@@ -148,8 +162,9 @@ class _Drives:
             raise BMCError(node=self._task.node.uuid, reason="it has no virtual CD drive.")
         if needs_second and not any(device.path != discs[0].path for device in self._of(_FLOPPY)):
             raise BMCError(node=self._task.node.uuid, reason=(
-                "it has no virtual floppy disk or USB stick besides the CD drive; the callback URL cannot be passed to "
-                "the ramdisk. Use boot interface ipxe."))
+                "it has no virtual floppy disk or USB stick besides the CD drive, by which the ramdisk of this image "
+                "would get its parameters. Use one made by ironic-rules-ramdisk, below [deploy]http_root and with a "
+                "URL below [deploy]http_url, or boot interface ipxe."))
 
     def usual(self) -> list[Any]:
         """Return the first CD drive, and the first other floppy disk or USB stick."""

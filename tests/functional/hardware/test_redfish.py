@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 
 import httpx
@@ -12,6 +13,7 @@ from tests.functional.hardware import bmcs
 from tests.functional.hardware.bmcs import PASSWORD, mac
 from tests.functional.hardware.services import ramdisk_body, service
 from tests.functional.processes import free_port, wait_for
+from tests.unit.hardware.test_node_iso import write_image
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +69,31 @@ def test_a_machine_boots_the_ramdisk_from_virtual_media_and_ends_manageable(iron
     assert bmc.media(machine) == {"Cd": None, "Floppy": None}
     assert not (folder / "web" / "redfish" / f"{managed}.img").exists()
     assert mac(machine, 9) in ironic.ports(managed)
+
+
+def test_a_machine_boots_its_own_copy_of_an_image_with_a_place_for_parameters(ironic, bmc, machine, managed, web,
+                                                                             folder):
+    write_image(folder / "web" / "own.iso")
+    patch = [{"op": "add", "path": "/driver_info/deploy_iso", "value": f"{web}/own.iso"}]
+    assert ironic.http.patch(f"/v1/nodes/{managed}", json=patch).status_code == 200
+
+    assert ironic.provision(managed, "inspect")["provision_state"] == "inspect wait"
+
+    assert bmc.media(machine) == {"Cd": f"{web}/redfish/{managed}.iso", "Floppy": None}
+    loaded = httpx.get(f"{web}/redfish/{managed}.iso", trust_env=False).raise_for_status().content
+    callback = f"{ironic.url}/v1/continue_inspection?node_uuid={managed}"
+    (told,) = re.findall(rb"\nset of_node='(.*)'\n", loaded)
+    assert told.decode() == f"ipa-inspection-callback-url={callback} ipa-api-url={ironic.url} ipa-debug=1 nofb"
+    disks = [{"name": "/dev/sda", "size": 480_103_981_056}, {"name": "/dev/sr0", "size": len(loaded)}]
+    report = ramdisk_body(mac(machine, 1))
+    report["inventory"]["disks"] = disks
+    assert httpx.post(callback, json=report, trust_env=False).status_code == 200
+
+    assert ironic.at_rest(managed)["provision_state"] == "manageable"
+    assert bmc.media(machine) == {"Cd": None, "Floppy": None}
+    assert not (folder / "web" / "redfish" / f"{managed}.iso").exists()
+    inventory = ironic.http.get(f"/v1/nodes/{managed}/inventory").json()["inventory"]
+    assert inventory["disks"] == disks[:1]
 
 
 def test_media_of_somebody_else_make_room(ironic, bmc, machine, managed, web):
