@@ -47,6 +47,9 @@ _NO_DISK = re.compile(r"/dev/(?:sr|scd|fd)[0-9]+")
 _MEDIUM = re.compile(r"virtual[ _-]?(?:media|cd|dvd|floppy|fd|hdisk)|(?:kvm|cimc)-mapped v|file-stor gadget", re.I)
 #: Bytes of a floppy disk, whatever BMCs call it.
 _FLOPPY_SIZE = 1_474_560
+#: Bytes from which the agent takes a disk on USB for one of the machine, and no longer for a virtual medium
+#: (``ironic_python_agent.utils._check_vmedia_device``).
+_LEAST_ON_USB = 4 * 2**30
 
 
 def is_virtual_medium(disk: Mapping[str, object]) -> bool:
@@ -55,7 +58,9 @@ def is_virtual_medium(disk: Mapping[str, object]) -> bool:
     Agents report such a medium as a disk if the BMC shows it as a USB stick.
     """
     name, model, vendor = (str(disk.get(key) or "")[:256] for key in ("name", "model", "vendor"))
-    return (_NO_DISK.fullmatch(name) is not None or disk.get("size") == _FLOPPY_SIZE
+    size = disk.get("size")
+    is_small = isinstance(size, int) and (size == _FLOPPY_SIZE or (disk.get("tran") == "usb" and size < _LEAST_ON_USB))
+    return (_NO_DISK.fullmatch(name) is not None or is_small
             or _MEDIUM.search(f"{vendor} {model}") is not None)
 
 

@@ -235,6 +235,7 @@ DISK = {"name": "/dev/sda", "size": 480036519936, "rotational": False}
     {"name": "/dev/sdb", "size": 150_000_000, "model": "Virtual Media", "vendor": "AMI"},
     {"name": "/dev/sdb", "size": 9_000_000_000, "model": "Virtual CDROM0", "vendor": "AMI"},
     {"name": "/dev/sdb", "size": None, "model": "Virtual Floppy", "vendor": "iDRAC"},
+    {"name": "/dev/sdb", "size": 155_150_336, "model": "QEMU HARDDISK", "vendor": "QEMU", "tran": "usb"},
     {"name": "/dev/sdb", "size": 1, "model": "CIMC-Mapped vHDD", "vendor": "Cisco"},
     {"name": "/dev/sdb", "size": 1, "model": "File-Stor Gadget", "vendor": "Linux"}])
 def test_a_virtual_medium_is_no_disk(medium):
@@ -252,7 +253,7 @@ def test_a_virtual_medium_is_no_disk(medium):
 
 
 def test_disks_of_virtual_machines_and_usb_sticks_are_disks():
-    disks = [{"name": f"/dev/sd{number}", "size": 10_737_418_240, "vendor": vendor, "model": model}
+    disks = [{"name": f"/dev/sd{number}", "size": 10_737_418_240, "vendor": vendor, "model": model, "tran": "usb"}
              for number, (vendor, model) in enumerate([
                  ("VMware", "Virtual disk"), ("Msft", "Virtual Disk"), ("QEMU", "QEMU HARDDISK"), ("0x1af4", None),
                  ("AWS", "Elastic Block"), ("SanDisk", "Ultra USB 3.0"), (None, None), (7, ["x"])])]
