@@ -14,13 +14,14 @@ all conditions are true.
 from __future__ import annotations
 
 import functools
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironic_rules.models import traits
+from ironic_rules.models import addresses, traits
 from ironic_rules.models.documents import is_int64
 from ironic_rules.models.fields import Fields, Type
 from ironic_rules.models.nodes import NODE
@@ -36,7 +37,7 @@ _NOT_IN_WORDS = re.compile(r"[^a-z0-9]+")
 #: A sign, and the digits after any zeros; int() is slow for many digits, and refuses thousands even if they are zeros.
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
 
-Conversion = Callable[[Any], str | int]
+Conversion = Callable[[Any], Any]
 
 
 def _text(value: Any) -> str:
@@ -129,10 +130,58 @@ def integer(value: object) -> int:
     return number
 
 
+def gib(value: object) -> int | float:
+    """GiB, from MiB: the unit of ``memory/physical_mb``. An integer if it is a whole number, else with two decimals.
+
+    .. conversion:: 524288 -> 512
+    """
+    return _divided(value, 1024)
+
+
+def gb(value: object) -> int | float:
+    """GB of 10\\ :sup:`9` bytes, as vendors count them, from bytes. An integer if it is a whole number, else with two
+    decimals.
+
+    .. conversion:: 480103981056 -> 480.1
+    """
+    return _divided(value, 10**9)
+
+
+def rounded(value: object) -> int:
+    """The nearest integer of a number; that with a fraction of one half becomes the even one.
+
+    .. conversion:: 502.93 -> 503
+    """
+    return round(_number(value))
+
+
+def mac(value: object) -> str:
+    """A MAC address in lower case with colons, from any notation that reports have; of an InfiniBand port, the one that
+    its port has. Cannot be evaluated for other text.
+
+    .. conversion:: 52-54-00-12-34-5E -> 52:54:00:12:34:5e
+    """
+    found = addresses.mac_of_interface(value, infiniband=True)
+    if found is None:
+        raise OperandError("must be a MAC address")
+    return found
+
+
+def address(value: object) -> str:
+    """An IP address in its shortest form, without prefix length and zone. Cannot be evaluated for other text.
+
+    .. conversion:: "fe80:0::1%eth0" -> "fe80::1"
+    """
+    found = addresses.parse(value)
+    if found is None:
+        raise OperandError("must be an IP address")
+    return str(found)
+
+
 def count(value: object) -> int:
     """The number of items of a list or an object.
 
-    It comes first: other conversions give no list. Cannot be evaluated for anything else, a text included.
+    Cannot be evaluated for anything else, a text included.
 
     .. conversion:: ["sda", "sdb"] -> 2
     """
@@ -141,20 +190,113 @@ def count(value: object) -> int:
     raise OperandError("must be a list or an object")
 
 
+def total(value: object) -> int | float:
+    """The sum of a list of numbers; 0 if it is empty.
+
+    .. conversion:: [480, 480, 960.5] -> 1920.5
+    """
+    return sum(map(_number, _items(value)))
+
+
+def most(value: object) -> Any:
+    """The greatest item of a list of numbers, or the last one of a list of texts as they are sorted.
+
+    .. conversion:: [1000, 25000, 10000] -> 25000
+    """
+    return _sorted(value)[-1]
+
+
+def least(value: object) -> Any:
+    """The least item of a list of numbers, or the first one of a list of texts as they are sorted.
+
+    .. conversion:: [1000, 25000, 10000] -> 1000
+    """
+    return _sorted(value)[0]
+
+
+def first(value: object) -> Any:
+    """The first item of a list. Cannot be evaluated if it is empty.
+
+    .. conversion:: ["sda", "sdb"] -> sda
+    """
+    items = _items(value)
+    if not items:
+        raise OperandError("must not be an empty list")
+    return items[0]
+
+
+def unique(value: object) -> list[Any]:
+    """The list of texts, numbers, and true and false without repetitions.
+
+    .. conversion:: ["8086:1572", "8086:1572", "10de:20b2"] -> ["8086:1572", "10de:20b2"]
+    """
+    # True equals 1, which is another value.
+    return [item for _, item in dict.fromkeys((type(item), item) for item in map(_scalar, _items(value)))]
+
+
+def in_order(value: object) -> list[Any]:
+    """The list of numbers, or of texts, in ascending order.
+
+    .. conversion:: ["b", "a"] -> ["a", "b"]
+    """
+    return _sorted(value) if _items(value) else []
+
+
+def _number(value: object) -> int | float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    raise OperandError("must be a number")
+
+
+def _divided(value: object, unit: int) -> int | float:
+    found = _number(value) / unit
+    return int(found) if found.is_integer() else round(found, 2)
+
+
+def _items(value: object) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    raise OperandError("must be a list")
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, (str, int, float)):
+        return value
+    raise OperandError("must be a list of texts, numbers, true and false")
+
+
+def _sorted(value: object) -> list[Any]:
+    items = _items(value)
+    if not items:
+        raise OperandError("must not be an empty list")
+    if not all(isinstance(item, str) for item in items):
+        items = [_number(item) for item in items]
+    return sorted(items)
+
+
 COUNT = "count"
 #: Each conversion by the name that a template gives it.
 CONVERSIONS: dict[str, Conversion] = {
-    COUNT: count, "int": integer, "lower": lower, "slug": slug, "trait": trait, "upper": upper}
+    "address": address, COUNT: count, "first": first, "gb": gb, "gib": gib, "int": integer, "lower": lower, "mac": mac,
+    "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order, "sum": total, "trait": trait,
+    "unique": unique, "upper": upper}
+#: Conversions of a list as a whole; others convert one value.
+OF_LISTS = frozenset({COUNT, "first", "max", "min", "sort", "sum", "unique"})
+#: Conversions that give a list.
+TO_LISTS = frozenset({"sort", "unique"})
+_TYPES: Mapping[str, type[str] | type[int] | type[list[Any]]] = {
+    **dict.fromkeys((COUNT, "int", "round"), int), **dict.fromkeys(TO_LISTS, list),
+    **dict.fromkeys(("address", "lower", "mac", "slug", "trait", "upper"), str)}
 
 
 def conversion_chain(names: tuple[str, ...]) -> Conversion:
     """Return the conversion that applies the named ones from left to right."""
-    first, *others = (CONVERSIONS[name] for name in names)
+    begin, *others = (CONVERSIONS[name] for name in names)
     if not others:
-        return first
+        return begin
 
-    def convert(value: object) -> str | int:
-        value = first(value)
+    def convert(value: object) -> Any:
+        value = begin(value)
         for conversion in others:
             value = conversion(value)
         return value
@@ -162,9 +304,23 @@ def conversion_chain(names: tuple[str, ...]) -> Conversion:
     return convert
 
 
-def conversion_result(names: tuple[str, ...]) -> type[str] | type[int]:
-    """Return the type of what :func:`chain` gives; without conversions, that of a text."""
-    return int if names and names[-1] in (COUNT, "int") else str
+def conversion_result(names: tuple[str, ...]) -> type[str] | type[int] | type[list[Any]] | None:
+    """Return the type of what :func:`conversion_chain` gives: that of a text without any, None if it is not known."""
+    return _TYPES.get(names[-1]) if names else str
+
+
+def chain_problem(names: tuple[str, ...], *, of_list: bool = False) -> str | None:
+    """Return why the last of the named conversions cannot follow those before it; None if it can.
+
+    :param of_list: the value that the chain converts is a list
+    """
+    *before, name = names
+    is_list = before[-1] in TO_LISTS if before else of_list
+    if name in OF_LISTS and before and not is_list:
+        return f"{name} must be the first conversion, or follow {' or '.join(sorted(TO_LISTS))}: others give no list"
+    if is_list and name not in OF_LISTS:
+        return f"{name} converts no list; those that do are {', '.join(sorted(OF_LISTS))}"
+    return None
 
 
 def formatted(value: object, form: str, spec: str) -> str:
@@ -371,9 +527,9 @@ def _conversions(text: str, at: int) -> tuple[tuple[str, ...], int]:
             raise ConversionError(found.start() + 2, f"there is no such conversion; {hint}")
         if len(names) == MAX_CHAIN:
             raise TemplateError(found.start() + 1, f"more than {MAX_CHAIN} conversions")
-        if name == COUNT and names:
-            raise TemplateError(found.start() + 2, f"{COUNT} must be the first conversion: others give no list")
         names += (name,)
+        if (reason := chain_problem(names)) is not None:
+            raise TemplateError(found.start() + 2, reason)
         at = found.end()
     return names, at
 

@@ -142,7 +142,7 @@ class Filled:
 
     get: Getter
     path: template.Field | None = None
-    gives: type[str] | type[int] | None = None
+    gives: type[str] | type[int] | type[list[Any]] | None = None
     why: str = "text around a template makes it text"
 
 
@@ -305,7 +305,7 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     before = len(scope.problems)
     for part in fields:
         _check_path(scope, part, where)
-        if part.conversions and not part.steps and part.root in ROOTS and part.conversions[0] != template.COUNT:
+        if part.conversions and not part.steps and part.root in ROOTS and part.conversions[0] not in template.OF_LISTS:
             scope.complain(where, f"column {part.column + 1}: this is a list or an object, which cannot be converted")
     if len(scope.problems) > before:
         return Const("")
@@ -317,8 +317,11 @@ def _compile_template(scope: Scope, text: str, where: str, regex: bool) -> Compi
     used, = fields
     if not used.is_plain or used.root == template.ROOT_GROUPS:
         gives = str if used.form or used.spec else template.conversion_result(used.conversions)
-        return Filled(get, None, gives, f"this template gives {'an integer' if gives is int else 'text'}")
+        return Filled(get, None, gives, f"this template gives {_RESULTS.get(gives, 'one value')}")
     return Filled(get, used)
+
+
+_RESULTS: dict[object, str] = {int: "an integer", list: "a list", str: "text"}
 
 
 def _check_path(scope: Scope, used: template.Field, where: str) -> None:
@@ -399,7 +402,7 @@ def compile_items(scope: Scope, loop: object, where: str) -> Items | None:
         scope.complain(where, f"more than {scope.limits.loop_items} items")
         return None
     compiled = compile_value(scope, loop, where)
-    if isinstance(loop, str) and isinstance(compiled, Filled) and compiled.path is None:
+    if isinstance(loop, str) and isinstance(compiled, Filled) and compiled.path is None and compiled.gives is not list:
         scope.complain(where, f"must be a list, an object, or one template that gives either; {compiled.why}")
     if len(scope.problems) > before:
         return None

@@ -10,7 +10,7 @@ import yaml
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.template import CONVERSIONS, COUNT
+from ironic_rules.rules.template import CONVERSIONS, OF_LISTS
 from tests.unit.rules import world
 from tests.walking import walking
 
@@ -28,6 +28,13 @@ from tests.walking import walking
     ("int", " +007\n", 7), ("int", "-0", 0), ("int", "0" * 6000 + "42", 42), ("int", 40, 40), ("int", 40.0, 40),
     ("int", str(2**64 - 1), 2**64 - 1), ("int", str(-(2**63)), -(2**63)),
     ("count", [], 0), ("count", [None, [1, 2]], 2), ("count", {"a": {}}, 1),
+    ("round", 2.5, 2), ("round", 3.51, 4), ("gib", 0, 0), ("gib", 515000, 502.93), ("gib", 2**20, 1024),
+    ("gb", 480 * 10**9, 480), ("gb", 3840755982336, 3840.76),
+    ("mac", "52-54-00-AB-CD-5E", "52:54:00:ab:cd:5e"),
+    ("mac", "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:61:1c:f1", "e4:1d:2d:61:1c:f1"),
+    ("address", "2001:DB8:0:0::1/64", "2001:db8::1"), ("address", "::ffff:192.0.2.1", "192.0.2.1"),
+    ("sum", [], 0), ("sum", [1, 2.5], 3.5), ("max", [3, 20], 20), ("min", ["b", "a"], "a"), ("first", [None], None),
+    ("sort", [], []), ("sort", [2, 1.5], [1.5, 2]), ("unique", [1, True, "1", 1, 1.5], [1, True, "1", 1.5]),
 ])
 def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
     converted = CONVERSIONS[name](value)
@@ -35,8 +42,11 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
 
 
 @walking("name, value", [
-    *((name, value) for name in CONVERSIONS if name != COUNT for value in (None, [], {}, ["a"])),
-    *(("count", value) for value in (None, "ab", 2, True, "******")),
+    *((name, value) for name in CONVERSIONS if name not in OF_LISTS for value in (None, [], {}, ["a"])),
+    *((name, value) for name in OF_LISTS for value in (None, "ab", 2, True, "******")),
+    *((name, []) for name in ("first", "max", "min")), ("sum", [1, "2"]), ("sum", [True]), ("max", ["a", 1]),
+    ("sort", [None]), ("unique", [[]]), ("unique", [None]), ("gib", "512"), ("gb", float("nan")), ("round", "1.5"),
+    ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"), ("address", "192.0.2.300"),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
     *(("int", value) for value in (
         "", True, "1_0", "12.0", "0x1f", "٤٢", "+ 1", "+", 40.5, float("inf"), float("nan"), 1e300, str(2**64),
@@ -72,6 +82,12 @@ def test_one_template_keeps_the_type_of_the_conversion_and_text_is_text() -> Non
 
 def test_what_has_items_is_counted_also_a_root() -> None:
     assert written(["{plugin_data[a]|count}", "{ports|count}", "{plugin_data|count}"], {"a": [1, 2, 3]}) == [3, 2, 1]
+
+
+def test_conversions_of_lists_follow_one_another_and_give_the_items_of_a_loop() -> None:
+    assert written(["{plugin_data[a]|sort|unique|count}", "{plugin_data[a]|unique|max}"], {"a": [3, 1, 3]}) == [2, 3]
+    rule = world.rule(conditions=[{"op": "eq", "args": ["{item}", 3], "loop": "{plugin_data[a]|unique}"}])
+    assert rules.evaluate(world.compiled(rule), world.facts(plugin_data={"a": [1, 3]})) is not None
 
 
 @walking("value", ["{plugin_data[a]|lower}", "x{plugin_data[a]|lower}", "{plugin_data[nosuch]|lower}"])
@@ -120,7 +136,11 @@ def test_converted_text_is_limited_before_and_after() -> None:
     ({"actions": [{"op": "log", "args": ["{inventory[a]|lower|count}"]}]}, "/actions/0/args/0",
      "column 21: count must be the first conversion"),
     ({"conditions": [{"op": "eq", "args": ["{inventory[a]|count|count}", 1]}]}, "/conditions/0/args/0",
-     "column 21: count must be the first conversion"),
+     "column 21: count must be the first conversion, or follow sort or unique"),
+    ({"conditions": [{"op": "eq", "args": ["{inventory[a]|unique|lower}", 1]}]}, "/conditions/0/args/0",
+     "column 22: lower converts no list; those that do are count, first, max"),
+    ({"conditions": [{"op": "is-true", "args": ["{item}"], "loop": "{inventory[disks]|max}"}]},
+     "/conditions/0/loop", "this template gives one value"),
 ])
 def test_a_conversion_that_can_never_fit_is_refused(rule: dict[str, Any], where: str, text: str) -> None:
     problem, = world.validate(world.rule(**rule))

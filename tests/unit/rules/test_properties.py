@@ -19,7 +19,7 @@ from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models import traits
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.template import CONVERSIONS, COUNT, MAX_CHAIN
+from ironic_rules.rules.template import CONVERSIONS, MAX_CHAIN, chain_problem
 from tests import strategies
 from tests.unit.rules import world
 
@@ -161,7 +161,7 @@ KEY = st.text(st.characters(exclude_characters="[]{}"), min_size=1, max_size=5).
 FIELD = st.builds(
     lambda steps, names: "{node" + "".join(f"[{step}]" for step in steps) + "".join(f"|{name}" for name in names) + "}",
     st.lists(KEY, max_size=3), st.lists(st.sampled_from([*CONVERSIONS]), max_size=MAX_CHAIN).filter(
-        lambda names: COUNT not in names[1:]))
+        lambda names: not any(chain_problem((*names[:end], names[end])) for end in range(len(names)))))
 
 
 @SETTINGS
