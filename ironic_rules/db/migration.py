@@ -20,14 +20,14 @@ from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.exceptions import ConfigurationError
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "6b0f4d92e7a1"
+HEAD = "3e9a51c7d0b4"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.
 _TABLE = sa.Table(ownership.VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), nullable=False),
                   sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"))
 #: Names that the migrations write to ``revisions``, in their order.
-_REVISIONS = ("inspection_rules", "auto_discovery", "inventory_paths", "legacy_rules")
+_REVISIONS = ("inspection_rules", "auto_discovery", "inventory_paths", "legacy_rules", "facts")
 
 #: Processes that upgrade at the same time wait for this lock (SQLite: for the write transaction).
 _LOCK_NAME = "ironic_rules_migration"

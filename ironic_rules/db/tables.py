@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+)
 
 from ironic_rules.db import types
 from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
@@ -571,6 +582,97 @@ operation_items = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: Definitions of facts, also the built-in ones. The ids are small: each value has one, and its indexes have it, too.
+facts = sa.Table(
+    "facts", metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("name", String(63), nullable=False),
+    # The revision of the set of facts at the last change of this one: its ETag.
+    Column("revision", Integer, nullable=False),
+    # In the form of a request.
+    Column("value", Json, nullable=False),
+    Column("loop", Json),
+    Column("conditions", Json, nullable=False, default=list),
+    Column("combine", String(255)),
+    Column("unit", String(32)),
+    Column("description", String(255)),
+    Column("watched", Boolean, nullable=False, default=False),
+    Column("bundle", String(255)),
+    Column("origin", String(16), nullable=False),  # built-in | operator
+    # Type of its newest value: text | address | mac, which are in fact_texts; integer | number | boolean, in
+    # fact_numbers; NULL: it has had no value yet.
+    Column("type", String(16)),
+    # Whether any node has had a list of values.
+    Column("is_list", Boolean, nullable=False, default=False, server_default=sa.false()),
+    *_timestamps(),
+    UniqueConstraint("name"),
+    Index("facts_bundle_idx", "bundle"),
+    **_TABLE_ARGS,
+)
+
+
+def _fact_id(**kwargs: Any) -> Column[int]:
+    return Column("fact_id", SmallInteger, ForeignKey("facts.id", ondelete="CASCADE"), nullable=False, **kwargs)
+
+
+def _fact_values(name: str, value: sa.types.TypeEngine[Any]) -> sa.Table:
+    # In this order, PostgreSQL adds no bytes between the columns.
+    return sa.Table(
+        name, metadata,
+        _node_id(primary_key=True),
+        _fact_id(primary_key=True),
+        # The place in a list.
+        Column("position", SmallInteger, primary_key=True, autoincrement=False),
+        Column("value", value, nullable=False),
+        Index(f"{name}_value_idx", "fact_id", "value", "node_id"),
+        **_TABLE_ARGS,
+    )
+
+
+#: Values of facts by nodes: texts, and addresses in their canonical form.
+fact_texts = _fact_values("fact_texts", String(255))
+#: Numbers, and 0 or 1 for false and true.
+fact_numbers = _fact_values("fact_numbers", sa.Double())
+
+#: Why nodes do not have a fact, or not all of its values; nothing is here of facts that the inventory has no data for.
+fact_problems = sa.Table(
+    "fact_problems", metadata,
+    _node_id(primary_key=True),
+    _fact_id(primary_key=True),
+    Column("problem", String(255), nullable=False),
+    Index("fact_problems_fact_id_idx", "fact_id", "node_id"),
+    **_TABLE_ARGS,
+)
+
+#: The state of the facts of each node: whether they have to be written.
+fact_states = sa.Table(
+    "fact_states", metadata,
+    _node_id(primary_key=True),
+    # A hash of all its values and problems.
+    Column("digest", String(16), nullable=False),
+    **_TABLE_ARGS,
+)
+
+#: Values of facts that an inspection has changed.
+fact_changes = sa.Table(
+    "fact_changes", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    _node_id(),
+    _fact_id(),
+    # A value, or a list; NULL: there was none.
+    Column("before", Json),
+    Column("after", Json),
+    # The entry in node_inspections, which may be gone.
+    Column("inspection_uuid", String(36)),
+    Column("created_at", UTCDateTime, nullable=False),
+    UniqueConstraint("uuid"),
+    Index("fact_changes_node_id_idx", "node_id", "id"),
+    Index("fact_changes_fact_id_idx", "fact_id", "id"),
+    Index("fact_changes_created_at_idx", "created_at"),
+    **_TABLE_ARGS,
+)
+
 deploy_templates = sa.Table(
     "deploy_templates", metadata,
     Column("id", Integer, primary_key=True),
@@ -646,8 +748,8 @@ flavor_extra_specs = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row for each kind of serialised and counted changes: "inspection_rules", "legacy_rules", "auto_discovery" and
-#: "inventory_paths".
+#: One row for each kind of serialised and counted changes: "inspection_rules", "legacy_rules", "auto_discovery",
+#: "inventory_paths" and "facts".
 revisions = sa.Table(
     "revisions", metadata,
     Column("name", String(64), primary_key=True),

@@ -45,6 +45,7 @@ class Type(enum.Enum):
     TIME = "time"
     OBJECT = "object"
     LIST = "list"
+    ANY = "any JSON value"
 
 
 class Text(enum.Enum):
@@ -61,7 +62,7 @@ class Text(enum.Enum):
 
 _TYPES: dict[Any, Type] = {
     str: Type.STRING, int: Type.INTEGER, bool: Type.BOOLEAN, datetime.datetime: Type.TIME, dict: Type.OBJECT,
-    list: Type.LIST, tuple: Type.LIST,
+    list: Type.LIST, tuple: Type.LIST, Any: Type.ANY,
 }
 _EMPTY: dict[Type, Callable[[], Any]] = {
     Type.STRING: str, Type.INTEGER: int, Type.BOOLEAN: bool, Type.OBJECT: dict, Type.LIST: list}
@@ -112,7 +113,7 @@ class Field:
 
     def empty(self) -> Any:
         """Return the value after a rule has deleted it: null, or the empty value of the type (false for a Boolean)."""
-        return None if self.nullable else _EMPTY[self.type]()
+        return None if self.nullable else _EMPTY.get(self.type, type(None))()
 
     def initial(self) -> Any:
         """Return the value if a request gives none or removes it: the default, else as :meth:`empty`."""
@@ -223,7 +224,7 @@ class Fields(Mapping[str, Field]):
     @cached_property
     def json(self) -> frozenset[str]:
         """Fields whose columns hold JSON."""
-        return frozenset(self.where(lambda entry: entry.type in (Type.OBJECT, Type.LIST)))
+        return frozenset(self.where(lambda entry: entry.type in (Type.OBJECT, Type.LIST, Type.ANY)))
 
     @cached_property
     def secret(self) -> frozenset[str]:
