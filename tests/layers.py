@@ -17,7 +17,7 @@ LAYERS = (
     ("inspection",),
     ("hardware",),
     ("steps",),
-    ("legacy",),
+    ("legacy", "facts"),
     ("rules", "extra_specs"),
     ("db", "rpc"),
     ("policy",),

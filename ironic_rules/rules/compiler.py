@@ -174,6 +174,12 @@ def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, kno
     return Checked(problems, warnings.found, tuple(conditions), tuple(actions))
 
 
+def compile_condition(scope: Scope, item: object, where: str) -> Condition | None:
+    """Compile one condition, of whatever has the names of the scope; None if there is a problem, which that has."""
+    found = _condition(scope, item, where)
+    return None if found is None else found[0]
+
+
 def reads_groups(actions: object, *, limits: Limits = DEFAULT) -> bool:
     """Return whether actions, as a user writes them, read groups of their rule's conditions: ``{match[name]}``."""
     read = Groups(None)

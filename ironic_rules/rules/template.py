@@ -190,6 +190,17 @@ def count(value: object) -> int:
     raise OperandError("must be a list or an object")
 
 
+def any_true(value: object) -> bool:
+    """Whether an item of a list is true; the others must be false.
+
+    .. conversion:: [false, true] -> true
+    """
+    items = _items(value)
+    if not all(isinstance(item, bool) for item in items):
+        raise OperandError("must be a list of true and false")
+    return any(items)
+
+
 def total(value: object) -> int | float:
     """The sum of a list of numbers; 0 if it is empty.
 
@@ -277,11 +288,11 @@ def _sorted(value: object) -> list[Any]:
 COUNT = "count"
 #: Each conversion by the name that a template gives it.
 CONVERSIONS: dict[str, Conversion] = {
-    "address": address, COUNT: count, "first": first, "gb": gb, "gib": gib, "int": integer, "lower": lower, "mac": mac,
-    "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order, "sum": total, "trait": trait,
-    "unique": unique, "upper": upper}
+    "address": address, "any": any_true, COUNT: count, "first": first, "gb": gb, "gib": gib, "int": integer,
+    "lower": lower, "mac": mac, "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order, "sum": total,
+    "trait": trait, "unique": unique, "upper": upper}
 #: Conversions of a list as a whole; others convert one value.
-OF_LISTS = frozenset({COUNT, "first", "max", "min", "sort", "sum", "unique"})
+OF_LISTS = frozenset({"any", COUNT, "first", "max", "min", "sort", "sum", "unique"})
 #: Conversions that give a list.
 TO_LISTS = frozenset({"sort", "unique"})
 _TYPES: Mapping[str, type[str] | type[int] | type[list[Any]]] = {
@@ -317,7 +328,8 @@ def chain_problem(names: tuple[str, ...], *, of_list: bool = False) -> str | Non
     *before, name = names
     is_list = before[-1] in TO_LISTS if before else of_list
     if name in OF_LISTS and before and not is_list:
-        return f"{name} must be the first conversion, or follow {' or '.join(sorted(TO_LISTS))}: others give no list"
+        lists = " or ".join(sorted(TO_LISTS))
+        return f"{name} must be the first conversion, or follow {lists}: others give no list"
     if is_list and name not in OF_LISTS:
         return f"{name} converts no list; those that do are {', '.join(sorted(OF_LISTS))}"
     return None

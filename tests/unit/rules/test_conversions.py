@@ -33,6 +33,7 @@ from tests.walking import walking
     ("mac", "52-54-00-AB-CD-5E", "52:54:00:ab:cd:5e"),
     ("mac", "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:61:1c:f1", "e4:1d:2d:61:1c:f1"),
     ("address", "2001:DB8:0:0::1/64", "2001:db8::1"), ("address", "::ffff:192.0.2.1", "192.0.2.1"),
+    ("any", [], False), ("any", [False, True], True),
     ("sum", [], 0), ("sum", [1, 2.5], 3.5), ("max", [3, 20], 20), ("min", ["b", "a"], "a"), ("first", [None], None),
     ("sort", [], []), ("sort", [2, 1.5], [1.5, 2]), ("unique", [1, True, "1", 1, 1.5], [1, True, "1", 1.5]),
 ])
@@ -44,7 +45,8 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
 @walking("name, value", [
     *((name, value) for name in CONVERSIONS if name not in OF_LISTS for value in (None, [], {}, ["a"])),
     *((name, value) for name in OF_LISTS for value in (None, "ab", 2, True, "******")),
-    *((name, []) for name in ("first", "max", "min")), ("sum", [1, "2"]), ("sum", [True]), ("max", ["a", 1]),
+    *((name, []) for name in ("first", "max", "min")), ("any", [1, True]), ("sum", [1, "2"]), ("sum", [True]),
+    ("max", ["a", 1]),
     ("sort", [None]), ("unique", [[]]), ("unique", [None]), ("gib", "512"), ("gb", float("nan")), ("round", "1.5"),
     ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"), ("address", "192.0.2.300"),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
@@ -138,7 +140,7 @@ def test_converted_text_is_limited_before_and_after() -> None:
     ({"conditions": [{"op": "eq", "args": ["{inventory[a]|count|count}", 1]}]}, "/conditions/0/args/0",
      "column 21: count must be the first conversion, or follow sort or unique"),
     ({"conditions": [{"op": "eq", "args": ["{inventory[a]|unique|lower}", 1]}]}, "/conditions/0/args/0",
-     "column 22: lower converts no list; those that do are count, first, max"),
+     "column 22: lower converts no list; those that do are any, count, first, max"),
     ({"conditions": [{"op": "is-true", "args": ["{item}"], "loop": "{inventory[disks]|max}"}]},
      "/conditions/0/loop", "this template gives one value"),
 ])

@@ -1,0 +1,232 @@
+"""Evaluation of facts over the data of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ironic_rules.facts.definitions import CompiledFact
+from ironic_rules.models import facts, secrets
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.facts import MAX_NUMBER, MAX_TEXT, MAX_VALUES, FactValue, Kind, NodeFacts, Scalar
+from ironic_rules.models.secrets import Concealment
+from ironic_rules.rules.errors import CannotEvaluate, MissingPath, OperandError
+from ironic_rules.rules.getters import View
+from ironic_rules.text import is_storable
+
+#: Maximum number of items that the loops of all facts have together, on one node.
+MAX_ITEMS = 200_000
+#: Characters of a problem: those of the column.
+MAX_PROBLEM = 255
+_NUMERIC = frozenset({"integer", "number"})
+_TOO_MANY = f"more than {MAX_VALUES} values; the others are left out"
+_TOO_LONG = f"a text is longer than {MAX_TEXT} characters"
+_TOO_GREAT = "a number is not between -2^53 and 2^53"
+_UNSTORABLE = "a text has NUL or a lone surrogate character"
+_NO_SCALAR = "a value is neither text nor a number, true or false"
+_MIXED = "the values have several types: {}"
+
+
+class FactSet:
+    """All facts. Immutable, shared by threads.
+
+    :param compiled: with a name each
+    """
+
+    def __init__(self, compiled: Iterable[CompiledFact] = (), revision: int = 0) -> None:
+        self.facts: Mapping[str, CompiledFact] = {fact.name: fact for fact in compiled}
+        self.revision = revision
+
+    def find(self, data: FactData) -> NodeFacts:
+        """Return the facts of a node."""
+        found = NodeFacts()
+        for name, fact in self.facts.items():
+            value, problem = data.value_of(fact)
+            if value is not None:
+                found.values[name] = value
+            if problem is not None:
+                found.problems[name] = problem
+        return found
+
+    def digest(self, found: NodeFacts) -> str:
+        """Return the hash of the facts of a node; see ``models.facts.digest``."""
+        known = self.facts
+        return facts.digest((known[name].id, known[name].revision, (
+            found.values.get(name), found.problems.get(name))) for name in {*found.values, *found.problems})
+
+
+class _View(View):
+    """The data of one node without secrets.
+
+    :param free: roots that have none, so that nothing of them is copied
+    """
+
+    __slots__ = ("free",)
+
+    def __init__(self, sources: Mapping[str, Callable[[], Any]], free: frozenset[str]) -> None:
+        super().__init__(sources, True, set())
+        self.free = free
+
+    def shown(self, root: str, path: str, value: Any) -> Any:
+        return value if root in self.free else super().shown(root, path, value)
+
+
+class FactData:
+    """What facts of one node are found in. Nothing of it is changed.
+
+    :param node: returns the fields of the node, when a fact reads them
+    :param conceal: the places that must not be shown: facts that read them are absent
+    :param free: those of the roots that are known to have no secrets: it is faster
+    """
+
+    __slots__ = ("_conceal", "_left", "_view")
+
+    def __init__(self, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], node: Callable[[], JSONObject],
+                 conceal: Concealment | None = None, free: frozenset[str] = frozenset()) -> None:
+        self._view = _View({"inventory": lambda: inventory, "plugin_data": lambda: plugin_data, "node": node}, free)
+        self._conceal = conceal if conceal is not None and conceal.has_places else None
+        self._left = MAX_ITEMS
+
+    def value_of(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
+        """Return the value of a fact, if there is one, and the reason why it is absent or incomplete."""
+        if self._conceal is not None and any(map(self._conceal.is_read, fact.reads)):
+            return None, None
+        try:
+            if fact.items is None and not fact.many:
+                return self._single(fact)
+            return self._list(fact)
+        except MissingPath:
+            return None, None
+        except CannotEvaluate as exc:
+            return None, str(exc)[:MAX_PROBLEM]
+        except RecursionError:
+            return None, _NO_SCALAR
+
+    def _single(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
+        view = self._view
+        for condition in fact.conditions:
+            if not _holds(condition.call, view):
+                return None, None
+        (get, kind), = fact.parts
+        found = get(view)
+        if found.__class__ is list:
+            return _of_list(found, kind)
+        kind, value = _scalar(found, kind)
+        return (None, None) if kind is None else (FactValue(kind, (value,)), None)
+
+    def _list(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
+        view = self._view
+        problem: str | None = None
+        found: list[Any] = []
+        if fact.items is None:
+            if all(_holds(condition.call, view) for condition in fact.conditions):
+                problem = self._add(fact, found)
+        else:
+            items = fact.items(view)
+            if len(items) > self._left:
+                problem = f"the loops of all facts have more than {MAX_ITEMS} items"
+                items = items[:self._left]
+            self._left -= len(items)
+            for item in items:
+                view["item"] = item
+                for condition in fact.conditions:
+                    if not _holds(condition.call, view):
+                        break
+                    view["item"] = item  # that of its own loop
+                else:
+                    problem = self._add(fact, found) or problem
+        if fact.combine is None:
+            value, wrong = _of_list(found, fact.kind)
+        else:
+            value, wrong = _combined(fact, found)
+        return value, wrong or problem
+
+    def _add(self, fact: CompiledFact, found: list[Any]) -> str | None:
+        """Add the values of an item; return the problem of one."""
+        problem = None
+        for get, _ in fact.parts:
+            try:
+                value = get(self._view)
+                if value.__class__ is list:
+                    found += [item for item in map(_plain, value) if item is not None]
+                elif (value := _plain(value)) is not None:
+                    found.append(value)
+            except MissingPath:
+                pass
+            except CannotEvaluate as exc:
+                problem = str(exc)[:MAX_PROBLEM]
+        return problem
+
+
+def _holds(call: Callable[[View], bool], view: View) -> bool:
+    try:
+        return call(view)
+    except CannotEvaluate:
+        return False
+
+
+def _combined(fact: CompiledFact, found: list[Any]) -> tuple[FactValue | None, str | None]:
+    if not found and not fact.counts:
+        return None, None
+    assert fact.combine is not None
+    made = fact.combine(found)
+    if isinstance(made, list):
+        return _of_list(made, fact.kind)
+    kind, value = _scalar(made, fact.kind)
+    return (None, None) if kind is None else (FactValue(kind, (value,)), None)
+
+
+def _of_list(found: list[Any], kind: Kind | None) -> tuple[FactValue | None, str | None]:
+    problem = None
+    if len(found) > MAX_VALUES:
+        problem, found = _TOO_MANY, found[:MAX_VALUES]
+    made: list[Scalar] = []
+    kinds: set[Kind] = set()
+    for item in found:
+        try:
+            one, value = _scalar(item, kind)
+        except CannotEvaluate as exc:
+            problem = str(exc)
+            continue
+        if one is not None:
+            kinds.add(one)
+            made.append(value)
+    if not made:
+        return None, problem
+    if len(kinds) > 1:
+        if kinds != _NUMERIC:
+            return None, _MIXED.format(", ".join(sorted(kinds)))
+        kinds = {"number"}
+    return FactValue(kinds.pop(), tuple(made), True), problem
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is compared and combined: None stands for what has none."""
+    if value.__class__ is str:
+        value = value.strip()
+        return None if not value or secrets.MASK in value else value
+    return value
+
+
+def _scalar(value: Any, kind: Kind | None) -> tuple[Kind | None, Scalar]:
+    """Return the type and the value of one; the type is None if there is none.
+
+    :param kind: the type that texts have
+    :raises OperandError: it cannot be stored
+    """
+    value = _plain(value)
+    if value is None:
+        return None, ""
+    if isinstance(value, str):
+        if len(value) > MAX_TEXT:
+            raise OperandError(_TOO_LONG)
+        if not (value.isprintable() or is_storable(value)):
+            raise OperandError(_UNSTORABLE)
+        return kind or "text", value
+    if isinstance(value, bool):
+        return "boolean", value
+    if isinstance(value, (int, float)):
+        if not -MAX_NUMBER <= value <= MAX_NUMBER:  # nor is NaN
+            raise OperandError(_TOO_GREAT)
+        return ("integer", int(value)) if isinstance(value, int) else ("number", value)
+    raise OperandError(_NO_SCALAR)
