@@ -386,6 +386,7 @@ rule_revision_not_found = Wording(NotFound, "Revision {revision} of the inspecti
 legacy_rule_not_found = Wording(NotFound, "Legacy rule {rule} could not be found.")
 operation_not_found = Wording(NotFound, "Operation {operation} could not be found.")
 deploy_template_not_found = Wording(NotFound, "Deploy template {template} could not be found.")
+fact_not_found = Wording(NotFound, "Fact {fact} could not be found.")
 flavor_not_found = Wording(NotFound, "Flavor {flavor} could not be found.")
 extra_spec_not_found = Wording(NotFound, "Flavor {flavor} has no extra spec with key {key}.")
 conductor_not_found = Wording(NotFound, "Conductor {conductor} could not be found.")
@@ -428,6 +429,10 @@ duplicate_inspection_rule_name = Wording(Conflict, "Inspection rule {uuid} alrea
 legacy_rule_already_exists = Wording(Conflict, "A legacy rule with UUID {uuid} already exists.")
 deploy_template_already_exists = Wording(Conflict, "A deploy template with UUID {uuid} already exists.")
 duplicate_deploy_template_name = Wording(Conflict, "A deploy template with name {name} already exists.")
+duplicate_fact_name = Wording(Conflict, "A fact with name {name} already exists.")
+fact_is_built_in = Wording(Conflict, "Fact {fact} is built in: it cannot be changed or deleted.")
+fact_in_use = Wording(Conflict, "Fact {fact} is used by {rules}: it cannot be deleted.")
+too_many_facts = Wording(Conflict, "There are {most} facts already.")
 flavor_already_exists = Wording(Conflict, "A flavor with ID {flavor} already exists.")
 duplicate_flavor_name = Wording(Conflict, "A flavor with name {name} already exists.")
 conductor_already_registered = Wording(
@@ -435,6 +440,7 @@ conductor_already_registered = Wording(
 vif_conflict = Wording(Conflict, "Unable to attach VIF {vif} to node {node}: {reason}.")
 
 rule_changed = Wording(Changed, "Inspection rule {rule} was changed by another request meanwhile, please retry.")
+fact_changed = Wording(Changed, "Fact {fact} was changed by another request meanwhile, please retry.")
 legacy_rule_changed = Wording(Changed, "Legacy rule {rule} was changed by another request meanwhile, please retry.")
 deploy_template_changed = Wording(
     Changed, "Deploy template {template} was changed by another request meanwhile, please retry.")

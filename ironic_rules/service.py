@@ -259,9 +259,10 @@ def make_rules(conf: cfg.ConfigOpts, db: Database) -> RuleCaches:
 
     :raises ConfigurationError: as from rule_settings.prepare
     """
-    from ironic_rules.inspection import rule_sets
+    from ironic_rules.inspection import fact_sets, rule_sets
     from ironic_rules.inspection.rule_sets import RuleCaches
 
+    fact_sets.install_built_in(db)
     return RuleCaches(db, rule_sets.prepare_rules(conf, db))
 
 

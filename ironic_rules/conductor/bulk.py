@@ -225,6 +225,7 @@ class _Work:
             try:
                 self.conductor.db.write(functools.partial(
                     self._save, task=task, processing=processing, report=report, outcome=outcome))
+                processing.count(self.conductor)
                 break
             except (*DATABASE_AWAY, LockLost, NodeNotFound):
                 raise
@@ -288,7 +289,7 @@ class _Work:
         task_store.save(conn, task, self.lock, {}, release=True)
         if not (is_same and report.status == inventory.PROCESSED):
             inventory.finish(conn, report.id, outcome.plugin_data, inventory.PROCESSED)
-        processing.save(conn, self.conductor, task)
+        processing.save(conn, self.conductor, task, self.entry)
         added = state_machine.add_inspection(conn, self.conductor, self.row, self.context, self.entry, None)
         revision = "" if task.revisions is None else f" (revision {task.revisions.rules} of the rules)"
         event = f"Hooks and rules were applied again{revision}. {inspection.summary(outcome)}"

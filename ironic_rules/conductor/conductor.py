@@ -170,7 +170,8 @@ class StateResult:
     says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
     is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work of an
     inspection that others have overtaken (``state_machine.Attempt``) on copies of ``drafts``; None: all of it is
-    repeated. ``inspection`` is what the history keeps of an inspection that ends.
+    repeated. ``inspection`` is what the history keeps of an inspection that ends. ``committed`` is called after that
+    transaction.
     """
 
     event: str
@@ -188,6 +189,7 @@ class StateResult:
     #: runs of rules, for their statistics, and the UUIDs of those that changed the node
     runs: RuleRuns | None = None
     changed_by: Collection[str] = ()
+    committed: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

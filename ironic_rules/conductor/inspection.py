@@ -15,12 +15,13 @@ from ironic_rules.conductor import hardware_cache, legacy_rules, state_machine, 
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, inventory, node_sets, nodes, ports, rule_records
+from ironic_rules.db import clock, facts, inventory, node_sets, nodes, ports, rule_records
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
+from ironic_rules.inspection.fact_sets import FactWork, event_of, previous_of
 from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.metrics.numbers import Stages
 from ironic_rules.models import addresses, documents, states
@@ -125,12 +126,13 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
             _note_shared(conn, task, data.inventory)
             _store_read(conn, entry, conductor, task, processing.data, outcome)
-        processing.save(conn, conductor, task)
+        processing.save(conn, conductor, task, entry)
         count_for_rules(conn, task, outcome)
 
     describe(entry, conductor, task, processing)
     return StateResult("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing),
+                       committed=lambda: processing.count(conductor))
 
 
 def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
@@ -165,6 +167,7 @@ class Processing:
     """Hooks and rules run over the data of one inspection; ``outcome`` is None until they have succeeded.
 
     :ivar is_sealed: whether the drafts contain what a sensitive rule wrote
+    :ivar changed_facts: the number of facts whose values have changed, and of watched ones that have become less
     """
 
     data: InspectionData | None = None
@@ -172,6 +175,8 @@ class Processing:
     is_sealed: bool = False
     legacy: LegacyWork | None = None
     runs: RuleRuns | None = None
+    facts: FactWork | None = None
+    changed_facts: tuple[int, int] = (0, 0)
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
             rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
@@ -213,22 +218,49 @@ class Processing:
         task.begin_inspection(foreign, previous_inventory, sharing)
         self.legacy = legacy_rules.begin(conductor, task)
         self.runs = conductor.rule_statistics.begin()
+        known = conductor.rules.facts
+        self.facts = FactWork(known, known.current(task.revisions and task.revisions.facts),
+                              previous_of(conductor.db, node_id))
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
-            legacy=None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
+            legacy=None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs,
+            facts=self.facts)
+        self.facts.learn()
         self.is_sealed = self.outcome.is_sealed
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
             _call(task, interface, interface.finish)
         return self.outcome
 
-    def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
+    def save(self, conn: sa.Connection, conductor: Conductor, task: Task, entry: Inspection) -> None:
         """Write what belongs to the drafts, in the transaction that saves these.
 
+        :param entry: of the inspection
         :raises LegacyRuleGone: a legacy rule was deleted meanwhile
         """
         if self.legacy is not None:
             self.legacy.save(conn, conductor, task)
+        if self.facts is not None:
+            self._save_facts(conn, conductor, task, self.facts, entry)
+
+    def _save_facts(self, conn: sa.Connection, conductor: Conductor, task: Task, work: FactWork,
+                    entry: Inspection) -> None:
+        self.changed_facts = 0, 0
+        changes = work.save(conn, task.node.id, task.revisions and task.revisions.facts_digest)
+        if not changes:
+            return
+        facts.add_changes(conn, task.node.id, changes, entry.uuid if state_machine.keeps_history(conductor) else None)
+        shrunk = work.shrunk(changes)
+        if shrunk:
+            state_machine.add_history(conn, conductor, task.node.id, "inspection", event_of(shrunk), "WARNING",
+                                      task.context)
+        self.changed_facts = len(changes), len(shrunk)
+
+    def count(self, conductor: Conductor) -> None:
+        """Count what was written, after the end of the transaction."""
+        for kind, number in zip(("changed", "shrunk"), self.changed_facts, strict=True):
+            if number:
+                conductor.numbers.count("fact_changes", kind, by=number)
 
 
 def _of_others(conductor: Conductor, node_id: int, macs: Collection[str]) -> set[str]:
@@ -326,14 +358,15 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             inventory.end_wait(conn, node_id)
         _note_shared(conn, task, pending.inventory_data)
         inventory.prune(conn, node_id, keep)
-        processing.save(conn, conductor, task)
+        processing.save(conn, conductor, task, entry)
         count_for_rules(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
         describe(entry, conductor, task, processing)
     return StateResult(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
-                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+                       runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing),
+                       committed=lambda: processing.count(conductor))
 
 
 def _known_of_others(interface: InspectInterface, answer: object, pending: Report | StoredInventory) -> JSONObject:

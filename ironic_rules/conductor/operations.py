@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import bulk, legacy_rules
+from ironic_rules.conductor import bulk, facts, legacy_rules
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import conductors, nodes, operations
@@ -21,7 +21,7 @@ from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
-from ironic_rules.models.resources import REAPPLY
+from ironic_rules.models.resources import FIND_FACTS, REAPPLY
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -32,10 +32,14 @@ KINDS: Mapping[str, Kind] = {legacy_rules.KIND: legacy_rules.clean_values}
 #: Takes the node's lock, and notes the result itself; called in a worker.
 LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]
 LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: bulk.run_reapply}
+#: Does the nodes that were claimed together, in one transaction.
+TOGETHER_KINDS: Mapping[str, Callable[[Conductor, Row, Sequence[Item]], None]] = {FIND_FACTS: facts.find}
 #: Nodes that are claimed at once: as many wait for the end of the lease if this process dies. Those of a dry run have
 #: results that are read by hand, and take a thousandth of a second each.
 _BATCH = 20
 _DRY_BATCH = 100
+#: An inspection of such a node that ends meanwhile waits for the transaction: about 50 ms.
+_TOGETHER_BATCH = 200
 #: Nodes of one operation that one pass does at most, so that it ends soon, and other operations have their turn.
 _MOST = 1000
 #: Seconds between two looks whether the process is ending.
@@ -49,7 +53,7 @@ def work(conductor: Conductor) -> int:
     with conductor.db.reader() as conn:
         found = operations.running(conn)
     return sum(_work_on(conductor, operation) for operation in found
-               if operation.kind in KINDS or operation.kind in LOCKING_KINDS)
+               if operation.kind in {*KINDS, *LOCKING_KINDS, *TOGETHER_KINDS})
 
 
 def _work_on(conductor: Conductor, operation: Row) -> int:
@@ -57,7 +61,8 @@ def _work_on(conductor: Conductor, operation: Row) -> int:
     # A node is inspected with the hooks and rules of the conductors of its group.
     group = conductor.group if operation.kind in LOCKING_KINDS else None
     is_dry = operation.kind == REAPPLY and bool(operation.filters.get("dry_run"))
-    batch = _DRY_BATCH if is_dry else _BATCH
+    is_together = operation.kind in TOGETHER_KINDS
+    batch = _DRY_BATCH if is_dry else _TOGETHER_BATCH if is_together else _BATCH
     while done < _MOST:
         claimed = conductor.db.write(functools.partial(_claim, conductor, operation, batch, group))
         if not claimed:
@@ -66,6 +71,8 @@ def _work_on(conductor: Conductor, operation: Row) -> int:
             break
         if is_dry:
             _do_together(conductor, operation, claimed)
+        elif is_together:
+            TOGETHER_KINDS[operation.kind](conductor, operation, claimed)
         elif operation.kind in LOCKING_KINDS:
             _do_in_workers(conductor, operation, claimed)
         else:

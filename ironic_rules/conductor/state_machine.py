@@ -87,7 +87,8 @@ def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context
     details = {"seconds": {name: round(value, 3) for name, value in seconds.items()},
                "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
     values = {
-        "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED), "user": context.user_id,
+        "uuid": found.uuid, "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED),
+        "user": context.user_id,
         "started_at": found.started_at or (
             row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
@@ -412,6 +413,7 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     if result.inspection is not None:
         result.inspection.save = Stages("commit")
     conductor.db.write(store)
+    result.committed()
     if row.provision_state == states.INSPECTING:
         observe(conductor, stages)
         if transition.state != states.INSPECTWAIT:

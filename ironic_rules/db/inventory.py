@@ -205,6 +205,13 @@ def newest_reports(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, 
     return {node_id: (inventory_id, length) for node_id, inventory_id, length in conn.execute(query).all()}
 
 
+def newest_processed(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, int]:
+    """Return the ids of the data of the last successful inspection of each of these nodes."""
+    query = sa.select(node_inventory.c.node_id, sa.func.max(node_inventory.c.id)).where(
+        node_inventory.c.node_id.in_(node_ids), node_inventory.c.status == PROCESSED).group_by(node_inventory.c.node_id)
+    return {row[0]: row[1] for row in conn.execute(query).all()} if node_ids else {}
+
+
 def texts(conn: sa.Connection, inventory_ids: Collection[int]) -> Sequence[Row]:
     """Return data by their ids, the JSON columns as text."""
     query = sa.select(*columns_of(node_inventory, ("id", "node_id", *_DATA), raw_json=True))

@@ -127,12 +127,11 @@ def add_inspection(conn: sa.Connection, node_id: int, values: Mapping[str, Any])
 
     :raises NodeNotFound: 404
     """
-    uuid = uuidutils.generate_uuid()
-    row = {"uuid": uuid, "node_id": node_id, "created_at": clock.now(), **values}
+    row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "created_at": clock.now(), **values}
     row |= {name: row[name][:most] for name, most in _MOST.items() if row.get(name)}
     with references(lambda key: NodeNotFound(node=node_id)):
         _INSERT_INSPECTION.inserted(conn, row)
-    return uuid
+    return str(row["uuid"])
 
 
 def list_inspections(conn: sa.Connection, node_id: int, page: Page) -> Sequence[InspectionEntry]:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_queries, pxe_filter
+from ironic_rules.db import clock, facts, identity, inspection_rules, legacy_rules, node_queries, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of, rows_of
-from ironic_rules.db.tables import allocations, legacy_values, node_traits, nodes, portgroups, ports
+from ironic_rules.db.tables import allocations, fact_states, legacy_values, node_traits, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
     LockLost,
@@ -48,7 +48,9 @@ _WITH_PARTS = {name: Prepared(each.query.add_columns(*_PARTS)) for name, each in
 _BY_ID_WITH_PARTS = Prepared(_BY_ID.query.add_columns(*_PARTS))
 _WITH_REVISIONS = Prepared(_BY_ID_WITH_PARTS.query.add_columns(
     inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
-    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _has(legacy_values.c.node_id)))
+    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _has(legacy_values.c.node_id),
+    facts.REVISION.scalar_subquery().label("facts_revision"),
+    sa.select(fact_states.c.digest).where(fact_states.c.node_id == nodes.c.id).scalar_subquery().label("facts_digest")))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
 _FOUND_BY_UUID = Prepared(_FOUND.where(nodes.c.uuid == sa.bindparam("uuid")))
@@ -162,7 +164,8 @@ def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRev
     row = _WITH_REVISIONS.one_or_none(conn, {"node_id": node_id})
     if row is None:
         raise NodeNotFound(node=node_id)
-    return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.has_legacy_values))
+    return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.has_legacy_values), row.facts_revision,
+                              row.facts_digest)
 
 
 def get_id(conn: sa.Connection, uuid: str) -> int:

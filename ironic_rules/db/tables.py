@@ -589,6 +589,8 @@ facts = sa.Table(
     Column("name", String(63), nullable=False),
     # The revision of the set of facts at the last change of this one: its ETag.
     Column("revision", Integer, nullable=False),
+    # The same of the last change by which its values may be others.
+    Column("defined", Integer, nullable=False),
     # In the form of a request.
     Column("value", Json, nullable=False),
     Column("loop", Json),
@@ -650,6 +652,8 @@ fact_states = sa.Table(
     _node_id(primary_key=True),
     # A hash of all its values and problems.
     Column("digest", String(16), nullable=False),
+    # The revision of the set of facts by which they were found.
+    Column("revision", Integer, nullable=False),
     **_TABLE_ARGS,
 )
 

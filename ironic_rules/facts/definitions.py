@@ -58,7 +58,7 @@ class CompiledFact:
     """
 
     id: int
-    revision: int
+    defined: int
     name: str
     reads: frozenset[Place]
     items: Getter | None
@@ -88,7 +88,7 @@ class Checked:
         """
         if self._compiled is None:
             raise Invalid(problems=self.problems)
-        return replace(self._compiled, id=fact.id, revision=fact.revision, name=fact.name)
+        return replace(self._compiled, id=fact.id, defined=fact.defined, name=fact.name)
 
 
 def check(fact: object, *, limits: Limits = DEFAULT) -> Checked:

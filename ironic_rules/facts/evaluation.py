@@ -33,9 +33,8 @@ class FactSet:
     :param compiled: with a name each
     """
 
-    def __init__(self, compiled: Iterable[CompiledFact] = (), revision: int = 0) -> None:
+    def __init__(self, compiled: Iterable[CompiledFact] = ()) -> None:
         self.facts: Mapping[str, CompiledFact] = {fact.name: fact for fact in compiled}
-        self.revision = revision
 
     def find(self, data: FactData) -> NodeFacts:
         """Return the facts of a node."""
@@ -51,8 +50,26 @@ class FactSet:
     def digest(self, found: NodeFacts) -> str:
         """Return the hash of the facts of a node; see ``models.facts.digest``."""
         known = self.facts
-        return facts.digest((known[name].id, known[name].revision, (
+        return facts.digest((known[name].id, known[name].defined, (
             found.values.get(name), found.problems.get(name))) for name in {*found.values, *found.problems})
+
+
+class LazyFacts(dict[str, Any]):
+    """The facts of a node by names, as JSON; each is found when it is read."""
+
+    __slots__ = ("_data", "_facts")
+
+    def __init__(self, known: FactSet, data: FactData) -> None:
+        super().__init__()
+        self._facts = known.facts
+        self._data = data
+
+    def __missing__(self, name: str) -> Any:
+        value, _ = self._data.value_of(self._facts[name])
+        if value is None:
+            raise KeyError(name)
+        found = self[name] = value.plain()
+        return found
 
 
 class _View(View):
@@ -84,7 +101,7 @@ class FactData:
     def __init__(self, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], node: Callable[[], JSONObject],
                  conceal: Concealment | None = None, free: frozenset[str] = frozenset()) -> None:
         self._view = _View({"inventory": lambda: inventory, "plugin_data": lambda: plugin_data, "node": node}, free)
-        self._conceal = conceal if conceal is not None and conceal.has_places else None
+        self._conceal = conceal if conceal is not None and conceal.has_sources else None
         self._left = MAX_ITEMS
 
     def value_of(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:

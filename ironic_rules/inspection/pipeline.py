@@ -18,6 +18,7 @@ from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, RuleFailed
 from ironic_rules.inspection import payload
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, TrialSteps
+from ironic_rules.inspection.fact_sets import FactWork
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.hooks.disks import RootDeviceHook
@@ -94,7 +95,7 @@ class Pipeline:
     def run(self, task: Task, inventory: Mapping[str, object], plugin_data: Mapping[str, object] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
             trial: TrialSteps | None = None, legacy: LegacyRun | None = None, *, rules_only: bool = False,
-            runs: RuleRuns | None = None) -> Outcome:
+            runs: RuleRuns | None = None, facts: FactWork | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         They read what is usable of the data; a warning tells what is not, and stays in the plug-in data.
@@ -107,6 +108,7 @@ class Pipeline:
         :param legacy: runs the legacy rules; None if there are none
         :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
         :param runs: gets which rules were evaluated, for statistics
+        :param facts: finds the facts of the node in the end, and for rules; None: there are none
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed, also a legacy one
         """
@@ -119,18 +121,22 @@ class Pipeline:
         data.pop(AUTO_DISCOVERED, None)
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
-        facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=trial is not None,
-                      explainer=None if trial is None else trial.explainer)
+        given_facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=trial is not None,
+                            explainer=None if trial is None else trial.explainer)
+        if facts is not None:
+            given_facts.more = facts.sources(task, received.data, data, received.sent)
         if trial is not None:
             trial.begin(task, data)
         try:
-            outcome = self._run(task, received, data, facts, rule_set, trial, legacy, rules_only=rules_only)
+            outcome = self._run(task, received, data, given_facts, rule_set, trial, legacy, rules_only=rules_only)
         except (HookFailed, RuleFailed) as exc:
             if trial is not None:
                 trial.failed(exc)
             raise
         if warnings:
             outcome.plugin_data[WARNINGS] = list(warnings)
+        if facts is not None and trial is None:
+            facts.find(task, received.data, outcome.plugin_data, received.sent)
         return outcome
 
     def _run(self, task: Task, received: _Inventory, data: JSONObject, facts: Facts, rule_set: RuleSet | None,

@@ -23,6 +23,7 @@ from ironic_rules.db import inspection_rules, inventory, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
+from ironic_rules.inspection.fact_sets import FactCache
 from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet, Plugins
 from ironic_rules.models.inventories import Catalogue
 from ironic_rules.models.rules import LegacyRule
@@ -527,6 +528,8 @@ class RuleCache(_SetCache[Rule, CompiledRule | BrokenRule, RuleSet]):
         settings = settings or RuleSettings()
         super().__init__(db, settings, inspection_rules, [
             settings.compile(rule) for rule in settings.built_in if rule.enabled])
+        #: the facts that the rules read, and that inspections find
+        self.facts = FactCache(db, settings.limits)
 
     def early(self, revision: int | None = None) -> RuleSet:
         """Return a set whose rules of the early phase are the present ones: they decide which machines are accepted.

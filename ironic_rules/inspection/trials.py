@@ -26,6 +26,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import fitting, payload, reapplying
 from ironic_rules.inspection.explained_steps import TrialSteps, messages
+from ironic_rules.inspection.fact_sets import FactCache, FactWork, previous_of
 from ironic_rules.inspection.pipeline import LegacyRun, Outcome, Pipeline, withheld
 from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.trial_machines import Machine
@@ -52,11 +53,13 @@ class RulesToTry(NamedTuple):
 
     :ivar legacy: None: they do not run, and what they own stays
     :ivar left_out: UUIDs. What a legacy rule among them owns stays, as after its deletion
+    :ivar facts: what rules read as ``fact``; None: no fact has a value
     """
 
     rule_set: RuleSet
     legacy: LegacyRuleSet | None = None
     left_out: Collection[str] = ()
+    facts: FactCache | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,14 @@ class RuleChanges:
     def rules(self, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
         """Return the rule sets."""
         if self.only:
-            return RulesToTry(cache.settings.rule_set(self.compiled))
-        return RulesToTry(cache.as_if(self.removed, self.compiled), legacy.as_if(self.left_out), self.left_out)
+            return RulesToTry(cache.settings.rule_set(self.compiled), facts=cache.facts)
+        return RulesToTry(cache.as_if(self.removed, self.compiled), legacy.as_if(self.left_out), self.left_out,
+                          cache.facts)
 
 
 def stored_rules(cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
     """Return the rules that inspections run now."""
-    return RulesToTry(cache.latest(), legacy.latest())
+    return RulesToTry(cache.latest(), legacy.latest(), facts=cache.facts)
 
 
 def rules_of_operation(said: JSONObject | None, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
@@ -177,13 +181,20 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
     legacy = _legacy_run(setting, machine, given, steps) if runs_legacy else None
     try:
         outcome = setting.pipeline.run(task, data.inventory, facts.plugin_data, given.rule_set, machine.spent, steps,
-                                       legacy, rules_only=machine.rules_only)
+                                       legacy, rules_only=machine.rules_only,
+                                       facts=_fact_work(setting, task, given))
         _check(setting, machine, task, outcome)
     except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
         return _ended(FAILED, steps, [*facts.messages, *task.messages], exc)
     setting.tick()
     before = data.plugin_data if before is None else before
     return _finished(machine, task, steps, outcome, before, [*facts.messages, *task.messages])
+
+
+def _fact_work(setting: TrialSetting, task: Task, given: RulesToTry) -> FactWork | None:
+    if given.facts is None:
+        return None
+    return FactWork(given.facts, given.facts.current(), previous_of(setting.db, task.node.id))
 
 
 def _owned(machine: Machine, given: RulesToTry) -> list[OwnedValue]:

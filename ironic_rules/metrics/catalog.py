@@ -73,6 +73,8 @@ _CONDUCTOR = (
            ("outcome", "stage")),
     Family("inspection_stage_duration_seconds", HISTOGRAM, "Seconds that the stages of inspections took.", ("stage",),
            _OF_STAGES),
+    Family("fact_changes", COUNTER,
+           "Values of facts that inspections have changed, and those of watched facts that became less.", ("kind",)),
     Family("recoveries", COUNTER, "Nodes whose interrupted work was resumed, or given up.", ("outcome",)),
     Family("dead_conductors", COUNTER, "Conductors that this one has found to be dead."),
     *(Family(f"inspection_rule_{name}", COUNTER, f"Inspections {text}, by the UUID of the rule.", ("rule",))

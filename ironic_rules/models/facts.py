@@ -43,11 +43,13 @@ class Fact:
     ``value`` is a template, a list of templates, or a condition, with the result true or false. With ``loop`` it is
     evaluated for each item; ``conditions`` select items, or nodes if there is no loop. ``combine`` has conversions of
     the list: ``sum|gb``. ``type`` is that of the newest value, ``is_list`` whether any node has had a list. ``id`` is
-    0 for a fact that is not stored yet.
+    0 for a fact that is not stored yet. ``revision`` and ``defined`` are those of the set of facts at the last change,
+    and at the last one by which its values may be others.
     """
 
     id: int = field(shown=False, default=0)
     revision: int = field(shown=False, default=0)
+    defined: int = field(shown=False, default=0)
 
     name: str = field(create=True, summary=True, required=True, default="")
     created_at: datetime.datetime | None = field(default=None)
@@ -128,7 +130,7 @@ def of_stored(type_: str, is_list: bool, stored: Iterable[Any]) -> Any:
 def digest(written: Iterable[tuple[int, int, object]]) -> str:
     """Return the hash by which is known whether the facts of a node have to be written.
 
-    :param written: id and revision of each fact that has a value or a problem, and that
+    :param written: id and ``defined`` of each fact that has a value or a problem, and that
     """
     return hashlib.blake2b(repr(sorted(written)).encode(), digest_size=8).hexdigest()
 

@@ -9,6 +9,7 @@ import dataclasses
 import datetime
 import itertools
 import re
+import uuid as uuids
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -138,6 +139,7 @@ class Inspection:
     :ivar inventory: the id of its data
     :ivar started_at: None: as the node says
     :ivar save: notes the time since the save of the results began
+    :ivar uuid: of the entry that it becomes
     :ivar changed_by: the UUIDs of the rules that have changed the node or one of its ports; it is not kept here
     """
 
@@ -150,6 +152,7 @@ class Inspection:
     started_at: datetime.datetime | None = None
     changed_by: Collection[str] = frozenset()
     save: Stages | None = None
+    uuid: str = dataclasses.field(default_factory=lambda: str(uuids.uuid4()))
 
 
 class InspectionEntry(Protocol):

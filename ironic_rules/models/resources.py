@@ -110,6 +110,8 @@ class RegisteredConductor(Protocol):
 
 #: The kind of operations that run hooks and rules over stored data again.
 REAPPLY = "reapply"
+#: The kind of operations that find facts in stored inventories.
+FIND_FACTS = "find_facts"
 
 
 @record

@@ -125,11 +125,15 @@ class RuleRevisions(NamedTuple):
     :ivar rules: the revision of the set of inspection rules
     :ivar legacy: that of the set of legacy rules
     :ivar owns_legacy_values: whether legacy rules own values of the node
+    :ivar facts: that of the set of facts
+    :ivar facts_digest: the hash of the facts that are stored of the node; None: there are none
     """
 
     rules: int
     legacy: int
     owns_legacy_values: bool
+    facts: int = 0
+    facts_digest: str | None = None
 
 
 #: Returns an inventory on request, because few hooks need it.

@@ -31,6 +31,7 @@ from ironic_rules.rules.template import Groups
 from ironic_rules.rules.values import (
     EARLY_ROOTS,
     PREVIOUS,
+    PREVIOUS_FACT,
     ROOTS,
     Compiled,
     Const,
@@ -46,7 +47,7 @@ ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is miss
 _OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
 
 #: The names of what no rule can change.
-_STABLE = frozenset({"inventory", PREVIOUS, "item"})
+_STABLE = frozenset({"inventory", PREVIOUS, PREVIOUS_FACT, "item"})
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 

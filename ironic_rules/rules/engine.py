@@ -48,6 +48,7 @@ class Facts:
     :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
     :ivar early_watch: where the thread notes which action it runs; with a task, in that of the task
     :ivar runs: gets which rules each run has evaluated, for statistics; None: they are not noted
+    :ivar more: further roots of templates, with a task
     """
 
     task: Task | None
@@ -59,6 +60,7 @@ class Facts:
     explainer: Explainer | None = None
     early_watch: Watch = field(default_factory=Watch)
     runs: RuleRuns | None = None
+    more: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -150,6 +152,11 @@ class RuleSet:
         """The places that sensitive rules of the phase ``early`` write, which have run before there is a task."""
         return frozenset(place for rule in self.rules("early") if rule.sensitive for place in reads.written_by(rule))
 
+    def withheld_places(self) -> frozenset[Place]:
+        """Return the places that rules write of which nothing must be shown, in whatever inspection that was."""
+        return frozenset(place for name in PHASES for rule in self.rules(name)
+                         if rule.sensitive or self.shows_secrets for place in reads.written_by(rule))
+
 
 def _changed(phases: Mapping[str, Phase], removed: Iterable[CompiledRule | BrokenRule],
              added: Iterable[CompiledRule | BrokenRule]) -> dict[str, Phase]:
@@ -188,6 +195,7 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
         sources["ports"] = lambda: [port.read() for port in known.ports]
         sources["port_groups"] = lambda: known.port_groups
         sources[PREVIOUS] = known.previous_inventory
+        sources |= facts.more
     return sources
 
 

@@ -18,6 +18,9 @@ from ironic_rules.rules import template
 from ironic_rules.rules.errors import Absent, CannotEvaluate, MissingPath, OperandError
 
 MODES = ("always", "never", "sensitive")
+#: The root of facts, each of which is found when it is read, and what they are found in besides the inventory.
+FACT = "fact"
+_UNDER_FACT = frozenset({"node", "plugin_data"})
 
 
 class UnknownRoot(Exception):
@@ -49,6 +52,8 @@ class View(dict[str, Any]):
             raise UnknownRoot(root)
         value = self[root] = source()
         self._made.add(root)
+        if root == FACT:
+            self._made |= _UNDER_FACT
         return value
 
     def shown(self, root: str, path: str, value: Any) -> Any:
@@ -101,7 +106,10 @@ class Views:
 
     def forget(self, roots: Iterable[str]) -> None:
         """Create these roots again when they are read next: an action has changed their data."""
-        for root in roots:
+        changed = set(roots)
+        if FACT in self.made and not changed.isdisjoint(_UNDER_FACT):
+            changed.add(FACT)
+        for root in changed:
             self._masked.forget(root)
             self._open.forget(root)
             self.made.discard(root)

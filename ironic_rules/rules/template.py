@@ -289,8 +289,8 @@ COUNT = "count"
 #: Each conversion by the name that a template gives it.
 CONVERSIONS: dict[str, Conversion] = {
     "address": address, "any": any_true, COUNT: count, "first": first, "gb": gb, "gib": gib, "int": integer,
-    "lower": lower, "mac": mac, "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order, "sum": total,
-    "trait": trait, "unique": unique, "upper": upper}
+    "lower": lower, "mac": mac, "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order,
+    "sum": total, "trait": trait, "unique": unique, "upper": upper}
 #: Conversions of a list as a whole; others convert one value.
 OF_LISTS = frozenset({"any", COUNT, "first", "max", "min", "sort", "sum", "unique"})
 #: Conversions that give a list.
@@ -365,7 +365,8 @@ QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
 #: Longer texts are parsed each time: those in the cache may be of deleted rules.
 _MAX_CACHED = 256
 #: The names that templates can have, in any place.
-NAMES = frozenset({"inventory", "plugin_data", "node", "ports", "port_groups", "previous", "item", "match"})
+NAMES = frozenset({"inventory", "plugin_data", "node", "ports", "port_groups", "previous", "fact", "previous_fact",
+                   "item", "match"})
 _ESCAPE = re.compile(r"\\(?:[pPx]\{[^{}]*\}|.)", re.DOTALL)
 
 

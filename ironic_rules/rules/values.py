@@ -16,7 +16,7 @@ from ironic_rules.models import documents
 from ironic_rules.models.documents import is_int64
 from ironic_rules.models.inventories import ANY_KEY, Catalogue, Steps, shipped_catalogue
 from ironic_rules.models.nodes import INTERFACE_FIELDS
-from ironic_rules.rules import template
+from ironic_rules.rules import getters, template
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.getters import Getter, View, template_getter
 from ironic_rules.rules.limits import DEFAULT, Limits
@@ -119,7 +119,10 @@ NAMED = frozenset({"driver", *INTERFACE_FIELDS})
 EARLY_ROOTS = ("inventory", "plugin_data")
 #: The inventory of the last successful inspection before this one, null if there was none.
 PREVIOUS = "previous"
-ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS, PREVIOUS)
+#: The facts of the node as its data are now, and as the inspection before has left them; null if there was none.
+FACT, PREVIOUS_FACT = getters.FACT, "previous_fact"
+FACTS = frozenset({FACT, PREVIOUS_FACT})
+ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS, PREVIOUS, FACT, PREVIOUS_FACT)
 #: The names of inventories: what is known of the paths of one is known of the others.
 INVENTORIES = frozenset({"inventory", PREVIOUS})
 
@@ -177,6 +180,8 @@ class Scope:
     item_keys: Collection[object] | None = None
     #: whether a missing path that is all of a value raises Absent
     absent: bool = False
+    #: the names of all facts; None if they are not known
+    facts: Collection[str] | None = None
 
     @property
     def roots(self) -> set[str]:
@@ -331,6 +336,9 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
     if used.root not in scope.names:
         _complain_of_root(scope, used, where)
         return
+    if used.root in FACTS:
+        _check_fact(scope, used, where)
+        return
     root, steps = used.root, used.steps
     if root == "item" and steps and scope.item_keys is not None and steps[0] not in scope.item_keys:
         scope.warn(where, f"column {used.column_of(0)}: the loop is one object, which has no such key")
@@ -367,6 +375,18 @@ def _complain_of_root(scope: Scope, used: template.Field, where: str) -> None:
     elif scope.warnings is not None:
         scope.warnings.add(where, f"column {column}: there is no such name, so that this value is always missing",
                            nearest(used.root, scope.names))
+
+
+def _check_fact(scope: Scope, used: template.Field, where: str) -> None:
+    if not used.steps:
+        if used.root == FACT:
+            scope.complain(where, f"column {used.column + 1}: the name of a fact must follow: {{{FACT}[memory_gib]}}")
+        return
+    name = used.steps[0]
+    if scope.facts is not None and name not in scope.facts:
+        near = nearest(name, scope.facts)
+        hint = f"did you mean {near!r}?" if near else "GET /v1/facts lists them"
+        scope.complain(where, f"column {used.column_of(0)}: there is no such fact; {hint}")
 
 
 def _check_group(scope: Scope, used: template.Field, where: str) -> None:

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("id", sa.SmallInteger, nullable=False, autoincrement=False),
         sa.Column("name", sa.String(63), nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("defined", sa.Integer, nullable=False),
         sa.Column("value", Json, nullable=False),
         sa.Column("loop", Json),
         sa.Column("conditions", Json, nullable=False),
@@ -64,6 +65,7 @@ def _create_of_nodes() -> None:
         "fact_states",
         sa.Column("node_id", sa.Integer, nullable=False),
         sa.Column("digest", sa.String(16), nullable=False),
+        sa.Column("revision", sa.Integer, nullable=False),
         sa.PrimaryKeyConstraint("node_id", name="fact_states_pkey"),
         sa.ForeignKeyConstraint(["node_id"], ["nodes.id"], name="fact_states_node_id_fkey", ondelete="CASCADE"),
     )
