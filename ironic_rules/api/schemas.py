@@ -123,6 +123,9 @@ EXTRA_SPECS = Object({"extra_specs": Map()}, required=("extra_specs",))
 EXTRA_SPEC = Map()
 
 
+#: A fact is checked with what its templates mean, so that a reply has all problems.
+FACT = Map()
+
 #: Maximum number of rules of one request; the size of its body is limited as well.
 MAX_RULES = 100_000
 

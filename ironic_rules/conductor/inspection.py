@@ -249,7 +249,9 @@ class Processing:
         changes = work.save(conn, task.node.id, task.revisions and task.revisions.facts_digest)
         if not changes:
             return
-        facts.add_changes(conn, task.node.id, changes, entry.uuid if state_machine.keeps_history(conductor) else None)
+        if conductor.conf.facts.change_days:
+            inspection = entry.uuid if state_machine.keeps_history(conductor) else None
+            facts.add_changes(conn, task.node.id, changes, inspection)
         shrunk = work.shrunk(changes)
         if shrunk:
             state_machine.add_history(conn, conductor, task.node.id, "inspection", event_of(shrunk), "WARNING",

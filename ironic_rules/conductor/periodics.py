@@ -14,7 +14,7 @@ from collections.abc import Callable
 from oslo_log import log as logging
 
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.db import allocations, clock, conductors
+from ironic_rules.db import allocations, clock, conductors, facts
 from ironic_rules.exceptions import IronicRulesError
 
 LOG = logging.getLogger(__name__)
@@ -76,6 +76,13 @@ class Loop:
                 LOG.exception("A pass of the loop '%s' failed; the loop continues", self._name)
             self._began = None
             pause_s = 0 if found and self._until_idle else self._interval_s
+
+
+def prune_fact_changes(conductor: Conductor) -> None:
+    """Delete the changes of facts that are older than ``[facts]change_days``."""
+    days = conductor.conf.facts.change_days
+    while days and conductor.db.write(lambda conn: facts.prune_changes(conn, days)):
+        pass
 
 
 #: Longest time that an allocation waits for nodes that are locked.

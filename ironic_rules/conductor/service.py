@@ -27,6 +27,7 @@ LOG = logging.getLogger(__name__)
 
 #: Looks for operations in a recovery interval: someone waits for the first nodes of each.
 _OPERATIONS_LOOKS = 5
+_HOUR_S = 3600.0
 #: Seconds that a heartbeat may take, with a database that does not reply: the time-outs of [database] are shorter.
 _STUCK_S = 120.0
 #: Seconds for closing the sessions at BMCs when the conductor ends.
@@ -54,6 +55,8 @@ class ConductorService:
                  lambda: operations.work(conductor), until_idle=True),
             Loop("allocations", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "allocations", options.recovery_interval, periodics.settle_allocations)),
+            Loop("changes of facts", _HOUR_S, lambda: periodics.in_turn(
+                conductor, "changes of facts", _HOUR_S, periodics.prune_fact_changes)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),
             Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),

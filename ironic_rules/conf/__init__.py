@@ -14,6 +14,7 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     (conductor.GROUP, conductor.OPTS),
     (database.GROUP, database.OPTS),
     (deploy.GROUP, deploy.OPTS),
+    (inspection.FACTS_GROUP, inspection.FACTS_OPTS),
     (inspection.HISTORY_GROUP, inspection.HISTORY_OPTS),
     (inspection.JOURNAL_GROUP, inspection.JOURNAL_OPTS),
     (inspection.RULES_GROUP, inspection.RULES_OPTS),

@@ -2,6 +2,7 @@
 
 ======================  ======================================================================================
 ``auto_discovery``      machines that are not enrolled
+``facts``               how many there are, and how long their changes are kept
 ``inspection_history``  entries that are kept of inspections
 ``inspection_journal``  entries that are kept of refused callbacks
 ``inspection_rules``    built-in rules, the nodes on which rules run, access to secrets, and limits
@@ -21,6 +22,15 @@ HISTORY_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_entries", default=100, min=0, max=100000,
                help="Number of inspections that are kept per node: when, how long, which rules matched, what they "
                     "changed. 0: none."),
+]
+
+
+FACTS_GROUP = cfg.OptGroup("facts", title="Facts", help="Named values that are found in the data of inspections.")
+FACTS_OPTS: list[cfg.Opt] = [
+    cfg.IntOpt("max_facts", default=5000, min=0, max=10000,
+               help="Maximum number of facts, built-in ones included. Each inspection finds all of them."),
+    cfg.IntOpt("change_days", default=90, min=0, max=3650,
+               help="Days for which changes of facts are kept. 0: none are kept."),
 ]
 
 

@@ -90,6 +90,11 @@ def all_facts(conn: sa.Connection) -> list[Fact]:
     return [_fact(row) for row in conn.execute(sa.select(facts).order_by(facts.c.name)).all()]
 
 
+def names(conn: sa.Connection) -> set[str]:
+    """Return the names of all facts."""
+    return set(conn.scalars(sa.select(facts.c.name)))
+
+
 def get(conn: sa.Connection, name: str) -> Fact:
     """Return one fact.
 
@@ -119,11 +124,18 @@ def list_facts(conn: sa.Connection, filters: Mapping[str, object], page: Page,
     return list(conn.execute(paginate(query, facts, page, marker)).all())
 
 
-def count_problems(conn: sa.Connection, names: Collection[str] | None = None) -> dict[str, int]:
-    """Return the number of nodes with a problem by the names of facts, of those that have any."""
+def count_problems(conn: sa.Connection, names: Collection[str],
+                   conditions: Sequence[sa.ColumnElement[bool]] = ()) -> dict[str, int]:
+    """Return the number of nodes with a problem by the names of facts, of those that have any.
+
+    :param conditions: of nodes that the caller may see
+    """
+    if not names:
+        return {}
     query = sa.select(facts.c.name, sa.func.count()).join(fact_problems, fact_problems.c.fact_id == facts.c.id)
-    if names is not None:
-        query = query.where(facts.c.name.in_(names))
+    if conditions:
+        query = query.join(nodes, nodes.c.id == fact_problems.c.node_id)
+    query = query.where(facts.c.name.in_(names), *conditions)
     return {row[0]: row[1] for row in conn.execute(query.group_by(facts.c.name)).all()}
 
 
@@ -137,15 +149,16 @@ def problems(conn: sa.Connection, fact_id: int, limit: int, *conditions: sa.Colu
     return list(conn.execute(query.order_by(fact_problems.c.node_id).limit(limit)).all())
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Fact:
+def create(conn: sa.Connection, values: Mapping[str, Any], *, most: int = models.MAX_FACTS) -> Fact:
     """Store a new fact and return it.
 
+    :param most: maximum number of facts
     :raises duplicate_fact_name, too_many_facts: 409
     """
     new = _bump(conn)
     used = set(conn.scalars(sa.select(facts.c.id)))
-    if len(used) >= models.MAX_FACTS:
-        raise too_many_facts(most=models.MAX_FACTS)
+    if len(used) >= most:
+        raise too_many_facts(most=most)
     # Ids are counted up as long as possible: so a process does not soon mistake another fact for the one it knows.
     last = max(used, default=0)
     is_full = last >= _MAX_ID

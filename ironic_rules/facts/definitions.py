@@ -31,6 +31,8 @@ from ironic_rules.text import is_storable, nearest
 
 #: The names that templates of a fact can have; ``item`` in a loop.
 ROOTS = ("inventory", "plugin_data", "node")
+#: Names of routes that are beside facts.
+RESERVED = frozenset({"values", "vocabulary"})
 #: Maximum number of values that a definition lists.
 MAX_PARTS = 100
 _NAME = re.compile(facts.NAME)
@@ -130,6 +132,8 @@ def _problems_of_fields(fact: object) -> list[Problem]:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         problems.append(Problem("/name", f"is required: {facts.NAME_CHARACTERS}" if name is None
                                 else f"must be {facts.NAME_CHARACTERS}"))
+    elif name in RESERVED:
+        problems.append(Problem("/name", "is a word of the API, which no fact can have as its name"))
     for key, most in _TEXTS.items():
         if (text := fact.get(key)) is not None and not (
                 isinstance(text, str) and 0 < len(text) <= most and text.isprintable()):

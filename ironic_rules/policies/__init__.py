@@ -10,7 +10,7 @@ from ironic_rules.policies.base import Policy
 _POLICIES = (
     *base.RULES, *nodes.RULES, *nodes.CHASSIS_RULES, *nodes.ALLOCATION_RULES, *nodes.PORT_RULES, *nodes.PORTGROUP_RULES,
     *nodes.DRIVER_RULES, *nodes.CONDUCTOR_RULES, *nodes.VOLUME_RULES, *rules.INSPECTION_RULES, *rules.LEGACY_RULES,
-    *templates.TEMPLATE_RULES, *templates.RUNBOOK_RULES, *nodes.SHARD_RULES, *rules.OPERATION_RULES,
+    *templates.TEMPLATE_RULES, *templates.RUNBOOK_RULES, *nodes.SHARD_RULES, *rules.OPERATION_RULES, *rules.FACT_RULES,
     *base.RAMDISK_RULES,
     *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
 

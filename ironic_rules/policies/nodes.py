@@ -64,6 +64,7 @@ GET_FIRMWARE = "baremetal:node:firmware:get"
 GET_HISTORY = "baremetal:node:history:get"
 GET_INSPECTIONS = "baremetal:node:inspections:get"
 GET_INVENTORY = "baremetal:node:inventory:get"
+GET_FACTS = "baremetal:node:facts:get"
 REAPPLY = "baremetal:node:inventory:reapply"
 LIST_LEGACY_VALUES = "baremetal:node:legacy_value:list"
 
@@ -177,6 +178,7 @@ RULES = [
     documented(GET_INVENTORY, OWNER_READER, "Show the data of a node's inspections, and how they differ",
                ("GET", f"{_NODE}/inventory"), ("GET", f"{_NODE}/inventory/versions"),
                ("GET", f"{_NODE}/inventory/diff"), of="node"),
+    documented(GET_FACTS, OWNER_READER, "Show a node's facts", ("GET", f"{_NODE}/facts"), of="node"),
     documented(REAPPLY, ADMIN, "Run hooks and rules again over the data of past inspections",
                ("POST", f"{_NODE}/inventory/reapply"), ("POST", "/v1/nodes/reapply")),
     documented(LIST_LEGACY_VALUES, OWNER_READER, "List what legacy rules have written on a node",

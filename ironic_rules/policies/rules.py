@@ -1,8 +1,8 @@
-"""Policies of inspection rules, the rules of ironic-inspector, operations, refused callbacks and shared addresses."""
+"""Policies of inspection rules and those of Inspector, operations, facts, refused callbacks and shared MACs."""
 
 from __future__ import annotations
 
-from ironic_rules.policies.base import ADMIN, READER, documented
+from ironic_rules.policies.base import ADMIN, READER, documented, listed
 
 INSPECTION_LIST = "baremetal:inspection_rule:list_all"
 INSPECTION_GET = "baremetal:inspection_rule:get"
@@ -81,6 +81,22 @@ OPERATION_RULES = [
     documented(OPERATION_GET, READER, "Show an operation on many nodes", ("GET", _OPERATION_ONE),
                ("GET", f"{_OPERATION_ONE}/nodes"), ("GET", f"{_OPERATION_ONE}/groups")),
     documented(OPERATION_CANCEL, ADMIN, "Cancel an operation on many nodes", ("DELETE", _OPERATION_ONE)),
+]
+
+
+FACT_LIST = "baremetal:fact:list"
+FACT_LIST_ALL = "baremetal:fact:list_all"
+FACT_CREATE = "baremetal:fact:create"
+FACT_UPDATE = "baremetal:fact:update"
+FACT_DELETE = "baremetal:fact:delete"
+
+_FACT_ALL, _FACT_ONE = "/v1/facts", "/v1/facts/{fact}"
+FACT_RULES = [
+    *listed(FACT_LIST, FACT_LIST_ALL, "facts, with their problems and changes on nodes", ("GET", _FACT_ALL),
+            ("GET", _FACT_ONE), ("GET", "/v1/fact_changes")),
+    documented(FACT_CREATE, ADMIN, "Create a fact", ("POST", _FACT_ALL)),
+    documented(FACT_UPDATE, ADMIN, "Change a fact", ("PATCH", _FACT_ONE)),
+    documented(FACT_DELETE, ADMIN, "Delete a fact", ("DELETE", _FACT_ONE)),
 ]
 
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ironic_rules.models import documents
+from ironic_rules.models import documents, facts
 from ironic_rules.models.documents import JSONObject, clone
-from ironic_rules.rules import template
+from ironic_rules.rules import template, values
 from ironic_rules.rules.errors import Absent, CannotEvaluate, OperandError
-from ironic_rules.rules.getters import Getter, View, message_getter
+from ironic_rules.rules.getters import FACT, PREVIOUS_FACT, Getter, View, message_getter
 from ironic_rules.rules.regex import Pattern
 from ironic_rules.rules.signatures import Kind, Operation, Parameter
 from ironic_rules.rules.template import ROOT_GROUPS
 from ironic_rules.rules.values import Compiled, Const, Filled, Scope, as_getter, compile_value
 from ironic_rules.text import nearest
+
+_FACT = re.compile(facts.NAME)
 
 
 class Bound:
@@ -197,6 +199,8 @@ def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
 
 def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: bool, bound: Bound,
              name: str) -> Compiled:
+    if kind.names_fact:
+        return _fact(scope, kind, value, where)
     before = len(scope.problems)
     compiled = compile_value(scope, value, where, formatted=formatted, regex=kind.regex)
     if len(scope.problems) > before:
@@ -229,6 +233,19 @@ def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: boo
     if kind.otherwise is not None:
         return _converting_or(kind.otherwise, compiled.get, convert)
     return _converting(compiled.get, convert)
+
+
+def _fact(scope: Scope, kind: Kind, value: object, where: str) -> Compiled:
+    if not isinstance(value, str) or _FACT.fullmatch(value) is None:
+        scope.complain(where, f"must be {kind.expected}, without templates")
+        return Const("")
+    if FACT not in scope.names:
+        scope.complain(where, "facts are not available here")
+    elif reason := values.fact_problem(scope, value):
+        scope.complain(where, reason)
+    # As if templates had it: it depends on what rules change.
+    scope.fields += [template.Field(root, (value,), "", 1) for root in (FACT, PREVIOUS_FACT)]
+    return values.compile_fact(value)
 
 
 def _without_templates(kind: Kind, text: str) -> str:

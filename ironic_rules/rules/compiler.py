@@ -35,6 +35,7 @@ from ironic_rules.rules.values import (
     ROOTS,
     Compiled,
     Const,
+    KnownFacts,
     KnownNames,
     KnownPaths,
     RuleWarning,
@@ -141,13 +142,15 @@ def validate(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT) 
 
 
 def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
-          known_names: KnownNames | None = None, warn_of: Collection[str] = SEALED) -> Checked:
+          known_names: KnownNames | None = None, known_facts: KnownFacts | None = None,
+          warn_of: Collection[str] = SEALED) -> Checked:
     """Compile a rule as a user writes it, or find every problem of it: no text quotes a value.
 
     :param rule: any value; see ``from_wire`` for the notations that clients use
     :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
     :param known_paths: returns the paths that inventories have; None: paths of the inventory are not checked
     :param known_names: returns the names of drivers and interfaces, by field of the node; None: they are not checked
+    :param known_facts: returns the names of all facts; None: they are not checked
     :param warn_of: ``conditions``, ``actions``, both or neither, which is faster. Nothing of the others shows in the
         warnings
     """
@@ -160,13 +163,15 @@ def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, kno
     of_conditions, of_actions = (warnings if name in warn_of else None for name in SEALED)
     found = [each for each in _each(
         rule.get("conditions", []), "/conditions", limits.conditions, problems, lambda item, where: _condition(
-            Scope(names, early, False, problems, limits, warnings=of_conditions), item, where)) if each is not None]
+            Scope(names, early, False, problems, limits, warnings=of_conditions, facts=known_facts), item, where))
+        if each is not None]
     is_known = not any(problem.where.startswith("/conditions") for problem in problems)
     provided = [name for _, capturing in found if capturing is not None for name in capturing.groups]
     matched = Groups(provided if is_known else None)
     known = (*names, template.ROOT_GROUPS) if matched.provided else names
     actions = _each(rule.get("actions"), "/actions", limits.actions, problems, lambda item, where: _action(
-        Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched), item, where))
+        Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched, facts=known_facts), item,
+        where))
     if problems:
         return Checked(problems)
     # Only now is it known which groups actions read. Few rules read any.

@@ -22,7 +22,7 @@ from ironic_rules.rules.changes import copied_data, difference_of_states, hide_c
 from ironic_rules.rules.compiled import BrokenRule, CompiledAction, CompiledRule, Condition, condition_pointer
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.explaining import ActionTrace, ConditionTrace, Explainer, NotedAction, Trace
-from ironic_rules.rules.getters import MODES, View, Views
+from ironic_rules.rules.getters import FACT, MODES, PREVIOUS_FACT, View, Views
 from ironic_rules.rules.phase import Entry, Part, Phase, RuleRuns
 from ironic_rules.rules.values import PREVIOUS
 from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, printable
@@ -195,7 +195,7 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
         sources["ports"] = lambda: [port.read() for port in known.ports]
         sources["port_groups"] = lambda: known.port_groups
         sources[PREVIOUS] = known.previous_inventory
-        sources |= facts.more
+        sources |= {FACT: dict, PREVIOUS_FACT: lambda: None, **facts.more}
     return sources
 
 

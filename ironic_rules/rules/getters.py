@@ -20,6 +20,8 @@ from ironic_rules.rules.errors import Absent, CannotEvaluate, MissingPath, Opera
 MODES = ("always", "never", "sensitive")
 #: The root of facts, each of which is found when it is read, and what they are found in besides the inventory.
 FACT = "fact"
+#: The root of the facts that the inspection before has left.
+PREVIOUS_FACT = "previous_fact"
 _UNDER_FACT = frozenset({"node", "plugin_data"})
 
 

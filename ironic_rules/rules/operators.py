@@ -14,6 +14,7 @@ from ironic_rules.models.documents import JSON, same
 from ironic_rules.rules.regex import Pattern, searched_texts, text_of
 from ironic_rules.rules.signatures import (
     Address,
+    FactName,
     Flag,
     Operation,
     Regex,
@@ -141,6 +142,20 @@ def _matched_groups(value: object, regex: Pattern) -> dict[str, str | None] | No
 #: instead of false.
 CAPTURES: dict[Callable[..., bool], Callable[[Any, Pattern], dict[str, str | None] | None]] = {
     matches: _matched_groups}
+
+
+@OPERATORS.add("changed")
+def changed(fact: FactName) -> bool:
+    """True when the node has another value of ``fact`` than after the inspection before, or only one of them had one.
+
+    It is false in the first inspection of a node.
+
+    :param fact: the name of a fact, without templates
+
+    .. rule:: {op: changed, args: {fact: memory_gib}}
+    """
+    now, before = fact
+    return not same(now, before)
 
 
 @OPERATORS.add("one-of")

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from ironic_rules.models import documents, secrets
-from ironic_rules.models.rules import path_of_action
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.rules import Rule, path_of_action
 from ironic_rules.models.secrets import Concealment, Place
 from ironic_rules.rules import template
 from ironic_rules.rules.compiled import CompiledRule
 from ironic_rules.rules.errors import MissingPath
-from ironic_rules.rules.getters import View, path_getter
+from ironic_rules.rules.getters import FACT, PREVIOUS_FACT, View, path_getter
 
 #: The roots that are no data, but parts of what other templates of the rule have read.
 LOCAL = frozenset({"item", template.ROOT_GROUPS})
@@ -92,6 +93,21 @@ def _paths(value: object) -> Iterator[Place]:
     elif isinstance(value, list):
         for item in value:
             yield from _paths(item)
+
+
+def facts_of(rule: Rule) -> frozenset[str]:
+    """Return the names of the facts that a rule reads, as it is stored."""
+    return frozenset(path[1] for operation in (*rule.conditions, *rule.actions)
+                     for path in (*_paths([operation.get("args"), operation.get("loop")]), *_compared(operation))
+                     if len(path) > 1 and path[0] in (FACT, PREVIOUS_FACT))
+
+
+def _compared(operation: JSONObject) -> Iterator[Place]:
+    """Yield the fact that the operator ``changed`` names."""
+    args = operation.get("args")
+    named = args.get("fact") if isinstance(args, dict) else args[0] if isinstance(args, list) and args else None
+    if operation.get("op", "").lstrip("! ") == "changed" and isinstance(named, str):
+        yield (FACT, named)
 
 
 def written_by(rule: CompiledRule) -> Iterable[Place]:

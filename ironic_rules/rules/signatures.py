@@ -114,6 +114,7 @@ class Kind:
     :ivar tolerated: returns the warning about a literal that is not valid, but that clients are known to send; None if
         it is refused. An action with it fails when it runs
     :ivar for_people: the text is a message: what cannot be filled in is named in its place, and nothing fails
+    :ivar names_fact: the text is the name of a fact; the function receives its value now, and that before
     :ivar otherwise: the value in the place of data that cannot be converted; None: the action fails
     """
 
@@ -129,6 +130,7 @@ class Kind:
     cautions: Callable[[str], Iterable[str]] | None = None
     tolerated: Callable[[Any], str | None] | None = None
     for_people: bool = False
+    names_fact: bool = False
     otherwise: str | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
@@ -300,6 +302,7 @@ OBJECT = Kind("object", {"type": ["object", "string"]}, (dict,), "an object, or 
 REGEX = Kind("regular expression", _STRING, (str,), "a string", limited=_regex, regex=True,
              cautions=cautions)
 NETWORK = Kind("network", _STRING, (str,), "a string", _network)
+FACT_NAME = Kind("fact", _STRING, (str,), "the name of a fact", names_fact=True)
 LEVEL = Kind("log level", _STRING, (str,), "a string", _level, otherwise="warning")
 TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)
 CAPABILITY = Kind("capability", _STRING, (str,), "a string", _capability)
@@ -321,6 +324,7 @@ Flag = Annotated[bool, BOOLEAN]
 Values = Annotated[list[Any], LIST]
 Regex = Annotated[Pattern, REGEX]
 Subnet = Annotated[Network, NETWORK]
+FactName = Annotated[Any, FACT_NAME]
 Level = Annotated[str, LEVEL]
 Trait = Annotated[str, TRAIT]
 Capability = Annotated[str, CAPABILITY]

@@ -16,9 +16,9 @@ from ironic_rules.models import documents
 from ironic_rules.models.documents import is_int64
 from ironic_rules.models.inventories import ANY_KEY, Catalogue, Steps, shipped_catalogue
 from ironic_rules.models.nodes import INTERFACE_FIELDS
-from ironic_rules.rules import getters, template
+from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.getters import Getter, View, template_getter
+from ironic_rules.rules.getters import FACT, PREVIOUS_FACT, Getter, View, path_getter, template_getter
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.template import Field, Groups
 from ironic_rules.text import is_storable, nearest
@@ -29,6 +29,8 @@ KnownPaths = Callable[[], Catalogue]
 #: Returns the names that fields of a node can have, by field: those of drivers and interfaces. A field without names
 #: can have any.
 KnownNames = Callable[[], Mapping[str, Collection[str]]]
+#: Returns the names of all facts; called only for a rule that reads one.
+KnownFacts = Callable[[], Collection[str]]
 
 #: Maximum number of warnings about a rule.
 MAX_WARNINGS = 50
@@ -120,7 +122,6 @@ EARLY_ROOTS = ("inventory", "plugin_data")
 #: The inventory of the last successful inspection before this one, null if there was none.
 PREVIOUS = "previous"
 #: The facts of the node as its data are now, and as the inspection before has left them; null if there was none.
-FACT, PREVIOUS_FACT = getters.FACT, "previous_fact"
 FACTS = frozenset({FACT, PREVIOUS_FACT})
 ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS, PREVIOUS, FACT, PREVIOUS_FACT)
 #: The names of inventories: what is known of the paths of one is known of the others.
@@ -180,8 +181,8 @@ class Scope:
     item_keys: Collection[object] | None = None
     #: whether a missing path that is all of a value raises Absent
     absent: bool = False
-    #: the names of all facts; None if they are not known
-    facts: Collection[str] | None = None
+    #: returns the names of all facts; None if they are not checked
+    facts: KnownFacts | None = None
 
     @property
     def roots(self) -> set[str]:
@@ -381,12 +382,32 @@ def _check_fact(scope: Scope, used: template.Field, where: str) -> None:
     if not used.steps:
         if used.root == FACT:
             scope.complain(where, f"column {used.column + 1}: the name of a fact must follow: {{{FACT}[memory_gib]}}")
-        return
-    name = used.steps[0]
-    if scope.facts is not None and name not in scope.facts:
-        near = nearest(name, scope.facts)
-        hint = f"did you mean {near!r}?" if near else "GET /v1/facts lists them"
-        scope.complain(where, f"column {used.column_of(0)}: there is no such fact; {hint}")
+    elif reason := fact_problem(scope, used.steps[0]):
+        scope.complain(where, f"column {used.column_of(0)}: {reason}")
+
+
+def fact_problem(scope: Scope, name: str) -> str | None:
+    """Return why a rule cannot read the fact of this name; None if there is one, or that is not checked."""
+    known = scope.facts() if scope.facts is not None else (name,)
+    if name in known:
+        return None
+    near = nearest(name, known)
+    return f"there is no such fact; {f'did you mean {near!r}?' if near else 'GET /v1/facts lists them'}"
+
+
+def compile_fact(name: str) -> Filled:
+    """Return the values of a fact now and after the inspection before: a pair, of which each may be None.
+
+    If there was no inspection before, the value now stands for both.
+    """
+    now, before = (path_getter(template.Field(root, (name,), f"{{{root}[{name}]}}", 1), False)
+                   for root in (FACT, PREVIOUS_FACT))
+
+    def pair(view: View) -> tuple[Any, Any]:
+        found = now(view)
+        return found, found if view[PREVIOUS_FACT] is None else before(view)
+
+    return Filled(pair)
 
 
 def _check_group(scope: Scope, used: template.Field, where: str) -> None:

@@ -21,6 +21,7 @@ from ironic_rules.api.v1.continue_inspection import ContinueInspectionController
 from ironic_rules.api.v1.deploy_templates import DeployTemplatesController
 from ironic_rules.api.v1.drivers import DriversController
 from ironic_rules.api.v1.extra_specs import ExtraSpecsController, ImagePropertiesController
+from ironic_rules.api.v1.facts import FactChangesController, FactsController
 from ironic_rules.api.v1.flavors import FlavorsController
 from ironic_rules.api.v1.fleet import (
     ConductorsController,
@@ -78,6 +79,7 @@ class V1Controller(Resource):
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_journal": InspectionJournalController(), "shared_macs": SharedMACsController(),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
+        "facts": FactsController(), "fact_changes": FactChangesController(),
         "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
         "flavors": FlavorsController(), "extra_specs": ExtraSpecsController(),

@@ -24,7 +24,7 @@ from ironic_rules.api.v1.rule_facts import (
 from ironic_rules.api.v1.rule_sets import RuleRevisionsController
 from ironic_rules.api.v1.trials import RuleDryRunController
 from ironic_rules.api.views import rules as rules_views
-from ironic_rules.db import inspection_rules, inventory
+from ironic_rules.db import facts, inspection_rules, inventory
 from ironic_rules.exceptions import (
     Invalid,
     InvalidRule,
@@ -246,7 +246,8 @@ def _check(request: Request, rule: JSONObject) -> Checked:
     """Return a new rule, compiled, with the warnings about it."""
     checked: Checked = rules.check(rule, limits=request.rules.limits,
                                    known_paths=lambda: rule_sets.known_paths(request),
-                                   known_names=lambda: rule_sets.known_names(request))
+                                   known_names=lambda: rule_sets.known_names(request),
+                                   known_facts=lambda: rule_sets.known_facts(request))
     if checked.problems:
         raise InvalidRule(problems=checked.problems)
     return checked
@@ -269,7 +270,7 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     checked = rules.check(
         new, limits=settings.limits, known_paths=lambda: inventory.known_paths(conn),
         known_names=lambda: rule_sets.offered_names(conn, request.conf.conductor.heartbeat_timeout),
-        warn_of=touched if new["sensitive"] else SEALED)
+        known_facts=lambda: facts.names(conn), warn_of=touched if new["sensitive"] else SEALED)
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):
         # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.

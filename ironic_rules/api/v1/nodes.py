@@ -13,6 +13,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, node_replies, node_update
 from ironic_rules.api.v1.allocations import NodeAllocationController
 from ironic_rules.api.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
+from ironic_rules.api.v1.facts import NodeFactsController
 from ironic_rules.api.v1.journal import NodeJournalController
 from ironic_rules.api.v1.node_hardware import (
     BIOSController,
@@ -88,6 +89,7 @@ class NodesController(Resource):
         "allocation": NodeAllocationController(), "bios": BIOSController(), "firmware": FirmwareController(),
         "clean_steps": NodeCleanStepsController(), "deploy_steps": NodeDeployStepsController(),
         "history": HistoryController(),
+        "facts": NodeFactsController(),
         "inspection_journal": NodeJournalController(), "inspections": InspectionsController(),
         "inventory": InventoryController(), "legacy_values": LegacyValuesController(),
         "maintenance": MaintenanceController(),

@@ -22,7 +22,7 @@ from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import rule_lists
 from ironic_rules.api.views import resources
 from ironic_rules.api.views import rules as rules_views
-from ironic_rules.db import clock, conductors, inspection_rules, inventory, rule_revisions
+from ironic_rules.db import clock, conductors, facts, inspection_rules, inventory, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, RevisionChanges
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
@@ -82,6 +82,12 @@ def offered_names(conn: sa.Connection, timeout_s: float) -> Mapping[str, Collect
         for kind, offer in entry.kinds.items():
             found.setdefault(f"{kind}_interface", set()).update(offer["enabled"])
     return found
+
+
+def known_facts(request: Request) -> set[str]:
+    """Return the names of all facts."""
+    with request.db.reader() as conn:
+        return facts.names(conn)
 
 
 def tag(revision: int) -> str:
@@ -215,6 +221,7 @@ class _Given:
         self._refused: dict[int, list[Problem]] = {}
         self._known_paths = functools.cache(functools.partial(known_paths, request))
         self._known_names = functools.cache(functools.partial(known_names, request))
+        self._known_facts = functools.cache(functools.partial(known_facts, request))
         scope = request.rules.default_scope
         for place, rule in enumerate(given):
             if isinstance(rule, Mapping):
@@ -262,7 +269,7 @@ class _Given:
         if place not in self._checked:
             checked = self._checked[place] = rules.check(
                 entry.new, limits=self._request.rules.limits, known_paths=self._known_paths,
-                known_names=self._known_names)
+                known_names=self._known_names, known_facts=self._known_facts)
             # A sensitive rule with the same problems would reveal its content.
             kept = () if entry.old and entry.old.sensitive else tolerated(
                 self._request, entry.old, self._rules[place]["enabled"])

@@ -30,7 +30,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, operations, rule_sets
 from ironic_rules.api.views import rules as rules_views
-from ironic_rules.db import inspection_rules, inventory, nodes, ports
+from ironic_rules.db import facts, inspection_rules, inventory, nodes, ports
 from ironic_rules.db import operations as operations_db
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
@@ -172,6 +172,11 @@ class Stored:
         with self.db.reader() as conn:
             return inventory.known_paths(conn)
 
+    def known_facts(self) -> set[str]:
+        """Return the names of all facts."""
+        with self.db.reader() as conn:
+            return facts.names(conn)
+
 
 def check_rules(given: Sequence[object] | None, as_if: Sequence[object], stored: Stored,
                 tick: Callable[[], None]) -> Checked:
@@ -201,6 +206,7 @@ class _Check:
         self._compiled: list[CompiledRule] = []
         self._warnings: list[RuleWarning] = []
         self._known_paths = functools.cache(stored.known_paths)
+        self._known_facts = functools.cache(stored.known_facts)
 
     def run(self, given: Sequence[Any] | None, as_if: Sequence[Any]) -> Checked:
         for place, rule in enumerate(given or ()):
@@ -260,7 +266,8 @@ class _Check:
             self._complain(where, "a rule is an object")
             return
         written = rules.from_wire(given, default_scope=self._settings.default_scope)
-        checked = rules.check(written, limits=self._settings.limits, known_paths=self._known_paths)
+        checked = rules.check(written, limits=self._settings.limits, known_paths=self._known_paths,
+                              known_facts=self._known_facts)
         self._problems += [Problem(where + problem.where, problem.text) for problem in checked.problems]
         if checked.problems:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ def fact(name: str = "vendor", **values: Any) -> dict[str, Any]:
     return {"name": name, "value": "{inventory[hostname]}", **values}
 
 
-def values(conn: sa.Connection, node_id: int, digest: str, *given: tuple[Fact, FactValue | None],
+def values(conn: sa.Connection, node_id: int, digest: str, given: Sequence[tuple[Fact, FactValue | None]],
            problem: str | None = None, revision: int | None = None) -> list[Change]:
     """Save values as an inspection does."""
     return facts.save(conn, node_id, {each.id: Found(value, problem, each.defined) for each, value in given},
@@ -71,21 +71,21 @@ def test_only_what_differs_is_written_and_changes_are_those_of_inspections(conn:
     node = nodes.create(conn, {"driver": "fake-hardware"}).id
     vendor, memory = facts.create(conn, fact()), facts.create(conn, fact("memory"))
     facts.learn_types(conn, {vendor.id: ("text", True), memory.id: ("integer", False)})
-    assert values(conn, node, "1", (vendor, TEXT), (memory, FactValue("integer", (512,))), problem="long") == []
+    assert values(conn, node, "1", [(vendor, TEXT), (memory, FactValue("integer", (512,)))], problem="long") == []
     assert facts.of_node(conn, node) == ({"memory": 512, "vendor": ["Dell", "HPE"]},
                                          {"memory": "long", "vendor": "long"})
-    changed = values(conn, node, "2", (vendor, TEXT), (memory, FactValue("number", (511.5,))))
+    changed = values(conn, node, "2", [(vendor, TEXT), (memory, FactValue("number", (511.5,)))])
     assert changed == [Change(memory.id, 512, 511.5)]
     assert facts.of_node(conn, node)[1] == {}
-    assert values(conn, node, "3", (vendor, None), (memory, FactValue("text", ("much",)))) == [
+    assert values(conn, node, "3", [(vendor, None), (memory, FactValue("text", ("much",)))]) == [
         Change(vendor.id, ["Dell", "HPE"], None), Change(memory.id, 511.5, "much")]
     assert conn.execute(sa.select(fact_numbers)).all() == []
     # The digest says that nothing is new.
-    assert values(conn, node, "3", (vendor, TEXT)) == []
+    assert values(conn, node, "3", [(vendor, TEXT)]) == []
     # A value by another definition is no change of the machine.
     defined = facts.update(conn, "memory", {"value": "{inventory[a]}"})
-    assert values(conn, node, "4", (defined, FactValue("integer", (3,)))) == []
-    assert values(conn, node, "5", (defined, FactValue("integer", (2,)))) == [Change(memory.id, 3, 2)]
+    assert values(conn, node, "4", [(defined, FactValue("integer", (3,)))]) == []
+    assert values(conn, node, "5", [(defined, FactValue("integer", (2,)))]) == [Change(memory.id, 3, 2)]
 
 
 def test_a_process_that_does_not_know_of_a_change_writes_nothing_for_it(conn: sa.Connection) -> None:
@@ -93,7 +93,7 @@ def test_a_process_that_does_not_know_of_a_change_writes_nothing_for_it(conn: sa
     gone, changed, kept = (facts.create(conn, fact(name)) for name in ("gone", "changed", "kept"))
     facts.destroy(conn, "gone")
     facts.update(conn, "changed", {"value": "{inventory[b]}"})
-    values(conn, node, "1", *((each, TEXT) for each in (gone, changed, kept)), revision=kept.revision)
+    values(conn, node, "1", [(each, TEXT) for each in (gone, changed, kept)], revision=kept.revision)
     assert set(facts.of_node(conn, node)[0]) == {"kept"}
 
 
@@ -101,7 +101,7 @@ def test_values_go_with_the_node_and_with_the_fact(conn: sa.Connection) -> None:
     first, second = (nodes.create(conn, {"driver": "fake-hardware"}).id for _ in range(2))
     vendor = facts.create(conn, fact())
     for node in (first, second):
-        values(conn, node, "1", (vendor, TEXT), problem="x")
+        values(conn, node, "1", [(vendor, TEXT)], problem="x")
         facts.add_changes(conn, node, [Change(vendor.id, 1, [2])], None)
     nodes.destroy(conn, first)
     assert set(conn.scalars(sa.select(fact_texts.c.node_id))) == {second}
@@ -154,13 +154,15 @@ def test_facts_are_created_and_values_written_at_the_same_time(
 
     def inspect(number: int) -> None:
         for turn in range(5):
-            db.write(lambda conn: values(conn, rows[number].id, f"{turn}", (vendor, FactValue("text", (f"a{turn}",)))))
+            value = FactValue("text", (f"a{turn}",))
+            db.write(functools.partial(values, node_id=rows[number].id, digest=f"{turn}", given=[(vendor, value)]))
 
     def define() -> None:
         for turn in range(5):
-            db.write(lambda conn: facts.create(conn, fact(f"f{turn}")))
+            db.write(functools.partial(facts.create, values=fact(f"f{turn}")))
             db.write(lambda conn: facts.learn_types(conn, {vendor.id: ("text", False)}))
 
-    assert at_once([*(functools.partial(inspect, number) for number in range(3)), define]) == [None] * 4
+    work: list[Callable[[], None]] = [*(functools.partial(inspect, number) for number in range(3)), define]
+    assert at_once(work) == [None] * 4
     with db.reader() as conn:
         assert [facts.of_node(conn, row.id)[0] for row in rows] == [{"vendor": "a4"}] * 3
