@@ -59,7 +59,7 @@ class _Batch:
             return
         wanted = self._wanted()
         if not wanted:
-            LOG.info("Operation %s ends: its facts were deleted or defined anew", operation.uuid)
+            LOG.info("Operation %s ends: its facts were deleted or defined again", operation.uuid)
             operations.cancel(conn, operation.id)
             return
         rows = self._hold({item.node_uuid for item in left})

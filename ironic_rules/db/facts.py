@@ -412,7 +412,7 @@ def list_changes(conn: sa.Connection, page: Page, *, since: datetime.datetime | 
     return list(conn.execute(query.order_by(order).limit(page.limit)).all())
 
 
-#: Rows that one transaction deletes at most, so that nobody waits long for it.
+#: Rows that one transaction deletes at most, so that no inspection waits long for it.
 _MOST_DELETED = 10_000
 
 

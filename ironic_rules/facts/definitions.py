@@ -1,4 +1,4 @@
-"""Definitions of facts: what is wrong with one as a user writes it, and its compiled form; the built-in ones.
+"""Definitions of facts: the problems of one as a user writes it, and its compiled form; the built-in ones.
 
 A definition has the parts of a rule: templates over ``inventory``, ``plugin_data`` and ``node``, a loop, and
 conditions. ::

@@ -87,6 +87,8 @@ def test_operators_are_those_of_the_document() -> None:
         "is-true", "is-false", "is-none", "is-empty", "eq", "lt", "gt", "in-net", "contains", "matches", "one-of",
         # Those of ironic-inspector.
         "ne", "le", "ge",
+        # That of facts.
+        "changed",
     }
 
 

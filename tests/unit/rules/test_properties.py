@@ -105,7 +105,7 @@ def good_conditions() -> st.SearchStrategy[Any]:
     def arguments(name: str) -> st.SearchStrategy[Any]:
         plugin = rules.OPERATORS.get(name.lstrip("! "))
         values = {"force_strings": st.booleans(), "address": DATA_TEXT, "subnet": DATA_TEXT, "regex": DATA_TEXT,
-                  "values": DATA_TEXT}
+                  "values": DATA_TEXT, "fact": st.just("memory_gib")}
         return st.fixed_dictionaries({
             "op": st.just(name), "loop": LOOPS,
             "multiple": st.sampled_from(["any", "all", "first", "last"]),

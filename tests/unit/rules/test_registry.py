@@ -117,7 +117,7 @@ def test_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_name_like_no_other_is_answered_with_all() -> None:
-    with pytest.raises(UnknownName, match="known: contains, eq, ge, gt"):
+    with pytest.raises(UnknownName, match="known: changed, contains, eq, ge"):
         rules.OPERATORS.get("zzzzzz")
 
 
