@@ -37,6 +37,8 @@ _NOT_IN_WORDS = re.compile(r"[^a-z0-9]+")
 #: A sign, and the digits after any zeros; int() is slow for many digits, and refuses thousands even if they are zeros.
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
 
+_HEXADECIMAL = re.compile(r"(?:0[xX])?([0-9A-Fa-f]{1,64})")
+
 Conversion = Callable[[Any], Any]
 
 
@@ -178,6 +180,17 @@ def address(value: object) -> str:
     return str(found)
 
 
+def hexadecimal(value: object) -> str:
+    """Hexadecimal digits in lower case, without ``0x`` before them: ids of PCI devices in one form.
+
+    .. conversion:: "0x10DE" -> "10de"
+    """
+    found = _HEXADECIMAL.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise OperandError("must be hexadecimal digits as text")
+    return found[1].lower()
+
+
 def count(value: object) -> int:
     """The number of items of a list or an object.
 
@@ -288,16 +301,16 @@ def _sorted(value: object) -> list[Any]:
 COUNT = "count"
 #: Each conversion by the name that a template gives it.
 CONVERSIONS: dict[str, Conversion] = {
-    "address": address, "any": any_true, COUNT: count, "first": first, "gb": gb, "gib": gib, "int": integer,
-    "lower": lower, "mac": mac, "max": most, "min": least, "round": rounded, "slug": slug, "sort": in_order,
-    "sum": total, "trait": trait, "unique": unique, "upper": upper}
+    "address": address, "any": any_true, COUNT: count, "first": first, "gb": gb, "gib": gib, "hex": hexadecimal,
+    "int": integer, "lower": lower, "mac": mac, "max": most, "min": least, "round": rounded, "slug": slug,
+    "sort": in_order, "sum": total, "trait": trait, "unique": unique, "upper": upper}
 #: Conversions of a list as a whole; others convert one value.
 OF_LISTS = frozenset({"any", COUNT, "first", "max", "min", "sort", "sum", "unique"})
 #: Conversions that give a list.
 TO_LISTS = frozenset({"sort", "unique"})
 _TYPES: Mapping[str, type[str] | type[int] | type[list[Any]]] = {
     **dict.fromkeys((COUNT, "int", "round"), int), **dict.fromkeys(TO_LISTS, list),
-    **dict.fromkeys(("address", "lower", "mac", "slug", "trait", "upper"), str)}
+    **dict.fromkeys(("address", "hex", "lower", "mac", "slug", "trait", "upper"), str)}
 
 
 def conversion_chain(names: tuple[str, ...]) -> Conversion:

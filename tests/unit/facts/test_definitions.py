@@ -91,7 +91,7 @@ def test_a_server_has_what_its_report_says() -> None:
         "cpu_flags": ["aes", "amx_int8", "amx_tile", "avx", "avx2", "avx512f", "pdpe1gb", "pse", "smx", "vmx"],
         "disk_count": 7, "disk_gb": 12002.34, "disk_largest_gb": 1920.38, "nvme_count": 0, "nvme_gb": 0,
         "ssd_count": 7, "ssd_gb": 12002.34, "hdd_count": 0, "hdd_gb": 0, "disk_models": ["BOSS-N1", "KPM7VRUG1T92"],
-        "nic_count": 4, "nic_link_count": 3, "nic_speed": 25000, "nic_vendors": ["0x14e4", "0x15b3"],
+        "nic_count": 4, "nic_link_count": 3, "nic_speed": 25000, "nic_vendors": ["14e4", "15b3"],
         "macs": [f"b0:7b:25:e4:52:1{number}" for number in range(4)], "switches": ["leaf-2"],
         "switch_ports": ["eno1: leaf-2 Ethernet7"], "accelerator_count": 0,
         "pci_devices": ["1000:10e2", "14e4:165f", "15b3:101f", "8086:09a2"]}

@@ -29,7 +29,7 @@ from tests.walking import walking
     ("int", str(2**64 - 1), 2**64 - 1), ("int", str(-(2**63)), -(2**63)),
     ("count", [], 0), ("count", [None, [1, 2]], 2), ("count", {"a": {}}, 1),
     ("round", 2.5, 2), ("round", 3.51, 4), ("gib", 0, 0), ("gib", 515000, 502.93), ("gib", 2**20, 1024),
-    ("gb", 480 * 10**9, 480), ("gb", 3840755982336, 3840.76),
+    ("hex", "10de", "10de"), ("hex", "0X8086", "8086"), ("gb", 480 * 10**9, 480), ("gb", 3840755982336, 3840.76),
     ("mac", "52-54-00-AB-CD-5E", "52:54:00:ab:cd:5e"),
     ("mac", "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:61:1c:f1", "e4:1d:2d:61:1c:f1"),
     ("address", "2001:DB8:0:0::1/64", "2001:db8::1"), ("address", "::ffff:192.0.2.1", "192.0.2.1"),
@@ -48,7 +48,8 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
     *((name, []) for name in ("first", "max", "min")), ("any", [1, True]), ("sum", [1, "2"]), ("sum", [True]),
     ("max", ["a", 1]),
     ("sort", [None]), ("unique", [[]]), ("unique", [None]), ("gib", "512"), ("gb", float("nan")), ("round", "1.5"),
-    ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"), ("address", "192.0.2.300"),
+
+    ("hex", "0x"), ("hex", "10dg"), ("hex", 16), ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"), ("address", "192.0.2.300"),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
     *(("int", value) for value in (
         "", True, "1_0", "12.0", "0x1f", "٤٢", "+ 1", "+", 40.5, float("inf"), float("nan"), 1e300, str(2**64),
