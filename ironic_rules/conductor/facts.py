@@ -68,10 +68,9 @@ class _Batch:
         for each in found.values():
             new |= self.conductor.rules.facts.note(each, self.known)
         facts.learn_types(conn, new)
-        for fact in wanted:
-            facts.replace_values(conn, fact.id, {
-                node_id: Found(each.values.get(fact.name), each.problems.get(fact.name), fact.defined)
-                for node_id, each in found.items()})
+        facts.replace_values(conn, {node_id: {
+            fact.id: Found(each.values.get(fact.name), each.problems.get(fact.name), fact.defined) for fact in wanted}
+            for node_id, each in found.items()})
         operations.end_all(conn, [(item, self._ended(rows.get(item.node_uuid), found)) for item in left])
 
     def _wanted(self) -> list[CompiledFact]:

