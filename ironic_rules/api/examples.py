@@ -23,6 +23,7 @@ TEMPLATE = "88888888-8888-4888-8888-888888888888"
 REVISION = "1"
 MAC = "52:54:00:aa:00:01"
 FLAVOR = "flavor-1"
+FACT = "rack"
 EXTRA_SPEC = "resources:CUSTOM_GOLD"
 
 STEP: Final[JSONObject] = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []},
@@ -53,6 +54,8 @@ BODIES: Final[Mapping[str, object]] = {
     "PUT /v1/inspection_rules": {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
     "POST /v1/inspection_rules/dry_run": {
         "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
+    "POST /v1/facts": {"name": "row", "value": "{inventory[hostname]}"},
+    "PATCH /v1/facts/{}": [{"op": "add", "path": "/unit", "value": "x"}],
     "POST /v1/rules": _LEGACY_RULE,
     "PUT /v1/rules/{}": _LEGACY_RULE,
     "PATCH /v1/inspection_rules/{}": [{"op": "add", "path": "/priority", "value": 1}],
@@ -86,7 +89,7 @@ _BY_NAME: Final = {
     "node": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE, "chassis": CHASSIS,
     "allocation": ALLOCATION, "runbook": RUNBOOK, "connector": CONNECTOR, "target": TARGET, "trait": "CUSTOM_A",
     "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE, "hostname": "conductor-1",
-    "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR, "key": EXTRA_SPEC, "indicator": "led@system",
+    "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR, "fact": FACT, "key": EXTRA_SPEC, "indicator": "led@system",
     "setting": "BootMode", "method": "send_raw", "name": "hw:cpu_policy", "address": MAC, "operation": RULE,
     "rule": RULE,
 }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from oslo_log import log as logging
+from oslo_utils import uuidutils
 
 from ironic_rules.conductor import hardware_cache, legacy_rules, state_machine, wait_states
 from ironic_rules.conductor.conductor import Conductor, StateResult
@@ -250,8 +251,10 @@ class Processing:
         if not changes:
             return
         if conductor.conf.facts.change_days:
-            inspection = entry.uuid if state_machine.keeps_history(conductor) else None
-            facts.add_changes(conn, task.node.id, changes, inspection)
+            # The entry is written later, in the same transaction.
+            entry.uuid = entry.uuid or uuidutils.generate_uuid()
+            kept = entry.uuid if state_machine.keeps_history(conductor) else None
+            facts.add_changes(conn, task.node.id, changes, kept)
         shrunk = work.shrunk(changes)
         if shrunk:
             state_machine.add_history(conn, conductor, task.node.id, "inspection", event_of(shrunk), "WARNING",

@@ -87,7 +87,8 @@ def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context
     details = {"seconds": {name: round(value, 3) for name, value in seconds.items()},
                "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
     values = {
-        "uuid": found.uuid, "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED),
+        **({} if found.uuid is None else {"uuid": found.uuid}),
+        "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED),
         "user": context.user_id,
         "started_at": found.started_at or (
             row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),

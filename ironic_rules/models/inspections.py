@@ -9,7 +9,6 @@ import dataclasses
 import datetime
 import itertools
 import re
-import uuid as uuids
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -139,7 +138,7 @@ class Inspection:
     :ivar inventory: the id of its data
     :ivar started_at: None: as the node says
     :ivar save: notes the time since the save of the results began
-    :ivar uuid: of the entry that it becomes
+    :ivar uuid: of the entry that it becomes; None: it has none yet
     :ivar changed_by: the UUIDs of the rules that have changed the node or one of its ports; it is not kept here
     """
 
@@ -152,7 +151,7 @@ class Inspection:
     started_at: datetime.datetime | None = None
     changed_by: Collection[str] = frozenset()
     save: Stages | None = None
-    uuid: str = dataclasses.field(default_factory=lambda: str(uuids.uuid4()))
+    uuid: str | None = None
 
 
 class InspectionEntry(Protocol):

@@ -24,6 +24,7 @@ from ironic_rules.db import (
     collection,
     conductors,
     deploy_templates,
+    facts,
     flavors,
     inspection_rules,
     legacy_rules,
@@ -171,6 +172,7 @@ def stock(database: Database) -> None:
         node_sets.add_trait(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
+        facts.create(conn, {"name": routes.FACT, "value": "{plugin_data[rack]}"})
         legacy_rules.create(conn, {"uuid": routes.RULE, "conditions": [], "actions": [
             {"action": "fail", "message": "x"}]})
         operations.create(conn, legacy_values.CLEANUP, {"rules": []}, None, legacy_values.nodes_of())

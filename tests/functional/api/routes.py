@@ -11,6 +11,7 @@ from ironic_rules.api.examples import (
     CHASSIS,
     CONNECTOR,
     EXTRA_SPEC,
+    FACT,
     FLAVOR,
     MAC,
     NODE,
@@ -28,8 +29,8 @@ from ironic_rules.api.routes import walk_routes
 from ironic_rules.api.v1 import RootController
 
 #: For tests that store or request the same resources.
-__all__ = ["ALLOCATION", "CHASSIS", "CONNECTOR", "EXTRA_SPEC", "FLAVOR", "MAC", "NODE", "PORT", "PORTGROUP", "REVISION",
-           "RULE", "RUNBOOK", "RUNBOOK_STEP", "STEP", "TARGET", "TEMPLATE"]
+__all__ = ["ALLOCATION", "CHASSIS", "CONNECTOR", "EXTRA_SPEC", "FACT", "FLAVOR", "MAC", "NODE", "PORT", "PORTGROUP",
+           "REVISION", "RULE", "RUNBOOK", "RUNBOOK_STEP", "STEP", "TARGET", "TEMPLATE"]
 
 
 class Known(NamedTuple):
@@ -54,7 +55,7 @@ def _idents(pattern: str) -> list[str]:
     # Legacy rules and operations have the UUID of the inspection rule.
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/chassis": CHASSIS, "/v1/runbooks": RUNBOOK,
                "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
-               "/v1/inspection_rules/revisions": REVISION,
+               "/v1/inspection_rules/revisions": REVISION, "/v1/facts": FACT,
                "/v1/flavors": FLAVOR, "/compute/v2.1/flavors": FLAVOR,
                "/v1/deploy_templates": TEMPLATE, "/v1/inspection_rules": RULE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else examples.ident(name) for name in re.findall(r"\{(\w+)\}", pattern)]
