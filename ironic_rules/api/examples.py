@@ -55,6 +55,7 @@ BODIES: Final[Mapping[str, object]] = {
     "POST /v1/inspection_rules/dry_run": {
         "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
     "POST /v1/facts": {"name": "row", "value": "{inventory[hostname]}"},
+    "PUT /v1/facts": {"facts": [{"name": "row", "value": "{inventory[hostname]}"}]},
     "PATCH /v1/facts/{}": [{"op": "add", "path": "/unit", "value": "x"}],
     "POST /v1/rules": _LEGACY_RULE,
     "PUT /v1/rules/{}": _LEGACY_RULE,

@@ -128,6 +128,8 @@ FACT = Map()
 
 #: Maximum number of rules of one request; the size of its body is limited as well.
 MAX_RULES = 100_000
+#: The same of facts.
+MAX_FACTS = 10_000
 
 
 class Rule(schema.Map):
@@ -161,6 +163,10 @@ RULE_CREATE = Rule()
 RULE_SET = schema.Object(
     {"rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "prune": schema.Boolean(),
      "dry_run": schema.Boolean(), "bundle": Bundle(nullable=True)}, required=("rules",))
+#: Facts are checked like those of a POST; all problems of all facts are reported together.
+FACT_SET = schema.Object(
+    {"facts": schema.List(RuleOfSet(nullable=True), max_items=MAX_FACTS), "prune": schema.Boolean(),
+     "dry_run": schema.Boolean(), "bundle": Bundle(nullable=True)}, required=("facts",))
 #: Rules are checked like those of a POST; the report is checked as that of a ramdisk.
 RULE_DRY_RUN = schema.Object({
     "node": schema.Text(max_length=255, min_length=1), "nodes": schema.Map(),

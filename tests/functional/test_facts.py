@@ -261,6 +261,36 @@ def test_definitions_are_checked_as_a_whole(whole: OneProcess) -> None:
     assert "There are 60 facts already" in fault(whole.app.post_json(FACTS, {"name": "f", "value": "{node[name]}"}))
 
 
+def test_a_bundle_becomes_what_a_request_says(whole: OneProcess) -> None:
+    def put(facts: list[Any], status: int = 200, **more: Any) -> Any:
+        reply = whole.app.put_json(FACTS, {"bundle": "site", "facts": facts, **more})
+        assert reply.status_int == status, reply.text
+        return reply.json if status == 200 else fault(reply)
+
+    machine = Machine(whole)
+    machine.inspect()
+    fact(whole, "own", "{inventory[hostname]}")
+    rack, row = ({"name": name, "value": "{inventory[memory][physical_mb]}"} for name in ("rack", "row"))
+    assert put([rack], dry_run=True)["created"] == ["rack"]
+    made = put([rack, row])
+    assert (made["created"], made["changed"]) == (["rack", "row"], [])
+    done(whole, made["operation"])
+    assert found(whole, machine)["row"] == 8192
+    made = put([{**rack, "unit": "U"}, row], prune=True)
+    assert (made["changed"], made["unchanged"], made["removed"], made["operation"]) == (["rack"], ["row"], [], None)
+    assert put([{**row, "unit": None}], prune=True)["removed"] == ["rack"]
+    assert put([row])["unchanged"] == ["row"]
+    assert {one["name"] for one in whole.app.get(f"{FACTS}?bundle=site").json["facts"]} == {"row"}
+    text = put([row, row, 1, {"name": "x", "value": 1, "combine": "y"}], 400)
+    for part in ("/facts/1/name: is that of /facts/0", "/facts/2: must be an object", "/facts/3/combine"):
+        assert part in text
+    text = put([{**row, "name": "own"}, {**row, "name": "vendor"}], 400)
+    assert "/facts/0/name: is that of a fact without a bundle; /facts/1/name: is that of a built-in fact" in text
+    tag = whole.app.get(FACTS).headers["ETag"]
+    assert whole.app.put_json(FACTS, {"facts": []}, headers={"If-Match": tag}).status_int == 200
+    assert whole.app.put_json(FACTS, {"facts": []}, headers={"If-Match": '"old"'}).status_int == 412
+
+
 def test_hooks_and_rules_that_run_again_keep_the_facts(whole: OneProcess) -> None:
     machine = Machine(whole)
     machine.inspect()

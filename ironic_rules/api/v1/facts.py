@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from ironic_rules import facts as compiled_facts
+from ironic_rules import policy
 from ironic_rules.api import etags, filters, links, pagination, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
@@ -20,7 +21,7 @@ from ironic_rules.api.v1 import node_access
 from ironic_rules.db import facts, inspection_rules
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import nodes
-from ironic_rules.exceptions import Invalid, fact_in_use, fact_is_built_in
+from ironic_rules.exceptions import Invalid, Problem, fact_in_use, fact_is_built_in
 from ironic_rules.inspection import fact_sets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.facts import BUILT_IN, DEFINITION, FACT, SUMMARY, Fact
@@ -140,6 +141,37 @@ class FactsController(Resource):
         request.reply.headers.append(("Location", links.url(request.base, COLLECTION, made.name)))
         return _written(request, made, operation)
 
+    @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_CREATE, body=schemas.FACT_SET)
+    def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
+        """Make the facts of a bundle those of the request, in one transaction or not at all.
+
+        Facts are matched by name; null is the bundle of those without one. With ``prune`` the other facts of the bundle
+        are deleted. With ``dry_run`` nothing is written. Needs the policy for changing facts, too, with ``prune`` also
+        that for deleting them. ``If-Match`` is compared with the tag of the list of facts.
+
+        The answer has the names ``created``, ``changed``, ``unchanged`` and ``removed``, and the ``operation`` that
+        finds new definitions in stored inventories, null if there are none.
+
+        :raises Invalid: 400, with every problem of every fact, below ``/facts/N``
+        :raises fact_in_use, too_many_facts: 409;  PreconditionFailed: 412, by ``If-Match``
+        """
+        prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
+        for name in (policies.FACT_UPDATE, policies.FACT_DELETE)[:1 + prune]:
+            policy.authorize(request.conf, name, request.context)
+        given = [{**fact, "bundle": bundle} if isinstance(fact, dict) else fact for fact in body["facts"]]
+        _check_all(request, given)
+
+        def write(conn: sa.Connection) -> JSONObject:
+            inspection_rules.lock(conn)
+            conditions.check(_set_tag(facts.lock(conn)))
+            return _Application(request, conn, bundle, dry_run=dry_run).run(given, prune=prune)
+
+        with conditions.guard():
+            made = request.db.write(write)
+        with request.db.reader() as conn:
+            request.reply.headers.append(("ETag", _set_tag(facts.revision(conn))))
+        return made
+
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_UPDATE, body=patch.BODY)
     def patch(self, request: Request, fact: str, body: list[JSONObject],
               conditions: etags.Preconditions) -> JSONObject:
@@ -186,6 +218,78 @@ class FactsController(Resource):
             request.db.write(write)
 
 
+class _Application:
+    """Makes the facts of a bundle those of a request."""
+
+    def __init__(self, request: Request, conn: sa.Connection, bundle: str | None, *, dry_run: bool) -> None:
+        self._request, self._conn, self._bundle, self._dry_run = request, conn, bundle, dry_run
+        self._stored = {fact.name: fact for fact in facts.all_facts(conn)}
+
+    def run(self, given: Sequence[JSONObject], *, prune: bool) -> JSONObject:
+        """Write what differs, and return what that was."""
+        self._refuse_others(given)
+        found: dict[str, Any] = {"bundle": self._bundle, "dry_run": self._dry_run, "created": [], "changed": [],
+                                 "unchanged": [], "removed": []}
+        new: list[Fact] = []
+        for fact in given:
+            values = {**_EMPTY, **_DEFAULTS, **{name: value for name, value in fact.items() if value is not None}}
+            old = self._stored.get(values["name"])
+            if old is not None and all(getattr(old, name) == value for name, value in values.items()):
+                found["unchanged"].append(old.name)
+                continue
+            found["created" if old is None else "changed"].append(values["name"])
+            if not self._dry_run:
+                new += self._written(old, values)
+        if prune:
+            names = {fact["name"] for fact in given}
+            found["removed"] = [fact.name for fact in self._stored.values() if fact.origin != BUILT_IN
+                                and fact.bundle == self._bundle and fact.name not in names]
+            for name in found["removed"]:
+                _refuse_used(self._request, self._conn, name)
+                if not self._dry_run:
+                    facts.destroy(self._conn, name)
+        begun = fact_sets.begin(self._conn, new, self._request.context.user_id) if new else None
+        return {**found, "operation": begun and begun.uuid}
+
+    def _written(self, old: Fact | None, values: JSONObject) -> list[Fact]:
+        """Write a fact; return it if its values have to be found."""
+        if old is None:
+            return [facts.create(self._conn, values, most=self._request.conf.facts.max_facts)]
+        changed = facts.update(self._conn, old.name, {name: values[name] for name in values if name != "name"})
+        return [changed] if changed.defined != old.defined else []
+
+    def _refuse_others(self, given: Sequence[JSONObject]) -> None:
+        problems = []
+        for place, fact in enumerate(given):
+            old = self._stored.get(fact["name"])
+            if old is not None and (old.origin == BUILT_IN or old.bundle != self._bundle):
+                whose = "of a built-in fact" if old.origin == BUILT_IN else (
+                    "of a fact without a bundle" if old.bundle is None else f"of a fact of bundle {old.bundle}")
+                problems.append(Problem(f"/facts/{place}/name", f"is that {whose}"))
+        if problems:
+            raise Invalid(problems=problems)
+
+
+def _check_all(request: Request, given: Sequence[Any]) -> None:
+    """Check facts as a POST would, and that each name is there once.
+
+    :raises Invalid: 400, with every problem
+    """
+    problems: list[Problem] = []
+    first: dict[object, int] = {}
+    for place, fact in enumerate(given):
+        said = {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
+        problems += [Problem(f"/facts/{place}{problem.where}", problem.text)
+                     for problem in compiled_facts.check(said, limits=request.rules.limits).problems]
+        name = said.get("name") if isinstance(said, dict) else None
+        if isinstance(name, str) and first.setdefault(name, place) != place:
+            problems.append(Problem(f"/facts/{place}/name", f"is that of /facts/{first[name]}"))
+    if problems:
+        raise Invalid(problems=problems)
+
+
+#: Fields that a fact need not have, as they are without a value.
+_EMPTY: Mapping[str, Any] = dict.fromkeys(name for name in FACT.patchable if name not in FACT.required)
 _DEFAULTS: Mapping[str, Any] = {"watched": False, "conditions": []}
 
 

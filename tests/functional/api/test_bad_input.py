@@ -44,7 +44,7 @@ IDENTS = ("x" * 20_000, "%", "..", "a b", "'", "\\", "{node}", "<b>", "a;b", "a,
 BROKEN_IDENTS = ("\xff", "\xed\xa0\x80", "a\nb", "\0", "a\x7f", "\xe2\x80\xa8")
 QUERIES = ("nosuch=1", "%=1", "%FF=%FF", "a%00b=1", "x" * 100_000, "limit[]=1", "_method=DELETE", "=", "a=" * 500)
 CONDITIONAL = re.compile(
-    r"(PATCH|DELETE) /v1/(deploy[-_]templates|facts)|(PUT|PATCH|DELETE) /v1/(inspection_)?rules|POST .*/rollback$")
+    r"(PATCH|DELETE) /v1/deploy[-_]templates|(PUT|PATCH|DELETE) /v1/(facts|(inspection_)?rules)|POST .*/rollback$")
 by_name = walking("route", ROUTES)
 
 
