@@ -63,9 +63,10 @@ _STORED = Prepared(sa.union_all(  # type: ignore[arg-type]
     .where(fact_problems.c.node_id == _AT),
     sa.select(sa.literal_column("0"), sa.literal_column(str(_STATE)), fact_states.c.digest, fact_states.c.revision)
     .where(fact_states.c.node_id == _AT)))
-_INSERT_VALUES = {is_text: PreparedChange(sa.insert(table)) for is_text, table in VALUES.items()}
 _COLUMNS = ("node_id", "fact_id", "position", "value")
 _ValueRow = tuple[int, int, int, Any]
+_INSERT = {is_text: {name: f"INSERT INTO {table.name} ({', '.join(_COLUMNS)}) VALUES ({', '.join([mark] * 4)})"
+                     for name, mark in (("sqlite", "?"), ("mysql", "%s"))} for is_text, table in VALUES.items()}
 _UNNEST = {is_text: f"INSERT INTO {table.name} ({', '.join(_COLUMNS)}) "
            f"SELECT * FROM unnest(%s::integer[], %s::smallint[], %s::smallint[], %s::{kind}[])"
            for (is_text, table), kind in zip(VALUES.items(), ("varchar", "double precision"), strict=True)}
@@ -76,6 +77,7 @@ _INSERT_CHANGES = PreparedChange(sa.insert(fact_changes))
 _OF_FACTS: sa.BindParameter[Any] = sa.bindparam("fact_ids", expanding=True)
 _DELETE = {table: sa.delete(table).where(table.c.node_id == _AT, table.c.fact_id.in_(_OF_FACTS))
            for table in (fact_texts, fact_numbers, fact_problems)}
+_REVISION_SHARED = Prepared(REVISION.with_for_update(read=True))
 _CURRENT = sa.select(facts.c.id, facts.c.defined).where(facts.c.id.in_(_OF_FACTS)).with_for_update(
     read=True, key_share=True)
 
@@ -298,8 +300,10 @@ def save(conn: sa.Connection, node_id: int, found: Mapping[int, Found], digest: 
     differing = {fact_id for fact_id, each in found.items() if stored.values.get(fact_id) != _as_stored(each.value)}
     with_problem = {fact_id for fact_id, each in found.items() if stored.problems.get(fact_id) != each.problem}
     if written := differing | with_problem:
-        current = {row.id: row.defined for row in conn.execute(_CURRENT, {"fact_ids": sorted(written)}).all()}
-        known = {fact_id for fact_id in written if current.get(fact_id) == found[fact_id].defined}
+        known = written
+        if _REVISION_SHARED.one(conn, {}).revision != revision:
+            current = {row.id: row.defined for row in conn.execute(_CURRENT, {"fact_ids": sorted(written)}).all()}
+            known = {fact_id for fact_id in written if current.get(fact_id) == found[fact_id].defined}
         _write(conn, node_id, {fact_id: found[fact_id] for fact_id in differing & known}, stored)
         _write_problems(conn, node_id, {fact_id: found[fact_id].problem for fact_id in with_problem & known}, stored)
         differing &= known
@@ -347,8 +351,8 @@ def _insert_values(conn: sa.Connection, is_text: bool, rows: Sequence[_ValueRow]
     if conn.dialect.name == "postgresql":
         # psycopg sends a statement for each row, which takes the server five times as long.
         conn.exec_driver_sql(_UNNEST[is_text], tuple(map(list, zip(*rows, strict=True))))
-        return
-    _INSERT_VALUES[is_text].insert_all(conn, [dict(zip(_COLUMNS, row, strict=True)) for row in rows])
+    else:
+        conn.exec_driver_sql(_INSERT[is_text][conn.dialect.name], list(rows))
 
 
 def _write_problems(conn: sa.Connection, node_id: int, changed: Mapping[int, str | None], stored: _Rows) -> None:
@@ -415,27 +419,37 @@ def list_changes(conn: sa.Connection, page: Page, *, since: datetime.datetime | 
     :param conditions: of nodes that the caller may see
     :raises MarkerNotFound: 404;  fact_not_found: 404
     """
-    query = sa.select(
-        fact_changes, facts.c.name.label("fact"), facts.c.unit, nodes.c.uuid.label("node_uuid")).join(
-        facts, facts.c.id == fact_changes.c.fact_id).join(nodes, nodes.c.id == fact_changes.c.node_id)
-    query = query.where(*conditions)
-    if since is not None:
-        query = query.where(fact_changes.c.created_at >= since)
-    if fact is not None:
-        query = query.where(fact_changes.c.fact_id == get(conn, fact).id)
-    if node_id is not None:
-        query = query.where(fact_changes.c.node_id == node_id)
+    of_page = sa.select(fact_changes.c.id).where(*conditions)
+    if conditions:
+        of_page = of_page.join(nodes, nodes.c.id == fact_changes.c.node_id)
     if page.marker is not None:
         marker = sa.select(fact_changes.c.id).join(nodes, nodes.c.id == fact_changes.c.node_id).where(
             identity.has_uuid(fact_changes, page.marker), *conditions)
         last = conn.scalar(marker)
         if last is None:
             raise MarkerNotFound(marker=page.marker)
-        query = query.where(fact_changes.c.id > last if page.sort_dir == "asc" else fact_changes.c.id < last)
+        of_page = of_page.where(fact_changes.c.id > last if page.sort_dir == "asc" else fact_changes.c.id < last)
+    if since is not None:
+        # By their ids, in whose order they are read: else all older ones would be looked at.
+        earliest = sa.select(fact_changes.c.id).where(fact_changes.c.created_at >= since).order_by(
+            fact_changes.c.created_at).limit(_MOST_AT_ONCE).subquery()
+        if (first := conn.scalar(sa.select(sa.func.min(earliest.c.id)))) is None:
+            return []
+        of_page = of_page.where(fact_changes.c.created_at >= since, fact_changes.c.id >= first)
+    if fact is not None:
+        of_page = of_page.where(fact_changes.c.fact_id == get(conn, fact).id)
+    if node_id is not None:
+        of_page = of_page.where(fact_changes.c.node_id == node_id)
     order = fact_changes.c.id.asc() if page.sort_dir == "asc" else fact_changes.c.id.desc()
-    return list(conn.execute(query.order_by(order).limit(page.limit)).all())
+    # A query of its own: in one, servers begin with the few facts, or read all changes.
+    chosen = list(conn.scalars(of_page.order_by(order).limit(page.limit)))
+    query = sa.select(fact_changes, facts.c.name.label("fact"), facts.c.unit, nodes.c.uuid.label("node_uuid")).join(
+        facts, facts.c.id == fact_changes.c.fact_id).join(nodes, nodes.c.id == fact_changes.c.node_id)
+    return list(conn.execute(query.where(fact_changes.c.id.in_(chosen)).order_by(order)).all()) if chosen else []
 
 
+#: Changes whose transactions may end in another order than that of their times.
+_MOST_AT_ONCE = 200
 #: Rows that one transaction deletes at most, so that no inspection waits long for it.
 _MOST_DELETED = 10_000
 

@@ -8,8 +8,9 @@ import pytest
 
 from ironic_rules.api.routes import find
 from ironic_rules.api.v1 import RootController
-from ironic_rules.db import portgroups, ports
+from ironic_rules.db import facts, portgroups, ports
 from ironic_rules.db.tables import nodes as table
+from ironic_rules.models.facts import FactValue
 from ironic_rules.policies import by_name
 from tests.functional.api import test_auth
 from tests.functional.api.conftest import Client
@@ -118,6 +119,33 @@ def test_lists_have_what_the_project_owns_or_leases_and_hide_from_lessees_what_i
     assert len(send(keystone, "system:reader", "GET", "/v1/nodes").json["nodes"]) == 4
     # The owner is a condition of the list's own statement, and only for those who are confined.
     assert send(keystone, READER, "GET", "/v1/nodes?limit=1").json["next"].endswith(made["owned"].uuid)
+
+
+def test_facts_are_those_of_the_nodes_that_the_project_owns(keystone, db, make_node):  # noqa: F811
+    made = [make_node(name=name, **relation) for name, relation in (
+        ("owned", {"owner": PROJECT}), ("leased", {"lessee": PROJECT, "owner": "p"}), ("foreign", {"owner": "p"}))]
+    with db.writer() as conn:
+        fact = facts.create(conn, {"name": "rack", "value": "{plugin_data[rack]}"})
+        for node in made:
+            facts.save(conn, node.id, {fact.id: facts.Found(FactValue("text", (node.name,)), "odd", fact.defined)}, "1",
+                       fact.revision, {})
+            facts.add_changes(conn, node.id, [facts.Change(fact.id, None, node.name)], None)
+
+    def seen(token: str) -> list[Any]:
+        changed = send(keystone, token, "GET", "/v1/fact_changes?sort_dir=asc").json["fact_changes"]
+        one, = send(keystone, token, "GET", "/v1/facts?fields=problems").json["facts"]
+        return [[row["after"] for row in changed], one["problems"],
+                len(send(keystone, token, "GET", "/v1/facts/rack").json["problems"])]
+
+    assert seen(READER) == [["owned"], 1, 1]
+    assert seen("system:reader") == [["owned", "leased", "foreign"], 3, 3]
+    paths = [f"/v1/nodes/{node.uuid}/facts" for node in made]
+    assert [send(keystone, READER, "GET", path).status_int for path in paths] == [200, 403, 404]
+    assert send(keystone, READER, "GET", paths[0]).json == {"facts": {"rack": "owned"}, "problems": {"rack": "odd"}}
+    assert [send(keystone, READER, "GET", f"/v1/fact_changes?node={node.uuid}").status_int for node in made] == [
+        200, 200, 404]
+    for token in (ADMIN, "system:reader"):
+        assert send(keystone, token, "DELETE", "/v1/facts/rack").status_int == 403
 
 
 def test_a_lessee_does_not_see_an_error_that_is_the_reason_for_maintenance(keystone, make_node):  # noqa: F811

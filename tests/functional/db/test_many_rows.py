@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, inspection_journal, node_records, nodes, operations, ports
+from ironic_rules.db import clock, facts, inspection_journal, node_records, nodes, operations, ports
 from ironic_rules.db import tables as t
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
@@ -91,6 +91,14 @@ def _fill(conn: sa.Connection) -> None:
     conn.execute(sa.insert(t.inspection_journal_keys), [
         {"value": f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}", "entry_id": number + 1}
         for number in numbers])
+    for number in range(1, 11):
+        facts.create(conn, {"name": f"f{number}", "value": "{inventory[hostname]}"})
+    conn.execute(sa.insert(t.fact_changes), [
+        {"uuid": _uuid(7, number), "node_id": number % NODES + 1, "fact_id": number % 200 // 20 + 1, "before": 1,
+         "after": 2, "created_at": now + datetime.timedelta(seconds=number)} for number in numbers])
+    conn.execute(sa.insert(t.fact_texts), [
+        {"node_id": number, "fact_id": place, "position": 0, "value": f"v{number}"}
+        for number in range(1, NODES + 1) for place in range(1, 11)])
     conn.execute(sa.insert(t.operations), [
         {"id": number, "uuid": _uuid(5, number), "kind": "reapply", "status": "running", "filters": {},
          "created_at": now} for number in range(1, 11)])
@@ -173,6 +181,13 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
         conn, {"reason": "two nodes"}, _page(_uuid(4, 10_001))), PAGE),
     "journal by MAC address": (lambda conn: inspection_journal.list_entries(
         conn, {"mac": "52:54:00:00:12:34"}, _page()), 1),
+    "newest changes of facts": (lambda conn: facts.list_changes(conn, _page(sort_dir="desc")), PAGE),
+    "changes of facts since a time": (lambda conn: facts.list_changes(
+        conn, _page(sort_dir="desc"), since=clock.now() + datetime.timedelta(seconds=ROWS - 600)), PAGE),
+    "changes of a fact": (lambda conn: facts.list_changes(conn, _page(sort_dir="desc"), fact="f7"), PAGE),
+    "changes of a node from the middle": (lambda conn: facts.list_changes(
+        conn, _page(_uuid(7, 10_006)), node_id=7), 49),
+    "facts of a node": (lambda conn: facts.of_node(conn, 7)[0], 10),
     "operations": (lambda conn: [operations.counts(conn, rows := operations.list_operations(conn, _page())), rows][1],
                    10),
     "nodes of an operation": (lambda conn: operations.list_items(conn, 3, None, _uuid(1, 5002), PAGE), PAGE),

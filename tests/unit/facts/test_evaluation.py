@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def test_rules_find_a_fact_when_they_read_it() -> None:
     assert (lazy["x"], lazy["x"], read) == ("node-1", "node-1", ["node"])
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(JSON_VALUES, st.sampled_from([{}, LOOP, {**LOOP, "combine": "unique"}, {**LOOP, "combine": "max"},
                                      {"value": [A, A]}, {"value": {"op": "eq", "args": [A, 1]}}]))
