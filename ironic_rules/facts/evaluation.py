@@ -144,14 +144,18 @@ class FactData:
                 problem = f"the loops of all facts have more than {MAX_ITEMS} items"
                 items = items[:self._left]
             self._left -= len(items)
+            calls = [condition.call for condition in fact.conditions]
             for item in items:
                 view["item"] = item
-                for condition in fact.conditions:
-                    if not _holds(condition.call, view):
-                        break
-                    view["item"] = item  # that of its own loop
-                else:
-                    problem = self._add(fact, found) or problem
+                try:
+                    for call in calls:
+                        if not call(view):
+                            break
+                        view["item"] = item  # that of its own loop
+                    else:
+                        problem = self._add(fact, found) or problem
+                except CannotEvaluate:  # a condition
+                    pass
         if fact.combine is None:
             value, wrong = _of_list(found, fact.kind)
         else:
@@ -164,7 +168,9 @@ class FactData:
         for get, _ in fact.parts:
             try:
                 value = get(self._view)
-                if value.__class__ is list:
+                if value.__class__ is int:
+                    found.append(value)
+                elif value.__class__ is list:
                     found += [item for item in map(_plain, value) if item is not None]
                 elif (value := _plain(value)) is not None:
                     found.append(value)

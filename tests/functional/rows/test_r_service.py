@@ -307,8 +307,8 @@ def test_r_87_nobody_else_can_add_conditions(tmp_path, monkeypatch):
 
 def test_r_87_the_conditions_are_those_of_the_document():
     assert rules.OPERATORS.names() == [
-        "contains", "eq", "ge", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "le", "lt", "matches",
-        "ne", "one-of"]
+        "changed", "contains", "eq", "ge", "gt", "in-net", "is-empty", "is-false", "is-none", "is-true", "le", "lt",
+        "matches", "ne", "one-of"]
     groups = importlib.metadata.distribution("ironic-rules").entry_points.groups
     assert [group for group in groups if "rules" in group and not group.startswith("ironic_rules.")] == [
         "ironic.inspection_rules.actions"]
