@@ -156,13 +156,21 @@ def begin(conn: sa.Connection, wanted: Collection[Fact], user: str | None) -> Ro
 class FactWork:
     """The facts of one node during one inspection.
 
+    :param given: the facts, as the cache has them; None: they are asked for when a rule reads one
     :param previous: returns the values of the inspection before as JSON, by names; None: there was none
     """
 
     cache: FactCache
-    known: KnownFacts
+    given: KnownFacts | None = None
     previous: Callable[[], JSONObject | None] = lambda: None
     found: NodeFacts | None = None
+
+    @property
+    def known(self) -> KnownFacts:
+        """All facts."""
+        if self.given is None:
+            self.given = self.cache.current()
+        return self.given
 
     def sources(self, task: Task, inventory: Mapping[str, Any], plugin_data: JSONObject,
                 sent: bytes) -> dict[str, Callable[[], Any]]:

@@ -194,7 +194,7 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
 def _fact_work(setting: TrialSetting, task: Task, given: RulesToTry) -> FactWork | None:
     if given.facts is None:
         return None
-    return FactWork(given.facts, given.facts.current(), previous_of(setting.db, task.node.id))
+    return FactWork(given.facts, previous=previous_of(setting.db, task.node.id))
 
 
 def _owned(machine: Machine, given: RulesToTry) -> list[OwnedValue]:
