@@ -13,7 +13,7 @@ from tests.modules import MODULES, PACKAGE, Import, imports_in, imports_of, modu
 PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "architecture.rst"
 
 #: Parts that only take and return values.
-PURE_PARTS = ("rules", "steps", "models", "legacy", "extra_specs")
+PURE_PARTS = ("rules", "steps", "models", "legacy", "facts", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
 GREEN_LIBRARIES = ("eventlet", "greenlet")
 #: Modules that make HTTP connections or reach a host that a URL names in another way.
