@@ -51,7 +51,7 @@ def assigned(values: Mapping[str, Any]) -> str:
     return uuidutils.generate_uuid() if given is None else canonical(given) or given
 
 
-def contains(column: sa.Column[Any], text: str) -> sa.ColumnElement[bool]:
+def contains(column: sa.ColumnElement[Any], text: str) -> sa.ColumnElement[bool]:
     """Return the condition for rows whose text contains ``text``."""
     return _Contains(column, sa.literal(text))
 

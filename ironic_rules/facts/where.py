@@ -118,9 +118,11 @@ Tree: TypeAlias = "And | Or | Condition"
 #: Types of the fields of nodes.
 _NODE_TYPES = {Type.STRING: "text", Type.INTEGER: "integer", Type.BOOLEAN: "boolean", Type.TIME: "time"}
 #: Names of fields of nodes, and of lists that belong to nodes.
+NODE_FIELDS: Mapping[str, Name] = {
+    name: Name(f"{{node[{name}]}}", _NODE_TYPES[NODE[name].type]) for name in NODE.where(
+        lambda entry: entry.shown and not entry.secret and entry.type in _NODE_TYPES)}
 NODE_NAMES: Mapping[str, Name] = {
-    **{name: Name(f"{{node[{name}]}}", _NODE_TYPES[NODE[name].type]) for name in NODE.where(
-        lambda entry: entry.shown and not entry.secret and entry.type in _NODE_TYPES)},
+    **NODE_FIELDS,
     "state": Name("{node[provision_state]}", "text"),
     "traits": Name("{node[traits]}", "text", many=True),
     "ports": Name("{item[address]}", "mac", many=True, loop="{ports}"),

@@ -1,0 +1,172 @@
+"""Questions as conditions of queries for nodes.
+
+The values of facts are in two tables, each with two indexes: by fact and value, which finds the nodes with a value, and
+by node and fact, which finds the values of a node.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import sqlalchemy as sa
+
+from ironic_rules.db.identity import contains
+from ironic_rules.db.tables import fact_numbers, fact_texts, node_traits, nodes, ports
+from ironic_rules.db.types import UTCDateTime
+from ironic_rules.exceptions import Invalid
+from ironic_rules.models.facts import Scalar
+from ironic_rules.models.questions import MAX_VALUES, All, Place, Question, StoredFact, Test
+
+Condition: TypeAlias = sa.ColumnElement[bool]
+#: Nodes up to which a test is selective: to look them up takes less time than to look at the first nodes of a page.
+_FEW = 2000
+
+
+class Asking:
+    """Makes conditions for queries that select from ``nodes``.
+
+    :param facts: by name, of all facts that the questions have
+    """
+
+    def __init__(self, conn: sa.Connection, facts: Mapping[str, StoredFact]) -> None:
+        self._conn = conn
+        self._facts = facts
+
+    def condition(self, question: Question) -> Condition:
+        """Return the condition that a node fulfils which the question selects.
+
+        :raises Invalid: 400, a function would be called for too many values
+        """
+        if isinstance(question, Test):
+            return self._test(question)
+        parts = [self.condition(part) for part in question.parts]
+        return sa.and_(sa.true(), *parts) if isinstance(question, All) else sa.or_(sa.false(), *parts)
+
+    def _test(self, test: Test) -> Condition:
+        if test.place.kind == "node":
+            return self._of_column(test)
+        rows = _Rows(self._facts, test.place)
+        passing = self._passing(test, rows)
+        if not test.inverted:
+            found = sa.false() if passing is None else rows.found(passing)
+            return sa.or_(found, sa.not_(rows.exists())) if test.missing else found
+        others = sa.true() if passing is None else sa.not_(rows.exists(passing))
+        return others if test.missing else sa.and_(rows.exists(), others)
+
+    def _of_column(self, test: Test) -> Condition:
+        column = nodes.c[test.place.name]
+        passing = self._passing(test, _Rows(self._facts, test.place))
+        holds = sa.false() if passing is None else passing
+        if test.inverted:
+            holds = sa.not_(holds)
+        if not column.nullable:
+            return holds
+        return sa.or_(column.is_(None), holds) if test.missing else sa.and_(column.is_not(None), holds)
+
+    def _passing(self, test: Test, rows: _Rows) -> Condition | None:
+        """Return the condition for values that pass; None: no value does."""
+        if test.op == "none" or not rows.has_values:
+            return None
+        if test.op == "any":
+            return sa.true()
+        if test.op != "fulfils":
+            return rows.compared(test.op, test.values)
+        assert test.function is not None
+        values = self._different(rows)
+        passing = [value for value in values if test.function(rows.plain(value))]
+        if len(passing) * 2 <= len(values):
+            return rows.value.in_(passing) if passing else None
+        passed = set(passing)
+        return rows.value.not_in([value for value in values if value not in passed])
+
+    def _different(self, rows: _Rows) -> list[Any]:
+        """Return the different values of a place."""
+        query = sa.select(rows.value).where(rows.own, rows.value.is_not(None)).distinct().limit(MAX_VALUES + 1)
+        found = list(self._conn.scalars(query))
+        if len(found) > MAX_VALUES:
+            raise Invalid(f"{rows.name} has more than {MAX_VALUES} different values, too many for this condition: "
+                          "compare it with =, in, <, >, starts, or with contains and a text without operators.")
+        return found
+
+
+class _Rows:
+    """The rows that have the values of a place."""
+
+    def __init__(self, facts: Mapping[str, StoredFact], place: Place) -> None:
+        self.name = place.name or place.kind
+        self._fact = facts[place.name] if place.kind == "fact" else None
+        if self._fact is not None:
+            table = fact_texts if self._fact.is_text else fact_numbers
+            # In the statement, so that servers know how many rows the fact has.
+            own = sa.literal(self._fact.id, sa.SmallInteger, literal_execute=True)
+            self.own: Condition = table.c.fact_id == own
+            self.value: sa.Column[Any] = table.c.value
+        else:
+            self.value = node_traits.c.trait if place.kind == "traits" else ports.c.address if (
+                place.kind == "ports") else nodes.c[place.name]
+            table = self.value.table  # type: ignore[attr-defined]
+            self.own = sa.true()
+        self._table = table
+
+    @property
+    def has_values(self) -> bool:
+        """Whether any node may have a value."""
+        return self._fact is None or self._fact.type is not None
+
+    def found(self, passing: Condition) -> Condition:
+        """Return the condition for nodes with a value that passes, by the index of values."""
+        return nodes.c.id.in_(sa.select(self._table.c.node_id).where(self.own, passing))
+
+    def exists(self, passing: Condition | None = None) -> Condition:
+        """Return the condition for nodes with a value that passes, by the index of nodes."""
+        conditions = () if passing is None else (passing,)
+        return sa.exists().where(self._table.c.node_id == nodes.c.id, self.own, *conditions)
+
+    def plain(self, value: Any) -> Scalar:
+        """Return a value as rules have it."""
+        kind = None if self._fact is None else self._fact.type
+        if isinstance(value, datetime.datetime):
+            return value.isoformat()
+        if kind == "boolean":
+            return bool(value)
+        return int(value) if kind == "integer" and float(value).is_integer() else value
+
+    def compared(self, op: str, constants: Iterable[Scalar]) -> Condition | None:
+        """Return the condition for values that pass a comparison with constants; None: no value can."""
+        values = [value for value in map(self._stored, constants) if value is not None]
+        if not values:
+            return None
+        value, first = self.value, values[0]
+        if op == "one of":
+            return value == first if len(values) == 1 else value.in_(values)
+        if op == "has":
+            return contains(value, first)
+        if op == "begins":
+            end = _after(first)
+            return value >= first if end is None else sa.and_(value >= first, value < end)
+        return {"lt": value < first, "le": value <= first, "gt": value > first, "ge": value >= first}[op]
+
+    def _stored(self, constant: Scalar) -> Any:
+        """Return a constant as the column has it; None: no value of the column equals it, is less or is greater."""
+        kind = self.value.type
+        if isinstance(kind, UTCDateTime):
+            return datetime.datetime.fromisoformat(constant) if isinstance(constant, str) else None
+        if isinstance(kind, (sa.String, sa.Text)):
+            return constant if isinstance(constant, str) else None
+        is_boolean = isinstance(kind, sa.Boolean) or (self._fact is not None and self._fact.type == "boolean")
+        if isinstance(constant, str) or isinstance(constant, bool) != is_boolean:
+            return None
+        return constant if isinstance(kind, sa.Boolean) else float(constant)
+
+
+def _after(text: str) -> str | None:
+    """Return the first text, in the order of code points, after all that begin with ``text``; None: there is none."""
+    while text:
+        last = ord(text[-1])
+        if last < 0x10FFFF:
+            following = 0xE000 if last + 1 == 0xD800 else last + 1
+            return text[:-1] + chr(following)
+        text = text[:-1]
+    return None
