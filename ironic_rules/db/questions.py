@@ -20,19 +20,38 @@ from ironic_rules.models.facts import Scalar
 from ironic_rules.models.questions import MAX_VALUES, All, Place, Question, StoredFact, Test
 
 Condition: TypeAlias = sa.ColumnElement[bool]
-#: Nodes up to which a test is selective: to look them up takes less time than to look at the first nodes of a page.
-_FEW = 2000
 
 
 class Asking:
-    """Makes conditions for queries that select from ``nodes``.
+    """Makes conditions for queries that select nodes, or values of nodes.
 
     :param facts: by name, of all facts that the questions have
+    :param node_id: the column of the query that says which node a row is of
+    :param counted: the query counts all of its rows
     """
 
-    def __init__(self, conn: sa.Connection, facts: Mapping[str, StoredFact]) -> None:
+    def __init__(self, conn: sa.Connection, facts: Mapping[str, StoredFact],
+                 node_id: sa.ColumnElement[int] = nodes.c.id, *, counted: bool = False) -> None:
         self._conn = conn
         self._facts = facts
+        self._id = node_id
+        self._is_of_nodes = node_id is nodes.c.id
+        self._counted = counted
+
+    def of_nodes(self, *conditions: Condition) -> Condition:
+        """Return the condition that the node of a row fulfils conditions of the table of nodes."""
+        if self._is_of_nodes:
+            return sa.and_(sa.true(), *conditions)
+        if self._counted:
+            return self._id.in_(sa.select(nodes.c.id).where(*conditions))
+        return sa.exists().where(nodes.c.id == self._id, *conditions)
+
+    def without_parent(self) -> Condition:
+        """Return the condition that the node of a row has no parent. Few have one: they are left out."""
+        if self._is_of_nodes:
+            return nodes.c.parent_node.is_(None)
+        # SQLite does not use the index for IS NOT NULL, but for what is greater than an empty text.
+        return self._id.not_in(sa.select(nodes.c.id).where(nodes.c.parent_node > ""))
 
     def condition(self, question: Question) -> Condition:
         """Return the condition that a node fulfils which the question selects.
@@ -50,10 +69,26 @@ class Asking:
         rows = _Rows(self._facts, test.place)
         passing = self._passing(test, rows)
         if not test.inverted:
-            found = sa.false() if passing is None else rows.found(passing)
-            return sa.or_(found, sa.not_(rows.exists())) if test.missing else found
-        others = sa.true() if passing is None else sa.not_(rows.exists(passing))
-        return others if test.missing else sa.and_(rows.exists(), others)
+            is_long = self._counted or test.op == "has"
+            found = sa.false() if passing is None else self._found(rows, passing, is_long)
+            return sa.or_(found, sa.not_(self._exists(rows))) if test.missing else found
+        others = sa.true() if passing is None else sa.not_(self._exists(rows, passing))
+        return others if test.missing else sa.and_(self._exists(rows), others)
+
+    def _found(self, rows: _Rows, passing: Condition, is_long: bool) -> Condition:
+        """Return the condition for nodes with a value that passes, by the index of values.
+
+        :param is_long: all rows of the index, or all nodes, are looked at anyway
+        """
+        found = sa.select(rows.node_id).where(rows.own, passing)
+        if is_long and self._conn.dialect.name == "mysql":
+            # Without, it looks at the values of one node after the other, in all of the table: 1 s instead of 90 ms.
+            found = sa.select(found.distinct().subquery().c.node_id)
+        return self._id.in_(found)
+
+    def _exists(self, rows: _Rows, *passing: Condition) -> Condition:
+        """Return the condition for nodes with a value that passes, by the index of nodes."""
+        return sa.exists().where(rows.node_id == self._id, rows.own, *passing)
 
     def _of_column(self, test: Test) -> Condition:
         column = nodes.c[test.place.name]
@@ -61,9 +96,9 @@ class Asking:
         holds = sa.false() if passing is None else passing
         if test.inverted:
             holds = sa.not_(holds)
-        if not column.nullable:
-            return holds
-        return sa.or_(column.is_(None), holds) if test.missing else sa.and_(column.is_not(None), holds)
+        if column.nullable:
+            holds = sa.or_(column.is_(None), holds) if test.missing else sa.and_(column.is_not(None), holds)
+        return self.of_nodes(holds)
 
     def _passing(self, test: Test, rows: _Rows) -> Condition | None:
         """Return the condition for values that pass; None: no value does."""
@@ -108,21 +143,12 @@ class _Rows:
                 place.kind == "ports") else nodes.c[place.name]
             table = self.value.table  # type: ignore[attr-defined]
             self.own = sa.true()
-        self._table = table
+        self.node_id: sa.Column[int] = nodes.c.id if table is nodes else table.c.node_id
 
     @property
     def has_values(self) -> bool:
         """Whether any node may have a value."""
         return self._fact is None or self._fact.type is not None
-
-    def found(self, passing: Condition) -> Condition:
-        """Return the condition for nodes with a value that passes, by the index of values."""
-        return nodes.c.id.in_(sa.select(self._table.c.node_id).where(self.own, passing))
-
-    def exists(self, passing: Condition | None = None) -> Condition:
-        """Return the condition for nodes with a value that passes, by the index of nodes."""
-        conditions = () if passing is None else (passing,)
-        return sa.exists().where(self._table.c.node_id == nodes.c.id, self.own, *conditions)
 
     def plain(self, value: Any) -> Scalar:
         """Return a value as rules have it."""

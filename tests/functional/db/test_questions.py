@@ -50,7 +50,7 @@ CHOICES: dict[str, list[Any]] = {
 def _filled(conn: sa.Connection, chance: random.Random) -> None:
     for name, fact in FACTS.items():
         conn.execute(sa.insert(t.facts).values(
-            id=fact.id, name=name, revision=1, value="{inventory[x]}", conditions=[], watched=False, origin="operator",
+            id=fact.id, name=name, revision=1, defined=1, value="{inventory[x]}", conditions=[], watched=False, origin="operator",
             type=fact.type, is_list=fact.is_list, created_at=clock.now()))
     for number in range(NODES):
         node = nodes.create(conn, {

@@ -153,7 +153,7 @@ def fill(engine: sa.Engine, count: int) -> None:
             with engine.begin() as conn:
                 conn.exec_driver_sql(unchecked)
                 conn.execute(sa.insert(t.facts), {
-                    "id": number, "name": name, "revision": 1,
+                    "id": number, "name": name, "revision": 1, "defined": 1,
                     "value": "{inventory[x]}", "origin": "operator", "type": kind, "is_list": len(values) > 1,
                     "conditions": [], "created_at": clock.now()})
                 for position, value in enumerate(values):
