@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, facts, inspection_journal, node_records, nodes, operations, ports
+from ironic_rules.db import clock, fact_values, facts, inspection_journal, node_records, nodes, operations, ports
 from ironic_rules.db import tables as t
 from ironic_rules.db.paging import Page
+from ironic_rules.db.questions import Asking
 from ironic_rules.db.session import Database
+from ironic_rules.facts import questions
 from tests.functional import databases
 
 #: Rows of each table, and of a page.
 ROWS, PAGE = 20_000, 100
 #: The number of nodes, and of those that have inspections.
 MANY_NODES, NODES = 10_000, 200
+#: Facts of each node, with their types: few have the same vendor, none the same serial.
+FACTS = {"vendor": "text", "serial": "text", "memory_gib": "integer", "virtual": "boolean"}
 #: Maximum cost of reading a page. SQLite counts instructions, about ten for each row that is only looked at.
 MOST_ROWS, MOST_INSTRUCTIONS = 1_500, 60_000
 
@@ -105,6 +109,17 @@ def _fill(conn: sa.Connection) -> None:
     conn.execute(sa.insert(t.operation_items), [
         {"operation_id": number * 10 // ROWS + 1, "node_uuid": _uuid(1, number), "result_hash": f"{number % 3:064x}",
          "status": "failed" if number % 400 == 0 else "changed", "result": {}} for number in numbers])
+    conn.execute(sa.insert(t.facts), [
+        {"id": place, "name": name, "type": type_, "value": "{inventory[x]}", "origin": "operator", "revision": 1,
+         "defined": 1, "is_list": False, "conditions": [], "watched": False, "created_at": now}
+        for place, (name, type_) in enumerate(FACTS.items(), 1)])
+    conn.execute(sa.insert(t.fact_texts), [
+        {"node_id": number, "fact_id": fact, "position": 0, "value": value}
+        for number in range(1, MANY_NODES + 1) for fact, value in (
+            (1, "rare" if number % 100 == 0 else "common"), (2, f"SN{number:06d}"))])
+    conn.execute(sa.insert(t.fact_numbers), [
+        {"node_id": number, "fact_id": fact, "position": 0, "value": float(value)}
+        for number in range(1, MANY_NODES + 1) for fact, value in ((3, number * 7919 % MANY_NODES), (4, number % 2))])
     for number in range(1, 11):
         assert operations.finish(conn, number)
 
@@ -154,6 +169,24 @@ def _nodes(page: Page, **filters: Any) -> Callable[[sa.Connection], Any]:
     return lambda conn: nodes.list_nodes(conn, filters, page, ["uuid", "name"])
 
 
+def _asked(clause: str, page: Page) -> Callable[[sa.Connection], Any]:
+    def work(conn: sa.Connection) -> Any:
+        known = fact_values.stored_facts(conn)
+        condition = Asking(conn, known).condition(questions.of_clause(clause, known))
+        return nodes.list_nodes(conn, {"where": condition}, page, ["uuid", "name"])
+
+    return work
+
+
+def _in_order(page: Page) -> Callable[[sa.Connection], Any]:
+    def work(conn: sa.Connection) -> Any:
+        known = fact_values.stored_facts(conn)
+        return fact_values.sorted_nodes(
+            conn, known, known["memory_gib"], page, lambda asking: [asking.without_parent()], [])
+
+    return work
+
+
 _MIDDLE = _uuid(1, MANY_NODES // 2 + 1)
 
 LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
@@ -165,6 +198,10 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
     "the few nodes with a fault": (_nodes(_page(), fault="power failure"), 4),
     "the few nodes in a state that many had": (_nodes(_page(), provision_state="inspecting"), 1),
     "the few nodes that are locked": (_nodes(_page(), reserved=True), 2),
+    "nodes with a fact of few": (_asked("vendor = rare and virtual = false", _page()), PAGE),
+    "the node with a serial": (_asked("vendor = common and serial = SN004321", _page()), 1),
+    "nodes in the order of a fact": (_in_order(_page()), PAGE),
+    "nodes in the order of a fact from the middle": (_in_order(_page(_MIDDLE, sort_dir="desc")), PAGE),
     "locks": (lambda conn: nodes.locks(conn, ""), 2),
     "ports": (lambda conn: ports.list_ports(conn, {}, _page()), PAGE),
     "ports of a node": (lambda conn: ports.list_ports(conn, {"node_uuid": _MIDDLE}, _page()), 1),
