@@ -28,7 +28,8 @@ TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection
           "deploy_templates": "Deploy templates under Ironic's name", "volume": "Volumes"}
 SEVERAL = 12
 #: Kinds of query parameters by the name of their function; others are described by their docstring.
-KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
+KINDS = {"field_or_fact": "a field, or fact:NAME",
+         "names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
 RULE_SCHEMA = schemas.RULE_CREATE.json_schema()
 #: Fields of a rule that other pages describe further.
 RULE_FIELDS = {

@@ -29,6 +29,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import NO_RESOURCE, Audience, FoundRoute, Routing
 from ironic_rules.api.v1 import RootController
 from ironic_rules.api.v1.deploy_steps import OfferedSteps
+from ironic_rules.api.v1.fact_counts import FrequentValues
 from ironic_rules.api.v1.fleet import NodeFailures
 from ironic_rules.api.v1.ramdisk import ConductorCheck, ReportDigests
 from ironic_rules.api.v1.rule_lists import RuleProblems
@@ -69,6 +70,7 @@ class Requests:
             journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),
             refused_callbacks=RefusedMachines(), refused_lookups=RefusedMachines(),
             refused_heartbeats=RefusedMachines(), node_failures=NodeFailures(),
+            frequent_values=FrequentValues(),
             offered_steps=OfferedSteps(conf.conductor.heartbeat_timeout),
             report_digests=ReportDigests(db), conductor_check=ConductorCheck(conf.conductor.heartbeat_timeout),
             broker=BrokerCheck(rpc.ping_broker), database=DatabaseCheck(self._read_health), numbers=numbers,

@@ -54,6 +54,8 @@ BODIES: Final[Mapping[str, object]] = {
     "PUT /v1/inspection_rules": {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
     "POST /v1/inspection_rules/dry_run": {
         "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
+    "POST /v1/inspection_rules/conditions": {"where": "maintenance = true"},
+    "POST /v1/nodes/search": {"where": "maintenance = true"},
     "POST /v1/facts": {"name": "row", "value": "{inventory[hostname]}"},
     "PUT /v1/facts": {"facts": [{"name": "row", "value": "{inventory[hostname]}"}]},
     "PATCH /v1/facts/{}": [{"op": "add", "path": "/unit", "value": "x"}],

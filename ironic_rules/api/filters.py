@@ -38,6 +38,15 @@ def text(value: str, longest: int = MAX_TEXT) -> str:
     return value
 
 
+def text_of(longest: int) -> Kind:
+    """Text of at most so many characters."""
+    def convert(value: str) -> str:
+        return text(value, longest)
+
+    convert.__name__ = text.__name__
+    return convert
+
+
 def boolean(value: str) -> bool:
     """``true``, ``False``, ``1``, ``no``, …"""
     return schema.as_bool(value)
@@ -57,6 +66,17 @@ def positive(value: str) -> int:
     if number < 1:
         raise ValueError("must be positive")
     return number
+
+
+def at_most(most: int) -> Kind:
+    """A number of at least 1."""
+    def convert(value: str) -> int:
+        if (number := positive(value)) > most:
+            raise ValueError(f"must be at most {most}")
+        return number
+
+    convert.__name__ = positive.__name__
+    return convert
 
 
 def uuid(value: str) -> str:
@@ -185,21 +205,23 @@ class Listing(Query):
     def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, marker: Kind = uuid,
                  **kinds: Kind) -> None:
         self.fields = None if fields is None else frozenset(fields)
-        super().__init__(
-            limit=positive, marker=marker, sort_key=one_of(*sort_keys), sort_dir=one_of("asc", "desc"), fields=names,
-            detail=boolean, **kinds)
+        super().__init__(**{
+            "limit": positive, "marker": marker, "sort_key": one_of(*sort_keys), "sort_dir": one_of("asc", "desc"),
+            "fields": names, "detail": boolean, **kinds})
 
     @classmethod
     def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = (),
-           sort_keys: Iterable[str] = ()) -> Listing:
+           sort_keys: Iterable[str] = (), **more: Kind) -> Listing:
         """Return the parameters of a list of a resource, from the table of its fields.
 
         :param checked: ``fields`` may name the fields of replies, in any version; else the method checks it itself
         :param without: filters that do not apply to this list
         :param sort_keys: in addition to the fields of the table
+        :param more: other parameters, or other types of parameters
         """
         kinds = of(table, without)
-        return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None, **kinds)
+        return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None,
+                   **{**kinds, **more})
 
     def complete(self, given: JSONObject) -> JSONObject:
         if given.get("detail") and "fields" in given:
@@ -221,6 +243,8 @@ def _kind(entry: Filter) -> Kind:
         return names
     if entry.type in (Type.BOOLEAN, Type.INTEGER):
         return boolean if entry.type is Type.BOOLEAN else integer
+    if entry.max_length is not None:
+        return text_of(entry.max_length)
     return {Text.UUID: uuid, Text.MAC: mac, Text.POINTER: json_pointer}.get(entry.text, text)
 
 

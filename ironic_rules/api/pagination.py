@@ -18,7 +18,7 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.fields import Fields
 
 #: Parameters of every list; all others are filters.
-PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
+PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail", "facts"})
 #: Values that are encoded at once.
 _ROWS = 30
 

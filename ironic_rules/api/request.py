@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ironic_rules.api.expose import LockPatience
     from ironic_rules.api.health import BrokerCheck, DatabaseCheck
     from ironic_rules.api.v1.deploy_steps import OfferedSteps
+    from ironic_rules.api.v1.fact_counts import FrequentValues
     from ironic_rules.api.v1.fleet import NodeFailures
     from ironic_rules.api.v1.ramdisk import ConductorCheck, ReportDigests
     from ironic_rules.api.v1.rule_lists import RuleProblems
@@ -108,6 +109,7 @@ class Request:
     refused_lookups: RefusedMachines
     refused_heartbeats: RefusedMachines
     node_failures: NodeFailures
+    frequent_values: FrequentValues
     offered_steps: OfferedSteps
     report_digests: ReportDigests
     conductor_check: ConductorCheck

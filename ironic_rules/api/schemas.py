@@ -17,7 +17,7 @@ from ironic_rules.models import states, traits, urls
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.flavors import FIELDS, MAX_AMOUNT, MAX_DESCRIPTION, MAX_LENGTH
-from ironic_rules.models.nodes import NODE
+from ironic_rules.models.nodes import MAX_CLAUSE, NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.resources import (
     ALLOCATION,
@@ -170,9 +170,13 @@ FACT_SET = schema.Object(
 #: Rules are checked like those of a POST; the report is checked as that of a ramdisk.
 RULE_DRY_RUN = schema.Object({
     "node": schema.Text(max_length=255, min_length=1), "nodes": schema.Map(),
+    "where": schema.Text(MAX_CLAUSE, min_length=1),
     "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
     "imagined": schema.Boolean(), "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
     "as_if": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "compare": schema.Boolean()})
+NODE_SEARCH = schema.Object({
+    "conditions": schema.List(schema.Map()), "where": schema.Text(MAX_CLAUSE, min_length=1)})
+CLAUSE = schema.Object({"where": schema.Text(MAX_CLAUSE, min_length=1)}, required=("where",))
 ROLLBACK = schema.Object({"dry_run": schema.Boolean()}, nullable=True)
 #: Every field that a PATCH may write; the rest can be read by a patch.
 RULE_PATCHABLE = RULE.where(lambda entry: entry.patch)

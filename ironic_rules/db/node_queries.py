@@ -180,6 +180,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "project": of_project,
     "trait": has_trait,
     "failure": failure_condition,
+    "where": lambda condition: condition,
     # Case-insensitive on every database.
     "description_contains": lambda text: contains_without_case(nodes.c.description, text),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
@@ -193,7 +194,7 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
 
     ``provision_state``, ``shard`` and ``id_in`` take one value or several. ``include_children=False``
     omits nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`, ``failure`` a group of
-    failed nodes.
+    failed nodes, ``where`` a condition of the query.
 
     :raises ValueError: a filter that does not exist (an error of the caller: the API checks those of users)
     """

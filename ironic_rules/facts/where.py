@@ -19,15 +19,14 @@ from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import addresses
 from ironic_rules.models.documents import JSON, JSONObject, is_int64
 from ironic_rules.models.fields import Type
-from ironic_rules.models.nodes import NODE
+from ironic_rules.models.nodes import MAX_CLAUSE, NODE
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.regex import compile_regex
 from ironic_rules.rules.signatures import parse_network
 from ironic_rules.rules.template import QUANTIFIER
 from ironic_rules.text import enumeration, is_storable, nearest
 
-#: Maximum number of characters of a clause, of conditions in it, and of levels of ``not`` and parentheses.
-MAX_CLAUSE = 10240
+#: Maximum number of conditions in a clause, and of levels of ``not`` and parentheses.
 MAX_TERMS = 1000
 MAX_DEPTH = 50
 #: Problems of a clause that are listed.
@@ -263,7 +262,7 @@ def _parser() -> Lark:
 
 
 class _Build:
-    """Makes conditions of terms, and collects what is wrong with them."""
+    """Makes conditions of terms, and collects their problems."""
 
     def __init__(self, names: Mapping[str, Name]) -> None:
         self.problems: list[Problem] = []
@@ -357,6 +356,12 @@ _TEXTUAL = frozenset({"text", "address", "mac"})
 #: Types that an operator compares; others compare all types.
 _TYPES_OF = {"starts": _TEXTUAL, "contains": _TEXTUAL, "matches": _TEXTUAL, "in-net": frozenset({"address", "text"}),
              **dict.fromkeys(("<", "<=", ">", ">="), _ANY - {"boolean"})}
+
+
+#: Operators by name, with the types that they compare, and whether they compare lists.
+OPERATORS: Mapping[str, tuple[frozenset[str], bool]] = {
+    name: (_TYPES_OF.get(name, _ANY), name in _OF_LISTS) for name in (
+        "=", "!=", "<", "<=", ">", ">=", "in", "has", "starts", "contains", "matches", "in-net", *_STATED)}
 
 
 def _inverse(condition: JSONObject, inverted: bool) -> JSONObject:
@@ -454,6 +459,13 @@ _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _BRACES = re.compile(r"\\[pPx]\{[^{}]*\}|\\.|" + QUANTIFIER.pattern + r"|[{}]", re.DOTALL)
 
 
+def quoted(text: str) -> str:
+    """Return a text as a value of a clause."""
+    if re.fullmatch(r"[A-Za-z0-9_.:/+-]+", text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def literal(text: str) -> str:
     """Return the regular expression that matches a text; as an argument of a rule, it has no template."""
     return _META.sub(lambda found: f"\\{found.group()}", text)
@@ -485,7 +497,7 @@ _EXPECTED = {
     "NAME": "a name", "COMPARISON": "an operator (=, !=, <, <=, >, >=, in, has, starts, contains, matches, in-net, is)",
     "WORD": "a value", "STATE": "empty or absent", "LPAR": "'('", "COMMA": "','", "RPAR": "')'", "_AND": "'and'",
     "_OR": "'or'", "$END": "the end"}
-_OPERATORS = ("in", "has", "starts", "contains", "matches", "in-net", "is", "not")
+_WORDS = ("in", "has", "starts", "contains", "matches", "in-net", "is", "not")
 
 
 def _complaint(text: str, error: UnexpectedInput) -> WhereError:
@@ -500,7 +512,7 @@ def _complaint(text: str, error: UnexpectedInput) -> WhereError:
     wanted = [shown for name, shown in _EXPECTED.items() if name in expected]
     reason = f"expected {' or '.join([', '.join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)}"
     word = re.match(r"[A-Za-z-]+", rest)
-    if "COMPARISON" in expected and word and (near := nearest(word.group(), _OPERATORS)):
+    if "COMPARISON" in expected and word and (near := nearest(word.group(), _WORDS)):
         reason += f"; did you mean {near!r}?"
     elif "_AND" in expected and rest:
         reason += "; a value with other characters than letters, digits and . : / - _ needs quotes"

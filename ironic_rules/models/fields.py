@@ -75,6 +75,7 @@ class Filter:
     :ivar since: first minor version of the API that supports it
     :ivar many: it accepts several values, separated by commas
     :ivar choices: the values that it accepts; empty: any
+    :ivar max_length: maximum number of characters; None: that of all texts
     """
 
     name: str
@@ -83,6 +84,7 @@ class Filter:
     text: Text = Text.LINE
     many: bool = False
     choices: tuple[str, ...] = ()
+    max_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

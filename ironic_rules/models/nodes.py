@@ -16,6 +16,8 @@ from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields, Filter, Text, Type, field, form
 
 _LONG = 4096
+#: Maximum number of characters of a question about nodes.
+MAX_CLAUSE = 10240
 #: Reasons for which the service puts a node into maintenance (Ironic, "Node fault").
 FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
 
@@ -125,7 +127,7 @@ NODE = Fields.of(
     filters=(Filter("associated", Type.BOOLEAN), Filter("shard", since=82, many=True),
              Filter("sharded", Type.BOOLEAN, since=82), Filter("include_children", Type.BOOLEAN, since=83),
              Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51),
-             Filter("failure", since=96)))
+             Filter("failure", since=96), Filter("where", since=96, max_length=MAX_CLAUSE)))
 
 _SUFFIX = "_interface"
 #: A node's interfaces by their fields and by their kinds: ``power_interface``, ``power``.

@@ -93,7 +93,9 @@ FACT_DELETE = "baremetal:fact:delete"
 _FACT_ALL, _FACT_ONE = "/v1/facts", "/v1/facts/{fact}"
 FACT_RULES = [
     *listed(FACT_LIST, FACT_LIST_ALL, "facts, with their problems and changes on nodes", ("GET", _FACT_ALL),
-            ("GET", _FACT_ONE), ("GET", "/v1/fact_changes")),
+            ("GET", _FACT_ONE), ("GET", "/v1/fact_changes"), ("GET", "/v1/facts/values"),
+            ("GET", f"{_FACT_ONE}/values"), ("GET", "/v1/facts/vocabulary"),
+            ("POST", "/v1/inspection_rules/conditions")),
     documented(FACT_CREATE, ADMIN, "Create facts", ("POST", _FACT_ALL), ("PUT", _FACT_ALL)),
     documented(FACT_UPDATE, ADMIN, "Change facts", ("PATCH", _FACT_ONE), ("PUT", _FACT_ALL)),
     documented(FACT_DELETE, ADMIN, "Delete facts; PUT needs it to delete those that it does not have",

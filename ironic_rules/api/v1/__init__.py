@@ -38,6 +38,7 @@ from ironic_rules.api.v1.portgroups import PortgroupsController
 from ironic_rules.api.v1.ports import PortsController
 from ironic_rules.api.v1.ramdisk import HeartbeatController, LookupController
 from ironic_rules.api.v1.runbooks import RunbooksController
+from ironic_rules.api.v1.search import SearchController
 from ironic_rules.api.v1.volume import VolumeController
 from ironic_rules.models.documents import JSONObject
 
@@ -80,6 +81,7 @@ class V1Controller(Resource):
         "inspection_journal": InspectionJournalController(), "shared_macs": SharedMACsController(),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
         "facts": FactsController(), "fact_changes": FactChangesController(),
+        "search": SearchController(),
         "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
         "flavors": FlavorsController(), "extra_specs": ExtraSpecsController(),

@@ -18,6 +18,7 @@ from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1.fact_counts import FactsValuesController, FactValuesController, FactVocabularyController
 from ironic_rules.db import facts, inspection_rules
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import nodes
@@ -83,7 +84,8 @@ class FactChangesController(Resource):
 class FactsController(Resource):
     """``/v1/facts``, since API 1.96. Facts are identified by name."""
 
-    below_item: ClassVar[dict[str, Any]] = {}
+    below: ClassVar = {"values": FactsValuesController(), "vocabulary": FactVocabularyController()}
+    below_item: ClassVar = {"values": FactValuesController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:

@@ -15,6 +15,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import rule_lists, rule_sets
 from ironic_rules.api.v1.rule_facts import (
+    RuleConditionsController,
     RuleConflictsController,
     RuleSamplesController,
     RulesStatisticsController,
@@ -49,7 +50,8 @@ class InspectionRulesController(Resource):
 
     below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController(),
                        "statistics": RulesStatisticsController(), "vocabulary": RuleVocabularyController(),
-                       "samples": RuleSamplesController(), "conflicts": RuleConflictsController()}
+                       "samples": RuleSamplesController(), "conditions": RuleConditionsController(),
+                       "conflicts": RuleConflictsController()}
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_LIST, query=_LIST)

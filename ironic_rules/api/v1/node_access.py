@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
@@ -14,12 +15,17 @@ from ironic_rules.api import pagination, versions
 from ironic_rules.api.authorization import target
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
-from ironic_rules.api.v1 import node_replies
+from ironic_rules.api.v1 import asking, node_replies
+from ironic_rules.api.v1.asking import Questions
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import collection, nodes
+from ironic_rules.db import collection, node_queries, nodes
+from ironic_rules.db.paging import Page
+from ironic_rules.db.questions import Asking
+from ironic_rules.db.tables import nodes as nodes_table
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, NodeLocked, NodeNotFound, NotFound, Problem
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE, Node
+from ironic_rules.models.questions import Question, StoredFact
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 
@@ -109,12 +115,18 @@ def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:
         wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
     if "failure" in wanted:
         wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
+    if "where" in wanted:
+        asked = Questions(request, conn)
+        question = asked.read(wanted["where"])
+        wanted["where"] = asked.condition(question, Asking(conn, asked.known))
 
 
-def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObject:
+def list_nodes(request: Request, query: QueryValues, *, detail: bool,
+               conditions: Sequence[object] | None = None) -> JSONObject:
     """Return a page of nodes.
 
-    :param query: as ``filters.Listing.of(NODE)`` has it
+    :param query: as ``filters.Listing.of(NODE)`` has it, with ``facts``, which are columns
+    :param conditions: of a rule
     :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
     """
     minor = request.version
@@ -124,13 +136,41 @@ def list_nodes(request: Request, query: QueryValues, *, detail: bool) -> JSONObj
     if fields is None and not detail:
         fields = views.default_fields(minor)
     wanted = filters(request, query)
-    versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
     page = pagination.page(request, query)
+    columns, order = query.get("facts", ()), page.sort_key.removeprefix(asking.SORTED)
+    is_by_fact = order != page.sort_key
+    asking.check_version(request, (*columns, *([order] if is_by_fact else [])))
+    if not is_by_fact:
+        versions.refuse_fields(NODE, [page.sort_key], minor)
     with request.db.reader() as conn:
+        asked = Questions(request, conn)
+        clause = wanted.pop("where", None)
+        question = None if clause is None and conditions is None else asked.read(clause, conditions)
         resolve(request, conn, wanted)
-        rows = nodes.list_nodes(conn, wanted, page, node_replies.node_columns(request, fields), raw_json=True)
-        return pagination.collection(request, "nodes", rows, page,
-                                     lambda shown: node_replies.show_nodes(request, conn, shown, fields))
+        names = node_replies.node_columns(request, fields)
+        names = tuple(dict.fromkeys((*names, "id"))) if columns or is_by_fact else names
+        asked.facts(columns)
+        if is_by_fact:
+            rows = _in_order(asked, conn, page, asked.facts([order], "sort_key")[order], wanted, question, names)
+        else:
+            if question is not None:
+                wanted["where"] = asked.condition(question, Asking(conn, asked.known))
+            rows = nodes.list_nodes(conn, wanted, page, names, raw_json=True)
+
+        def show(found: Sequence[Any]) -> Iterator[JSONObject]:
+            shown = node_replies.show_nodes(request, conn, found, fields)
+            return asked.add_columns(columns, found, shown) if columns else shown
+
+        return pagination.collection(request, "nodes", rows, page, show)
+
+
+def _in_order(asked: Questions, conn: sa.Connection, page: Page, fact: StoredFact, wanted: JSONObject,
+              question: Question | None, columns: tuple[str, ...]) -> list[Any]:
+    """Return the rows of a page of nodes in the order of a fact."""
+    ids = asked.page(fact, page, asked.conditions(wanted, question), node_queries.of_caller(wanted, nodes_table))
+    rows = {row.id: row for row in nodes.list_nodes(conn, {"id_in": ids}, Page(len(ids)), columns, raw_json=True)}
+    # One may have been deleted meanwhile.
+    return [rows[node_id] for node_id in ids if node_id in rows]
 
 
 def list_all_fields(request: Request, query: QueryValues) -> JSONObject:

@@ -12,6 +12,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, node_replies, node_update
 from ironic_rules.api.v1.allocations import NodeAllocationController
+from ironic_rules.api.v1.asking import SORTED
 from ironic_rules.api.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
 from ironic_rules.api.v1.facts import NodeFactsController
 from ironic_rules.api.v1.journal import NodeJournalController
@@ -37,6 +38,7 @@ from ironic_rules.api.v1.trials import NodesReapplyController
 from ironic_rules.api.v1.volume import NodeVolumeController
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
+    InvalidParameterValue,
     node_associated,
     node_has_children,
     node_not_removable,
@@ -48,7 +50,14 @@ from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import nodes as policies
 
-_LIST = filters.Listing.of(NODE, checked=False)
+
+def field_or_fact(value: str) -> str:
+    """A field of nodes, or ``fact:`` and the name of a fact."""
+    return filters.text(value) if value.startswith(SORTED) else _by_field(value)
+
+
+_by_field = filters.one_of(*sorted(NODE.sort_keys))
+_LIST = filters.Listing.of(NODE, checked=False, facts=filters.names, sort_key=field_or_fact)
 _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
@@ -63,6 +72,26 @@ class NodesDetailController(Resource):
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
         return node_access.list_all_fields(request, query)
+
+
+class NodesSearchController(Resource):
+    """``/v1/nodes/search``, since API 1.96."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST, body=schemas.NODE_SEARCH)
+    def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
+        """List the nodes that fulfil ``conditions`` of a rule, and ``where``; otherwise as ``GET /v1/nodes``.
+
+        A condition compares one fact (``{fact[memory_gib]}``), field of the node, trait or MAC address of a port with
+        constants. Each further page is the same request to the URL in ``next``.
+
+        :raises InvalidRule: 400, with the pointer of each problem;  InvalidParameterValue: 400
+        """
+        if "where" in body:
+            if "where" in query:
+                raise InvalidParameterValue("where is given in the URL and in the body.")
+            query["where"] = body["where"]
+        return node_access.list_nodes(request, query, detail=query.get("detail", False),
+                                      conditions=body.get("conditions", []))
 
 
 class ValidateController(Resource):
@@ -84,7 +113,7 @@ class ValidateController(Resource):
 class NodesController(Resource):
     """``/v1/nodes`` and ``/v1/nodes/{node}``; a node is identified by its UUID or its name."""
 
-    below = {"detail": NodesDetailController(), "reapply": NodesReapplyController()}
+    below = {"detail": NodesDetailController(), "reapply": NodesReapplyController(), "search": NodesSearchController()}
     below_item = {
         "allocation": NodeAllocationController(), "bios": BIOSController(), "firmware": FirmwareController(),
         "clean_steps": NodeCleanStepsController(), "deploy_steps": NodeDeployStepsController(),

@@ -1,4 +1,4 @@
-"""``/v1/inspection_rules``: statistics, conflicts, and the vocabulary and samples for new rules.
+"""``/v1/inspection_rules``: statistics, conflicts, and for new rules the vocabulary, samples and conditions.
 
 ``statistics`` shows how often each rule matched and failed; ``conflicts`` what each rule writes, and the other rules
 that write the same.
@@ -13,12 +13,13 @@ from dataclasses import asdict
 import orjson
 
 from ironic_rules import samples
-from ironic_rules.api import filters, links, pagination, versions
+from ironic_rules.api import filters, links, pagination, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.v1 import node_access, rule_lists
+from ironic_rules.api.v1.asking import Questions
 from ironic_rules.api.views import rules
 from ironic_rules.db import inventory, rule_records
 from ironic_rules.db.paging import Page
@@ -165,3 +166,18 @@ class RuleSamplesController(Resource):
     def get_all(self, request: Request) -> JSONObject:
         """List samples of reports; each ``report`` can be that of a dry run."""
         return {"samples": [{"name": name, "report": samples.inventory(name)} for name in samples.inventory_names()]}
+
+
+class RuleConditionsController(Resource):
+    """Since API 1.96. Nothing is stored."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=rules_policies.FACT_LIST, body=schemas.CLAUSE)
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
+        """Return ``{"conditions": [...]}``: those of a rule that matches the nodes that ``where`` selects.
+
+        :raises InvalidParameterValue: 400, with the column of each problem, and of ``or``, which rules do not have
+        """
+        with request.db.reader() as conn:
+            asked = Questions(request, conn)
+            node_access.confine(request, {})
+            return {"conditions": asked.conditions_of_rule(body["where"])}

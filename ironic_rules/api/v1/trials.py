@@ -388,8 +388,9 @@ class RuleDryRunController(Resource):
         has the result of the stored rules, too, and the difference. ``given`` is the UUID of each rule of the request,
         ``warnings`` are about them, as when they are stored.
 
-        With ``nodes``, an object with filters of a list of nodes, the dry run is an operation, which is returned with
-        202: of each node over the data of its last inspection. Then there are no ``node``, ``report`` and ``compare``.
+        With ``nodes``, an object with filters of a list of nodes, or ``where``, which is one of them, the dry run is an
+        operation, which is returned with 202: of each node over the data of its last inspection. Then there are no
+        ``node``, ``report`` and ``compare``.
 
         The answer shows conditions and actions of stored rules, so this needs the policy for that, too.
 
@@ -405,6 +406,10 @@ class RuleDryRunController(Resource):
         :raises dry_run_too_long: 400, by ``[inspection_rules]dry_run_timeout``;  too_many_dry_runs: 503
         """
         policy.authorize(request.conf, rules_policies.INSPECTION_GET_DETAILS, request.context)
+        if "where" in body:
+            if "nodes" in body:
+                raise Invalid("There are either nodes, or where.")
+            body["nodes"] = {"where": body.pop("where")}
         if "nodes" in body:
             return _of_many(request, body)
         if "node" not in body and "report" not in body:

@@ -50,19 +50,20 @@ CHOICES: dict[str, list[Any]] = {
 def _filled(conn: sa.Connection, chance: random.Random) -> None:
     for name, fact in FACTS.items():
         conn.execute(sa.insert(t.facts).values(
-            id=fact.id, name=name, revision=1, defined=1, value="{inventory[x]}", conditions=[], watched=False, origin="operator",
-            type=fact.type, is_list=fact.is_list, created_at=clock.now()))
+            id=fact.id, name=name, revision=1, defined=1, value="{inventory[x]}", conditions=[], watched=False,
+            origin="operator", type=fact.type, is_list=fact.is_list, created_at=clock.now()))
     for number in range(NODES):
         node = nodes.create(conn, {
-            "driver": chance.choice(["ipmi", "redfish"]), "name": chance.choice([None, f"Web-{number}", f"db_{number}"]),
-            "owner": chance.choice([None, "p1", "P1"]), "maintenance": chance.random() < 0.3,
+            "driver": chance.choice(["ipmi", "redfish"]), "owner": chance.choice([None, "p1", "P1"]),
+            "name": chance.choice([None, f"Web-{number}", f"db_{number}"]), "maintenance": chance.random() < 0.3,
             "provision_state": chance.choice(["manageable", "active"]), "resource_class": chance.choice([None, "x"]),
             "secure_boot": chance.choice([None, True, False]), "conductor_group": chance.choice(["", "rack"])})
         node_sets.set_traits(conn, node.id, chance.sample(TRAITS, chance.randint(0, 3)))
         for mac in chance.sample(MACS, 1) if number < 3 else ():
             if not conn.scalar(sa.select(t.ports.c.id).where(t.ports.c.address == mac)):
                 conn.execute(sa.insert(t.ports).values(
-                    uuid=f"00000000-0000-4000-8000-{number:012d}", address=mac, node_id=node.id, created_at=clock.now()))
+                    uuid=f"00000000-0000-4000-8000-{number:012d}", address=mac, node_id=node.id,
+                    created_at=clock.now()))
         for name, values in CHOICES.items():
             fact = FACTS[name]
             if chance.random() < 0.25:
@@ -142,7 +143,8 @@ def _condition(chance: random.Random) -> JSONObject:
     made: JSONObject = {"op": chance.choice(["", "", "!"]) + op, "args": _MAKE[op](chance, template)}
     if chance.random() < 0.2:
         loop, item = chance.choice([("{ports}", "{item[address]}"), ("{node[traits]}", "{item}"),
-                                    ("{fact[gpus]}", "{item}"), ("{fact[speeds]}", "{item}"), ("{fact[never]}", "{item}")])
+                                    ("{fact[gpus]}", "{item}"), ("{fact[speeds]}", "{item}"),
+                                    ("{fact[never]}", "{item}")])
         made = {"op": made["op"], "args": _MAKE[op](chance, item), "loop": loop,
                 "multiple": chance.choice(["any", "all", None])}
     elif chance.random() < 0.1:
@@ -189,7 +191,8 @@ def _clause(chance: random.Random, depth: int = 0) -> str:
         f"traits has {chance.choice(TRAITS)}", "traits is empty", "gpus is not empty", "vendor is absent",
         "vendor is empty", f"owner {sign} P1", f"name starts {chance.choice(['Web', 'w'])}", "maintenance = true",
         "secure_boot = false",
-        "conductor_group is empty", "owner is absent", f"state {sign} manageable", "created_at < 2020-01-01", "never = x"])
+        "conductor_group is empty", "owner is absent", f"state {sign} manageable", "created_at < 2020-01-01",
+        "never = x"])
 
 
 def test_a_clause_selects_the_nodes_that_the_rule_engine_finds(fleet: Database) -> None:
@@ -227,7 +230,8 @@ def test_a_question_that_no_index_answers_is_refused(fleet: Database) -> None:
     refused = {
         "{inventory[cpu][count]}": "questions have facts and fields of nodes, but not {inventory[cpu][count]}",
         "{node[properties][cpus]}": "create a fact with this value", "{fact[vendr]}": "did you mean 'vendor'?",
-        "{fact[gpus]|count}": "no conversions of lists", "{fact[vendor]}{fact[bmc]}": "one value of a node with constants"}
+        "{fact[gpus]|count}": "no conversions of lists",
+        "{fact[vendor]}{fact[bmc]}": "one value of a node with constants"}
     for template, reason in refused.items():
         with pytest.raises(InvalidRule, match=re.escape(reason)) as caught:
             questions.of_conditions([{"op": "eq", "args": [template, "x"]}], FACTS)

@@ -1,0 +1,206 @@
+"""``/v1/facts``: values of facts with the numbers of their nodes, and the vocabulary of questions."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.filters import QueryValues
+from ironic_rules.api.request import Request
+from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import node_access
+from ironic_rules.api.v1.asking import Questions
+from ironic_rules.db import fact_values, facts
+from ironic_rules.db.fact_values import Counts
+from ironic_rules.db.questions import Asking, Condition
+from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.facts.where import NODE_NAMES, OPERATORS
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.facts import NUMBERS
+from ironic_rules.models.nodes import MAX_CLAUSE
+from ironic_rules.models.questions import StoredFact
+from ironic_rules.policies import rules as policies
+
+#: Number of values that are shown by default, and at most; and of pairs of values.
+_FEW, _MOST, _PAIRS = 20, 1000, 2000
+#: Number of ranges of a histogram.
+_RANGES = 10
+
+
+_ONE = filters.Query(where=filters.text_of(MAX_CLAUSE), limit=filters.at_most(_MOST))
+_SEVERAL = filters.Query(**_ONE.kinds, facts=filters.names, by=filters.names)
+
+
+class _Counting:
+    """Counts of one request: among all nodes whose facts the caller may see, or those that a question selects."""
+
+    def __init__(self, request: Request, conn: sa.Connection, query: QueryValues) -> None:
+        self.asked = Questions(request, conn)
+        self._conn = conn
+        self._limit: int = query.get("limit", _FEW)
+        wanted: JSONObject = {"include_children": False}
+        node_access.confine(request, wanted)
+        clause = query.get("where")
+        self._listed = self.asked.conditions(wanted, None if clause is None else self.asked.read(clause))
+        self.nodes = fact_values.count_nodes(conn, self.asked.known, self._conditions)
+
+    def _conditions(self, asking: Asking) -> list[Condition]:
+        return [*self._listed(asking), *self.asked.visible(asking)]
+
+    def show(self, name: str) -> JSONObject:
+        """Return the counts of one fact as JSON."""
+        fact = self.asked.facts([name], "fact")[name]
+        is_number = fact.type in NUMBERS and fact.type != "boolean"
+        found = fact_values.counts(self._conn, self.asked.known, fact, self._conditions,
+                                   None if is_number else self._limit)
+        shown = found.values[:self._limit]
+        return {
+            "fact": name, "type": fact.type, "unit": fact.unit, "is_list": fact.is_list, "nodes": self.nodes,
+            "absent": self.nodes - found.present,
+            "values": [{"value": value, "nodes": count} for value, count in shown],
+            "others": None if fact.is_list else found.present - sum(count for _, count in shown),
+            "ranges": _histogram(found) if is_number else []}
+
+    def table(self, names: Sequence[str]) -> JSONObject:
+        """Return a table of the values of two facts as JSON."""
+        if len(set(names)) != 2:
+            raise InvalidParameterValue("by must be the names of two facts, such as vendor,bios_version.")
+        first, second = self.asked.facts(names, "by").values()
+        found = fact_values.pairs(self._conn, self.asked.known, first, second, self._conditions, _PAIRS)
+        return {"by": list(names), "nodes": self.nodes, "complete": len(found) < _PAIRS,
+                "cells": [{"values": [one, other], "nodes": count} for one, other, count in found]}
+
+
+def _histogram(found: Counts) -> list[JSONObject]:
+    """Return ranges of equal size that begin with round numbers, each with the number of its nodes.
+
+    A value is in a range if it is at least ``from`` and less than ``to``.
+    """
+    if len(found.values) < 2:
+        return []
+    least, most = min(value for value, _ in found.values), max(value for value, _ in found.values)
+    width = _round_width((most - least) / _RANGES)
+    begin = math.floor(least / width)
+    numbers = [0] * (math.floor(most / width) - begin + 1)
+    for value, count in found.values:
+        numbers[min(math.floor(value / width) - begin, len(numbers) - 1)] += count
+    bounds = [round((begin + place) * width, 6) for place in range(len(numbers) + 1)]
+    bounds = [int(bound) if bound.is_integer() else bound for bound in bounds]
+    return [{"from": bounds[place], "to": bounds[place + 1], "nodes": number} for place, number in enumerate(numbers)]
+
+
+def _round_width(width: float) -> float:
+    """Return the least of 1, 2 and 5 with any power of ten that is not less than ``width``."""
+    power: float = 10.0 ** math.floor(math.log10(width))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width * (1 - 1e-9))
+
+
+class FactValuesController(Resource):
+    """``/v1/facts/{fact}/values``."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_ONE)
+    def get_all(self, request: Request, fact: str, query: QueryValues) -> JSONObject:
+        """Return the values of a fact with the numbers of their nodes, of all nodes or those that ``where`` selects.
+
+        ``values`` are the most frequent ones, ``limit`` of them (20), ``others`` counts the nodes with other values,
+        ``absent`` those without a value, and ``ranges`` the nodes by ranges of a number. Of a list, a node counts for
+        each of its values, and ``others`` is null. Nodes with a parent are not counted.
+
+        :raises fact_not_found: 404;  InvalidParameterValue: 400, with the column of each problem
+        """
+        with request.db.reader() as conn:
+            facts.get(conn, fact)
+            return _Counting(request, conn, query).show(fact)
+
+
+class FactsValuesController(Resource):
+    """``/v1/facts/values``."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_SEVERAL)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """Return what ``/v1/facts/{fact}/values`` does of several ``facts``, and the table of the two facts in ``by``.
+
+        A cell of the table is a pair of values, and the number of nodes with both. ``complete`` is false if there are
+        more than 2,000.
+
+        :raises InvalidParameterValue: 400
+        """
+        names, by = query.get("facts", ()), query.get("by", ())
+        if not names and not by:
+            raise InvalidParameterValue("facts, by, or both are required.")
+        with request.db.reader() as conn:
+            counting = _Counting(request, conn, query)
+            counting.asked.facts(names)
+            reply: JSONObject = {"nodes": counting.nodes, "facts": [counting.show(name) for name in names]}
+            return {**reply, "table": counting.table(by)} if by else reply
+
+
+#: Seconds from which on a result is remembered, and how long: a process spends a tenth of its time at most.
+_CHEAP_S, _SHARE = 0.05, 9
+#: Values of each fact in the vocabulary.
+_FREQUENT = 10
+
+
+class FrequentValues:
+    """The frequent values of facts among all nodes, which are remembered for a while. One per process; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, list[Any]] = {}
+        self._good_until = 0.0
+
+    def get(self, conn: sa.Connection, known: Mapping[str, StoredFact]) -> dict[str, list[Any]]:
+        """Return them by the names of facts."""
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._good_until or known.keys() != self._found.keys():
+                self._found = _frequent(conn, known, known, lambda asking: ())
+                took = time.monotonic() - began
+                self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
+            return self._found
+
+
+def _frequent(conn: sa.Connection, known: Mapping[str, StoredFact], names: Iterable[str],
+              conditions: fact_values.Conditions) -> dict[str, list[Any]]:
+    """Return the values that several nodes have, the most frequent first, by the names of facts."""
+    return {name: [value for value, count in fact_values.counts(
+        conn, known, known[name], conditions, _FREQUENT).values if count > 1] for name in names}
+
+
+_VOCABULARY = filters.Query(facts=filters.names)
+
+
+class FactVocabularyController(Resource):
+    """``/v1/facts/vocabulary``."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_VOCABULARY)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """Return the names and operators of questions, to complete them.
+
+        Each name has a ``type``, whether it ``is_list``, its ``unit``, and the most frequent ``values`` that several
+        nodes have. Callers who are confined to a project get values only of ``facts`` that they name, and fields and
+        lists of nodes have none. ``operators`` says which types each operator compares.
+
+        :raises InvalidParameterValue: 400, there is no such fact
+        """
+        with request.db.reader() as conn:
+            asked = Questions(request, conn)
+            known = asked.known
+            wanted: JSONObject = {}
+            node_access.confine(request, wanted)
+            named = asked.facts(query.get("facts", ()))
+            values = (_frequent(conn, known, named, asked.visible) if wanted
+                      else request.frequent_values.get(conn, known))
+        names = [{"name": name, "of": "fact", "type": fact.type, "is_list": fact.is_list, "unit": fact.unit,
+                  "values": values.get(name, [])} for name, fact in sorted(known.items())]
+        names += [{"name": name, "of": "node", "type": node.type, "is_list": node.many, "unit": None, "values": []}
+                  for name, node in NODE_NAMES.items()]
+        return {"names": names, "operators": [
+            {"name": name, "types": sorted(types), "lists": lists} for name, (types, lists) in OPERATORS.items()]}
