@@ -11,13 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from osc_lib import exceptions
 from osc_lib.command import command
 
 from ironic_rules.client import upstream
 from ironic_rules.client.rule_requests import Requests
+
+#: Fields of nodes by which python-ironicclient sorts.
+_FIELDS = frozenset(upstream.NODE_FIELDS)
 
 
 class OfNode(command.Command):
@@ -50,35 +55,82 @@ def chosen_filters(parsed_args: argparse.Namespace) -> dict[str, str] | None:
     return found if found or parsed_args.all_nodes else None
 
 
-class _DiscoveredNodes(upstream.NodeManager):  # type: ignore[misc]
-    """Lists nodes as python-ironicclient does, but only discovered ones; also when it follows links to more pages."""
+class _SelectedNodes(upstream.NodeManager):  # type: ignore[misc]
+    """Lists nodes as python-ironicclient does, with more parameters; also when it follows links to more pages.
+
+    :ivar found: the nodes of the last list
+    """
+
+    def __init__(self, api: Any, query: dict[str, str]) -> None:
+        super().__init__(api)
+        self._more = urlencode(query)
+        self.found: list[Any] = []
 
     def _path(self, resource_id: str | None = None) -> str:
         path: str = super()._path(resource_id)
-        return f"{path}{'&' if '?' in path else '?'}auto_discovered=true"
+        return f"{path}{'&' if '?' in path else '?'}{self._more}"
+
+    def list(self, *args: Any, **kwargs: Any) -> Any:
+        self.found = super().list(*args, **kwargs)
+        return self.found
 
 
 class ListNodes(upstream.ListNodes):
     """List baremetal nodes"""
 
-    # If python-ironicclient adds the option, ours replaces it instead of raising an error.
+    # If python-ironicclient adds one of the options, ours replaces it instead of raising an error.
     conflict_handler = "resolve"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("--auto-discovered", action="store_true",
                             help="Only nodes that were enrolled by auto-discovery.")
+        parser.add_argument("--where", metavar="<clause>",
+                            help="Only these nodes, e.g. 'vendor = Dell and memory_gib >= 512'.")
+        parser.add_argument("--fact", metavar="<fact>", action="append", dest="facts", default=[],
+                            help="Show this fact of each node; may be repeated.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        if not parsed_args.auto_discovered:
+        query = {"auto_discovered": "true"} if parsed_args.auto_discovered else {}
+        if parsed_args.where is not None:
+            query["where"] = parsed_args.where
+        if parsed_args.facts:
+            query["facts"] = ",".join(parsed_args.facts)
+        query |= _order(parsed_args)
+        if not query:
             return super().take_action(parsed_args)
         client = self.app.client_manager.baremetal
-        everything, client.node = client.node, _DiscoveredNodes(client.node.api)
+        everything, client.node = client.node, _SelectedNodes(client.node.api, query)
         try:
-            return super().take_action(parsed_args)
+            columns, rows = super().take_action(parsed_args)
+            return (*columns, *parsed_args.facts), [
+                (*row, *_facts_of(node, parsed_args.facts)) for row, node in zip(rows, client.node.found, strict=True)
+            ] if parsed_args.facts else rows
         finally:
             client.node = everything
+
+
+def _order(parsed_args: argparse.Namespace) -> dict[str, str]:
+    """Return the parameters for an order that the service has to make: that of a fact, or with facts as columns.
+
+    :raises CommandError: there are several keys
+    """
+    keys = [key.strip() for key in (parsed_args.sort or "").split(",") if key.strip()]
+    names = [key.partition(":")[0].replace(" ", "_").lower() for key in keys]
+    if not keys or not (parsed_args.facts or any(name not in _FIELDS for name in names)):
+        return {}
+    if len(keys) > 1:
+        raise exceptions.CommandError("Nodes with facts are sorted by one key.")
+    parsed_args.sort = None
+    direction = keys[0].partition(":")[2] or "asc"
+    return {"sort_key": names[0] if names[0] in _FIELDS else f"fact:{names[0]}", "sort_dir": direction}
+
+
+def _facts_of(node: Any, names: Sequence[str]) -> Iterator[Any]:
+    for name in names:
+        value = node.facts[name]
+        yield ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 class CreateTemplate(upstream.CreateTemplate):

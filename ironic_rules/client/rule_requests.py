@@ -19,6 +19,7 @@ _LEGACY_RULES = "/v1/rules"
 _JOURNAL = "/v1/inspection_journal"
 _SHARED_MACS = "/v1/shared_macs"
 _OPERATIONS = "/v1/operations"
+_FACTS = "/v1/facts"
 
 
 #: The text about rules that the service shows without conditions and actions.
@@ -29,6 +30,10 @@ WITHHELD = ("Conditions and actions are shown to administrators only (policy "
 def are_withheld(found: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a reply to a request for all fields of rules has no conditions and actions."""
     return any("actions" not in rule for rule in found)
+
+
+def _given(query: Mapping[str, object]) -> str:
+    return urlencode({name: value for name, value in query.items() if value is not None})
 
 
 class Requests:
@@ -213,6 +218,35 @@ class Requests:
     def explain_flavor(self, flavor: str) -> dict[str, Any]:
         """Return what a flavor does."""
         return dict(self._json("GET", f"/v1/flavors/{quote(flavor, safe='')}/explanation"))
+
+    def facts(self, query: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Return all facts; parameters that are None are omitted."""
+        return self._collect(_FACTS, "facts", query, 0)
+
+    def fact(self, name: str) -> dict[str, Any]:
+        """Return a fact."""
+        return dict(self._json("GET", f"{_FACTS}/{quote(name, safe='')}"))
+
+    def create_fact(self, fact: Mapping[str, object]) -> dict[str, Any]:
+        """Create a fact; return it as stored."""
+        return dict(self._json("POST", _FACTS, body=fact))
+
+    def patch_fact(self, name: str, operations: Sequence[Mapping[str, Any]]) -> None:
+        """Change a fact by operations of RFC 6902."""
+        self._json("PATCH", f"{_FACTS}/{quote(name, safe='')}", body=operations)
+
+    def delete_fact(self, name: str) -> None:
+        """Delete a fact."""
+        self._json("DELETE", f"{_FACTS}/{quote(name, safe='')}")
+
+    def fact_values(self, name: str, query: Mapping[str, object]) -> dict[str, Any]:
+        """Return the values of a fact with the numbers of their nodes; parameters that are None are omitted."""
+        return dict(self._json("GET", f"{_FACTS}/{quote(name, safe='')}/values?{_given(query)}"))
+
+    def fact_table(self, names: Sequence[str], query: Mapping[str, object]) -> dict[str, Any]:
+        """Return the table of the values of two facts."""
+        asked = _given({**query, "by": ",".join(names)})
+        return dict(self._json("GET", f"{_FACTS}/values?{asked}")["table"])
 
     def _collect(self, path: str, key: str, query: Mapping[str, object], limit: int | None,
                  tags: set[str | None] | None = None) -> list[dict[str, Any]]:

@@ -40,6 +40,8 @@ NodeManager: Any = object
 RuleManager: Any = object
 #: Columns of ``list --long``.
 DETAILS: tuple[str, ...] = ()
+#: Fields of nodes that it knows.
+NODE_FIELDS: tuple[str, ...] = ()
 #: The exception that its calls raise.
 ClientException: type[Exception] = exceptions.ClientException
 
@@ -63,6 +65,7 @@ else:
     NodeManager = node.NodeManager
     RuleManager = inspection_rule.InspectionRuleManager
     DETAILS = tuple(resource_fields.INSPECTION_RULE_DETAILED_RESOURCE.fields)
+    NODE_FIELDS = tuple(resource_fields.NODE_DETAILED_RESOURCE.fields)
     ClientException = exc.ClientException
 
 
