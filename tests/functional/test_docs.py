@@ -212,3 +212,13 @@ def test_the_guide_to_authentication_lets_its_user_in_and_nobody_else(tmp_path):
                 done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False,
                                       env={**os.environ, "PYTHONWARNINGS": "ignore", "HOME": str(tmp_path)})
                 assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr
+
+
+def test_the_guide_to_questions_finds_machines_and_makes_conditions_of_a_rule(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/ask.rst", url, tmp_path)
+        conditions, = (json.loads(text)["conditions"] for text in outputs if text.startswith('{"conditions"'))
+        found = subprocess.run(
+            ["curl", "-sSf", "-H", VERSION, "--json", json.dumps({"conditions": conditions}), url + "/v1/nodes/search"],
+            capture_output=True, text=True, timeout=60, check=True)
+        assert len(json.loads(found.stdout)["nodes"]) == 3
