@@ -20,8 +20,8 @@ from ironic_rules.models.facts import Scalar
 from ironic_rules.models.questions import MAX_VALUES, All, Place, Question, StoredFact, Test
 
 Condition: TypeAlias = sa.ColumnElement[bool]
-#: Number of nodes of which it takes less time to look at each than to find all nodes of another test.
-_FEW = 500
+#: Number of nodes up to which those of a test are found first; of more, a page is among the first nodes of all.
+_FEW = 5000
 
 
 class Asking:
@@ -73,7 +73,8 @@ class Asking:
     def _from_the_fewest(self, parts: Sequence[Question]) -> Iterator[Condition]:
         """Yield the conditions of parts that all must hold; if one has few nodes, the others look at these only.
 
-        Servers find out which one has the fewest; SQLite finds the nodes of each.
+        Else all of them look at one node after the other. Servers find out which one has the fewest; SQLite would find
+        the nodes of each.
         """
         found = {place: (rows, passing) for place, part in enumerate(parts) if isinstance(part, Test)
                  and part.place.kind != "node" and not (part.inverted or part.missing)
@@ -82,7 +83,7 @@ class Asking:
         fewest = min(counts, key=lambda place: counts[place], default=None)
         is_few = fewest is not None and counts[fewest] <= _FEW
         for place, part in enumerate(parts):
-            if place in found and is_few and place != fewest:
+            if place in found and not (is_few and place == fewest):
                 rows, passing = found[place]
                 yield self._exists(rows, passing)
             else:
