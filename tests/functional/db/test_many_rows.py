@@ -112,14 +112,15 @@ def _fill(conn: sa.Connection) -> None:
     conn.execute(sa.insert(t.facts), [
         {"id": place, "name": name, "type": type_, "value": "{inventory[x]}", "origin": "operator", "revision": 1,
          "defined": 1, "is_list": False, "conditions": [], "watched": False, "created_at": now}
-        for place, (name, type_) in enumerate(FACTS.items(), 1)])
+        for place, (name, type_) in enumerate(FACTS.items(), 101)])
     conn.execute(sa.insert(t.fact_texts), [
         {"node_id": number, "fact_id": fact, "position": 0, "value": value}
         for number in range(1, MANY_NODES + 1) for fact, value in (
-            (1, "rare" if number % 100 == 0 else "common"), (2, f"SN{number:06d}"))])
+            (101, "rare" if number % 100 == 0 else "common"), (102, f"SN{number:06d}"))])
     conn.execute(sa.insert(t.fact_numbers), [
         {"node_id": number, "fact_id": fact, "position": 0, "value": float(value)}
-        for number in range(1, MANY_NODES + 1) for fact, value in ((3, number * 7919 % MANY_NODES), (4, number % 2))])
+        for number in range(1, MANY_NODES + 1) for fact, value in (
+            (103, number * 7919 % MANY_NODES), (104, number % 2))])
     for number in range(1, 11):
         assert operations.finish(conn, number)
 
@@ -224,7 +225,7 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
     "changes of a fact": (lambda conn: facts.list_changes(conn, _page(sort_dir="desc"), fact="f7"), PAGE),
     "changes of a node from the middle": (lambda conn: facts.list_changes(
         conn, _page(_uuid(7, 10_006)), node_id=7), 49),
-    "facts of a node": (lambda conn: facts.of_node(conn, 7)[0], 10),
+    "facts of a node": (lambda conn: facts.of_node(conn, 7)[0], 14),
     "operations": (lambda conn: [operations.counts(conn, rows := operations.list_operations(conn, _page())), rows][1],
                    10),
     "nodes of an operation": (lambda conn: operations.list_items(conn, 3, None, _uuid(1, 5002), PAGE), PAGE),
