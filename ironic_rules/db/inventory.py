@@ -205,6 +205,12 @@ def newest_reports(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, 
     return {node_id: (inventory_id, length) for node_id, inventory_id, length in conn.execute(query).all()}
 
 
+def has_processed(conn: sa.Connection) -> bool:
+    """Return whether there are data of any successful inspection."""
+    query = sa.select(node_inventory.c.id).where(node_inventory.c.status == PROCESSED).limit(1)
+    return conn.scalar(query) is not None
+
+
 def newest_processed(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, int]:
     """Return the ids of the data of the last successful inspection of each of these nodes."""
     query = sa.select(node_inventory.c.node_id, sa.func.max(node_inventory.c.id)).where(

@@ -138,7 +138,7 @@ def install_built_in(db: Database) -> None:
 
     def write(conn: sa.Connection) -> None:
         stale = db_facts.install_built_in(conn, wanted)
-        if stale:
+        if stale and inventory.has_processed(conn):
             begin(conn, [fact for fact in db_facts.all_facts(conn) if fact.name in stale], None)
 
     db.write(write)
@@ -156,7 +156,7 @@ def begin(conn: sa.Connection, wanted: Collection[Fact], user: str | None) -> Ro
 class FactWork:
     """The facts of one node during one inspection.
 
-    :param given: the facts, as the cache has them; None: they are asked for when a rule reads one
+    :param given: the facts, as the cache has them; None: the cache gives them when a rule reads one
     :param previous: returns the values of the inspection before as JSON, by names; None: there was none
     """
 
