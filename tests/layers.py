@@ -12,7 +12,7 @@ LAYERS = (
     ("client",),
     ("cmd",),
     ("service",),
-    ("api", "conductor", "pxe_filter", "simulator"),
+    ("api", "conductor", "pxe_filter", "simulator", "lab"),
     ("httpd", "ramdisk"),
     ("inspection",),
     ("hardware",),

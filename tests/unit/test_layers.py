@@ -29,7 +29,8 @@ HTTP_MODULES = {
     "hardware.resolver": "resolves names, and connects to nothing",
     "hardware.redfish.connections": "BMCs", "hardware.redfish.client": "BMCs",
     "api.page": "Keystone, at the URL in the configuration",
-    "httpd.server": "this process itself", "simulator.client": "the API that an operator names on the command line",
+    "httpd.server": "this process itself", "lab.rig": "the service, web server and BMC of the lab",
+    "simulator.client": "the API that an operator names on the command line",
 }
 
 

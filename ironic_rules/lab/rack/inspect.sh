@@ -1,0 +1,1 @@
+openstack baremetal node inspect --wait 1800 "$NAME"

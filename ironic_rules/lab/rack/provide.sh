@@ -1,0 +1,1 @@
+openstack baremetal node provide --wait 1800 first

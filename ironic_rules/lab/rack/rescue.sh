@@ -1,0 +1,1 @@
+openstack baremetal node rescue --wait 1800 --rescue-password SECRET first

@@ -1,0 +1,1 @@
+openstack baremetal inspection rule import "$RULES"

@@ -1,0 +1,2 @@
+systemctl daemon-reload
+systemctl enable --now nginx ironic-rules ironic-rules-dnsmasq

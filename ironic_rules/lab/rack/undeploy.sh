@@ -1,0 +1,1 @@
+openstack baremetal node undeploy --wait 1800 first

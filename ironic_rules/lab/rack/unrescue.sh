@@ -1,0 +1,1 @@
+openstack baremetal node unrescue --wait 1800 first

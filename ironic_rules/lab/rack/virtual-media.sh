@@ -1,0 +1,1 @@
+openstack baremetal node set first --boot-interface redfish-virtual-media
