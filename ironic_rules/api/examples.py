@@ -92,7 +92,8 @@ _BY_NAME: Final = {
     "node": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE, "chassis": CHASSIS,
     "allocation": ALLOCATION, "runbook": RUNBOOK, "connector": CONNECTOR, "target": TARGET, "trait": "CUSTOM_A",
     "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE, "hostname": "conductor-1",
-    "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR, "fact": FACT, "key": EXTRA_SPEC, "indicator": "led@system",
+    "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR, "fact": FACT,
+    "key": EXTRA_SPEC, "indicator": "led@system",
     "setting": "BootMode", "method": "send_raw", "name": "hw:cpu_policy", "address": MAC, "operation": RULE,
     "rule": RULE,
 }

@@ -205,9 +205,10 @@ class Listing(Query):
     def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, marker: Kind = uuid,
                  **kinds: Kind) -> None:
         self.fields = None if fields is None else frozenset(fields)
-        super().__init__(**{
+        every: dict[str, Kind] = {
             "limit": positive, "marker": marker, "sort_key": one_of(*sort_keys), "sort_dir": one_of("asc", "desc"),
-            "fields": names, "detail": boolean, **kinds})
+            "fields": names, "detail": boolean}
+        super().__init__(**{**every, **kinds})
 
     @classmethod
     def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = (),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.facts import FACT
 from ironic_rules.models.fields import Field, Fields, Type
 from ironic_rules.models.flavors import FIELDS
 from ironic_rules.models.nodes import INTERFACES, NODE, SUB_RESOURCES
@@ -124,6 +125,10 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
         ("name",), name=TEXT, namespace=TEXT_OR_NULL, description=TEXT, status=TEXT, value=OBJECT,
         parameters=array(OBJECT), drivers=TEXTS, requires=TEXTS, see_also=TEXT_OR_NULL, origin=TEXT_OR_NULL,
         advice=TEXT_OR_NULL, removed=TEXT_OR_NULL, replaced_by=TEXT_OR_NULL),
+    "Fact": resource(FACT, problems={"type": ["array", "integer"]}, value=ANY, operation=TEXT_OR_NULL),
+    "FactValues": whole(
+        fact=TEXT, type=TEXT_OR_NULL, unit=TEXT_OR_NULL, is_list=BOOLEAN, nodes=INTEGER, absent=INTEGER,
+        values=array(whole(value=ANY, nodes=INTEGER)), others={"type": ["integer", "null"]}, ranges=array(OBJECT)),
     "Flavor": record((), **_FLAVOR),
     "HistoryEntry": record(
         ("links",), uuid=TEXT, created_at=TEXT, severity=TEXT_OR_NULL, event=TEXT_OR_NULL, event_type=TEXT_OR_NULL,
@@ -140,7 +145,7 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
         source=TEXT_OR_NULL, node_uuid=TEXT_OR_NULL, macs=TEXTS, bmc_addresses=TEXTS, nodes=array(OBJECT),
         report=ANY, links=LINKS),
     "LegacyRule": resource(LEGACY_RULE),
-    "Node": resource(NODE, provision_state=TEXT_OR_NULL, traits=TEXTS, conductor=TEXT_OR_NULL,
+    "Node": resource(NODE, provision_state=TEXT_OR_NULL, traits=TEXTS, conductor=TEXT_OR_NULL, facts=OBJECT,
                      **dict.fromkeys(SUB_RESOURCES, LINKS)),
     # Below 1.2 the state of an available node is null.
     "NodeStates": record((), **{name: _field(NODE[name]) for name in NODE.where(lambda entry: entry.state)} | {
@@ -207,6 +212,12 @@ REPLIES: Final[dict[str, JSONObject]] = {
     **{f"GET /v1/{of}/{{}}/ports{detail}": page("ports", _ref("Port"))
        for of in ("nodes", "portgroups") for detail in ("", "/detail")},
     **{f"GET /v1/nodes/{{}}/portgroups{detail}": page("portgroups", _ref("PortGroup")) for detail in ("", "/detail")},
+    "POST /v1/nodes/search": page("nodes", _ref("Node")), "GET /v1/search": whole(q=TEXT, results=array(OBJECT)),
+    "GET /v1/nodes/{}/facts": whole(facts=OBJECT, problems=OBJECT),
+    **_collection("/v1/facts", "facts", "Fact"), "PUT /v1/facts": OBJECT,
+    "GET /v1/facts/values": OBJECT, "GET /v1/facts/{}/values": _ref("FactValues"),
+    "GET /v1/facts/vocabulary": whole(names=array(OBJECT), operators=array(OBJECT)),
+    "GET /v1/fact_changes": page("fact_changes", OBJECT), "POST /v1/inspection_rules/conditions": OBJECT,
     "GET /v1/shards": whole(shards=array(whole(name=TEXT_OR_NULL, count=INTEGER))),
     "GET /v1/node_states": whole(node_states=array(whole(provision_state=TEXT, count=INTEGER))),
     "GET /v1/node_failures": whole(groups=INTEGER, node_failures=array(
