@@ -13,7 +13,7 @@ export function differences(told) {
   for (const [name, title] of Object.entries(LISTS)) {
     const {added = [], removed = [], changed = []} = told[name] ?? {};
     for (const item of added) rows.push([title, mark("came", "good"), describe(item), "", ""]);
-    for (const item of removed) rows.push([title, mark("went", "bad"), describe(item), "", ""]);
+    for (const item of removed) rows.push([title, mark("went", "plain"), describe(item), "", ""]);
     for (const {identity, changes} of changed) {
       for (const [field, {before, after}] of Object.entries(changes)) rows.push([title, mark("changed", "busy"), [describe(identity), " ", el("code", {}, field)], value(before), value(after)]);
     }
@@ -30,7 +30,7 @@ export function differences(told) {
       : table("What came, went and changed", ["Part", "What", "Which", "Before", "After"], rows),
     el("details", {}, el("summary", {}, `All of the inventory: ${patch.length} ${patch.length === 1 ? "difference" : "differences"}`),
       table("All differences", ["What", "Where", "Value"], patch.slice(0, MOST).map(({op, path, value: to}) => [
-        mark(...{add: ["came", "good"], remove: ["went", "bad"]}[op] ?? ["changed", "busy"]), el("code", {}, path), value(to)])),
+        mark(...{add: ["came", "good"], remove: ["went", "plain"]}[op] ?? ["changed", "busy"]), el("code", {}, path), value(to)])),
       patch.length > MOST && empty(`These are the first ${MOST}.`)),
   ];
 }

@@ -4,7 +4,8 @@ import {el} from "../dom.js";
 import {writeJson} from "../json.js";
 import {short} from "../parts.js";
 
-const VERDICTS = {matched: ["✓", "good", "matches"], not: ["✗", "bad", "does not match"], failed: ["!", "bad", "fails"],
+// Red is for failures only: a rule that does not match is as it should be.
+const VERDICTS = {matched: ["●", "holds", "matches"], not: ["○", "dim", "does not match"], failed: ["!", "bad", "fails"],
   absent: ["–", "dim", "does not run"]};
 
 /** Return the kind of verdict of a rule's step: a key of VERDICTS. */
@@ -39,13 +40,17 @@ function condition(found, goTo) {
   const isTrue = found.outcome === true;
   return el("li", {},
     el("div", {},
-      el("span", {class: `mark ${isTrue ? "good" : "bad"}`, "aria-hidden": "true"}, isTrue ? "✓" : "✗"),
-      el("span", {class: "unseen"}, isTrue ? "true: " : "false: "),
+      truth(isTrue),
       pointed(found.pointer, found.op, goTo),
       found.why && [" ", el("strong", {}, found.why)], found.detail && [" ", el("code", {}, found.detail)],
       found.short_circuited && el("span", {class: "dim"}, " (an inspection does not come to it)")),
     found.note && el("p", {}, found.note),
     found.items ? loop(found) : values(found.arguments));
+}
+
+function truth(isTrue) {
+  return [el("span", {class: `mark ${isTrue ? "holds" : "dim"}`, "aria-hidden": "true"}, isTrue ? "●" : "○"),
+    el("span", {class: "unseen"}, isTrue ? "true: " : "false: ")];
 }
 
 function loop(found) {
@@ -55,8 +60,7 @@ function loop(found) {
   return el("details", {open: found.items.length <= 3},
     el("summary", {}, `${found.multiple} of ${found.items_total}: true for ${decisive}`, rest > 0 && ` of the first ${found.items.length}`),
     el("ol", {class: "steps"}, found.items.map((item) => el("li", {class: item.needed ? "" : "dim"},
-      el("span", {class: `mark ${item.outcome ? "good" : "bad"}`, "aria-hidden": "true"}, item.outcome ? "✓" : "✗"),
-      el("span", {class: "unseen"}, item.outcome ? "true: " : "false: "),
+      truth(item.outcome === true),
       item.why && el("strong", {}, item.why), item.detail && [" ", el("code", {}, item.detail)],
       !item.needed && " (not needed)", values(item.arguments)))));
 }
@@ -67,7 +71,7 @@ function values(found) {
     el("dt", {}, argument.name),
     el("dd", {},
       argument.written && [el("code", {}, argument.written), " → "],
-      argument.type === "missing" ? el("strong", {class: "bad"}, "missing")
+      argument.type === "missing" ? el("strong", {}, "missing")
         : argument.size ? `${argument.size} bytes` : el("code", {}, short(writeJson(argument.value), 400)),
       argument.type !== "missing" && el("span", {class: "dim"}, ` ${argument.type}`),
       argument.missing && [el("span", {class: "dim"}, ", there is no "), el("code", {}, argument.missing)])]));
@@ -102,7 +106,7 @@ const SIGNS = {add: "+", remove: "−", replace: "~", move: ">", copy: "+", test
 export function patch(title, operations, most = 200) {
   return el("div", {}, title && el("h3", {}, title),
     el("ul", {class: "patch", "aria-label": title ? `Changes: ${title}` : "Changes"}, operations.slice(0, most).map(({op, path, from, value}) => el("li", {},
-      el("span", {class: op === "remove" ? "bad" : "good", "aria-hidden": "true"}, SIGNS[op] ?? op, " "),
+      el("span", {class: "dim", "aria-hidden": "true"}, SIGNS[op] ?? op, " "),
       el("span", {class: "unseen"}, `${op} `),
       path || "(all of it)", from && ` from ${from}`,
       value !== undefined && [": ", short(writeJson(value), 300)]))),

@@ -140,6 +140,10 @@ def test_a_rule_is_written_mended_understood_stored_and_counted(service, open_be
     expect(cell(her, "hpe-dl380-gen11", "matches")).to_be_visible()
     cell(her, "vm-qemu-bios", "does not match").click()
     her.see("The rule does not match on vm-qemu-bios.", ".verdict")
+    # Red is for failures, and nothing has failed: a filled and an empty circle tell one from the other.
+    expect(cell(her, "vm-qemu-bios", "does not match")).to_have_text("○")
+    expect(cell(her, "dell-r660", "matches")).to_have_text("●")
+    expect(her.page.locator(".verdicts .bad")).to_have_count(0)
     her.see("not greater", ".steps")
     her.see(re.compile(r"\{inventory\[cpu\]\[count\]\} → \d+ integer"), ".steps")
     her.check_accessibility()
