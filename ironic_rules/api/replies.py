@@ -66,6 +66,8 @@ TEXTS: Final = array(TEXT)
 
 
 def _field(entry: Field) -> JSONObject:
+    if entry.type is Type.ANY:
+        return ANY
     kind = _TYPES[entry.type]
     return {"type": [kind, "null"] if entry.nullable else kind}
 

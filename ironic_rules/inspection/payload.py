@@ -11,6 +11,7 @@ The medium from which a BMC boots the ramdisk is no part of the machine: it is n
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _MAX_WARNINGS = 1000
 _TOLD, _SHOWN = 8, 160
 #: Maximum number of addresses of a report that is refused.
 _MAX_ADDRESSES = 256
+#: Maximum number of texts in it that are read as addresses, most of which may be the same, or none.
+_MAX_READ = 4096
 _WHOLE = re.compile(r"\s*([+-]?[0-9]{1,18})(?:\.0*)?\s*", re.ASCII)
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ARCHITECTURE = re.compile(r"[A-Za-z0-9._-]*")
@@ -136,9 +139,13 @@ def addresses_in(raw: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the MAC addresses and those of the BMC in the text of a report that may be anything, e.g. not JSON."""
     # Without NUL, what is in UTF-16 can be read, too.
     raw = raw.replace(b"\0", b"")
-    macs = (addresses.mac_of_interface(text.decode(), infiniband=True) for text in _SENT_MAC.findall(raw))
-    bmcs = map(addresses.normalize, map(bytes.decode, _SENT_BMC.findall(raw)))
-    return _unique(macs)[:_MAX_ADDRESSES], _unique(bmcs)[:_MAX_ADDRESSES]
+    macs = (addresses.mac_of_interface(text, infiniband=True) for text in _sent(_SENT_MAC, raw))
+    return _unique(macs)[:_MAX_ADDRESSES], _unique(map(addresses.normalize, _sent(_SENT_BMC, raw)))[:_MAX_ADDRESSES]
+
+
+def _sent(pattern: re.Pattern[bytes], raw: bytes) -> Iterable[str]:
+    """Yield the first texts that are in the place of an address: anybody can send millions of them."""
+    return (found[1].decode() for found in itertools.islice(pattern.finditer(raw), _MAX_READ))
 
 
 def usable(inventory: Mapping[str, object],

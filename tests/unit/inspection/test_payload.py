@@ -7,6 +7,7 @@ import pytest
 import ironic_rules
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.payload import addresses_in, split, usable
+from ironic_rules.models import addresses
 from ironic_rules.models.inventories import WARNINGS
 from ironic_rules.models.json_text import Oddity
 from tests.walking import walking
@@ -224,6 +225,15 @@ def test_nothing_of_the_body_comes_back():
     '"192.0.2.131"', '{"mac_address" : "7c:c2:55:0a:66:00"} {"bmc_v6address":"192.0.2.131/24", "mac_address": "7c:c2'])
 def test_the_addresses_in_any_text_are_found(text):
     assert addresses_in(text.encode()) == (("7c:c2:55:0a:66:00",), ("192.0.2.131",))
+
+
+def test_few_of_the_addresses_in_a_text_are_read(monkeypatch):
+    read = []
+    monkeypatch.setattr(addresses, "normalize", lambda text: read.append(text) or text)
+    text = b"".join(b'"bmc_v6address":"fd00::%x"' % number for number in range(9000))
+
+    assert [len(found) for found in addresses_in(text)] == [0, 256]
+    assert read == [f"fd00::{number:x}" for number in range(4096)]
 
 
 DISK = {"name": "/dev/sda", "size": 480036519936, "rotational": False}
