@@ -25,6 +25,7 @@ from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound
 from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.internal_keys import AGENT_ADDRESS
 from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
@@ -163,7 +164,9 @@ class PowerStates:
             is_same = (locked.power_state, locked.provision_state) == (row.power_state, row.provision_state)
             values: JSONObject = {"power_state": state}
             if state == states.POWER_OFF and locked.provision_state in states.FAST_TRACK:
-                values["agent_token_hash"] = None  # the ramdisk that waited for work has ended
+                # The ramdisk that waited for work has ended; the next one may have another address.
+                values |= {"agent_token_hash": None, "driver_internal_info": {
+                    key: value for key, value in locked.driver_internal_info.items() if key not in AGENT_ADDRESS}}
             nodes.release(conn, lock, values if is_same else None)
             return is_same
 

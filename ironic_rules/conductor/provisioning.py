@@ -28,7 +28,7 @@ from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.internal_keys import AGENT_URL, BOOT_LEFT
+from ironic_rules.models.internal_keys import AGENT_ADDRESS, AGENT_URL, BOOT_LEFT
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps import merge, procedures
@@ -228,9 +228,14 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
     with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> None:
-            nodes.reserve(conn, lock, f"power: {target}")
+            locked = nodes.reserve(conn, lock, f"power: {target}")
             admission.admit(conn, context, lock.node_id)
-            nodes.update_locked(conn, lock, {"target_power_state": final, "last_error": None})
+            values: JSONObject = {"target_power_state": final, "last_error": None}
+            if target != states.POWER_ON:
+                # Before the machine is switched: whatever becomes of this process, the next ramdisk gets another token.
+                values |= {"agent_token_hash": None, "driver_internal_info": {
+                    key: value for key, value in locked.driver_internal_info.items() if key not in AGENT_ADDRESS}}
+            nodes.update_locked(conn, lock, values)
 
         conductor.db.write(store)
         slot.run(_set_power, conductor, context, lock, target, timeout_s)
@@ -243,9 +248,8 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
             task = task_store.read_locked(conn, lock).task(context)
         values: JSONObject = {"target_power_state": None, "last_error": None}
         if target != states.POWER_ON:
-            # As in Ironic: the next ramdisk gets another token.
+            # Once more, as in Ironic: a lookup needs no lock.
             values["agent_token_hash"] = None
-            task.node.driver_internal_info.pop(AGENT_URL, None)
 
         def switch() -> None:
             power = conductor.hardware.interface(task.node, "power")

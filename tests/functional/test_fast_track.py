@@ -224,3 +224,14 @@ def test_a_value_that_is_no_boolean_is_reported(whole):
     result = whole.app.get(f"/v1/nodes/{node}/validate").json
     assert [result[kind]["reason"] for kind in ("deploy", "inspect")] == [
         "/driver_info/fast_track: must be true or false"] * 2
+
+
+def test_the_token_has_ended_before_the_machine_is_switched(whole, ramdisk, monkeypatch):
+    """A conductor that is killed meanwhile leaves none to an agent that runs no more."""
+    node = enrolled(whole)
+    assert beat(whole, node, inspected(whole, node), ramdisk) == 202
+    found = []
+    monkeypatch.setattr(FakePower, "set_power_state", lambda *_args, **_named: found.append(whole.row(node)))
+    whole.app.put_json(f"/v1/nodes/{node}/states/power", {"target": "rebooting"})
+    whole.at_rest(node)
+    assert [(row.agent_token_hash, "agent_url" in row.driver_internal_info) for row in found] == [(None, False)]

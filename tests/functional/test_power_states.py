@@ -59,6 +59,18 @@ def enroll(whole, bmcs, reported, state="active", **values):
     return node
 
 
+def test_the_agent_of_a_machine_that_has_lost_its_power_is_forgotten(whole, bmcs):
+    """The next ramdisk has another token, and may have another address and certificate."""
+    node = enroll(whole, bmcs, "power off", "available", agent_token_hash="0" * 64, driver_internal_info={
+        "agent_url": "http://192.0.2.1:9999", "agent_verify_ca": "a certificate", "agent_version": "13.0"})
+
+    PowerStates(whole.conductor).sync()
+
+    row = whole.row(node)
+    assert (row.power_state, row.agent_token_hash) == ("power off", None)
+    assert row.driver_internal_info == {"agent_version": "13.0"}
+
+
 def test_a_machine_that_has_lost_its_power_is_shown_as_off(whole, bmcs, caplog):
     lost, same = enroll(whole, bmcs, "power off"), enroll(whole, bmcs, "power on")
 

@@ -24,11 +24,11 @@ from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.models import states
 from ironic_rules.models.internal_keys import (
+    AGENT_ADDRESS,
     AGENT_LAST_HEARTBEAT,
     AGENT_SILENT_SINCE,
     AGENT_STAYS,
     AGENT_URL,
-    AGENT_VERIFY_CA,
 )
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -77,7 +77,7 @@ def prepare(interface: Interface, task: Task) -> None:
 
 def forget_address(task: Task) -> None:
     """Remove what a heartbeat has stored about how the agent is reached."""
-    for key in (AGENT_URL, AGENT_VERIFY_CA):
+    for key in AGENT_ADDRESS:
         task.node.driver_internal_info.pop(key, None)
 
 
