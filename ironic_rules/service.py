@@ -254,16 +254,20 @@ def conductor_work() -> dict[str, StateWork]:
     }
 
 
-def make_rules(conf: cfg.ConfigOpts, db: Database) -> RuleCaches:
-    """Return the rules of a process, which its API and its conductor share.
+def make_rules(conf: cfg.ConfigOpts, db: Database, numbers: Numbers) -> RuleCaches:
+    """Return the rules of a process, and their statistics, which its API and its conductor share.
 
+    :param numbers: where runs of rules are counted, with what else is counted in this process
     :raises ConfigurationError: as from rule_settings.prepare
     """
     from ironic_rules.inspection import fact_sets, rule_sets
     from ironic_rules.inspection.rule_sets import RuleCaches
+    from ironic_rules.inspection.rule_statistics import RuleStatistics
 
     fact_sets.install_built_in(db)
-    return RuleCaches(db, rule_sets.prepare_rules(conf, db))
+    settings = rule_sets.prepare_rules(conf, db)
+    return RuleCaches(db, settings, RuleStatistics(
+        db, conf.inspection_rules.statistics_interval, numbers, settings.built_in))
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
@@ -284,7 +288,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.inspection.rule_statistics import RuleStatistics
 
     numbers = numbers or Numbers()
-    rules = rules or make_rules(conf, db)
+    rules = rules or make_rules(conf, db, numbers)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=_make_pipeline(conf), rules=rules.inspection, legacy_rules=rules.legacy,
@@ -294,8 +298,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
                            poll_size=conf.conductor.step_poll_workers),
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI(),
-        rule_statistics=RuleStatistics(db, conf.inspection_rules.statistics_interval, numbers,
-                                       rules.settings.built_in),
+        rule_statistics=rules.statistics or RuleStatistics(
+            db, conf.inspection_rules.statistics_interval, numbers, rules.settings.built_in),
         numbers=numbers)
 
 
@@ -366,7 +370,8 @@ def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPC
 
     # A quarter of the threads, and at least one, remains for requests that need no conductor.
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
-    numbers, rules = numbers or Numbers(), rules or make_rules(conf, db)
+    numbers = numbers or Numbers()
+    rules = rules or make_rules(conf, db, numbers)
     FleetGauges(db, conf.conductor.heartbeat_timeout, rules.settings.built_in).offer(numbers)
     return api_app.make_apps(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
                              rules, pxe_filter or pxe_filter_rpc.make_client(transport, conf),

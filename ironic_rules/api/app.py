@@ -59,12 +59,13 @@ class Requests:
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
         self._legacy_rule_cache.current()
+        statistics = rules.statistics or RuleStatistics(
+            db, conf.inspection_rules.statistics_interval, numbers, rules.settings.built_in)
         group = conf.inspection_journal
         self._make = functools.partial(
             Request, conf=conf, db=db, rpc=rpc, pxe_filter=pxe_filter, rules=rules.settings,
             rule_cache=self._rule_cache, legacy_rule_cache=self._legacy_rule_cache,
-            early_rules=EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
-                db, conf.inspection_rules.statistics_interval, numbers, rules.settings.built_in)),
+            rule_statistics=statistics, early_rules=EarlyRules(conf.inspection_rules.early_timeout, statistics),
             rule_problems=RuleProblems(rules.settings),
             dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
             journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),

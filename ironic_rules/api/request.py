@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ironic_rules.db.session import Database
     from ironic_rules.httpd.faults import Headers
     from ironic_rules.inspection.early import EarlyRules
+    from ironic_rules.inspection.rule_statistics import RuleStatistics
     from ironic_rules.inspection.journal import Journal, RefusedMachines
     from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache, RuleSettings
     from ironic_rules.metrics.numbers import Numbers
@@ -101,6 +102,7 @@ class Request:
     rules: RuleSettings
     rule_cache: RuleCache
     legacy_rule_cache: LegacyRuleCache
+    rule_statistics: RuleStatistics
     early_rules: EarlyRules
     rule_problems: RuleProblems
     dry_runs: DryRuns

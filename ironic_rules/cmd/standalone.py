@@ -83,8 +83,8 @@ def _run(argv: Sequence[str]) -> int:
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
     lifecycle.reach_broker(conf)
-    rules = service.make_rules(conf, db)
     numbers = Numbers()
+    rules = service.make_rules(conf, db, numbers)
     own_filter, messages = service.make_own_filter(conf, db, transport)
     api = service.make_api(conf, db, transport, rules, numbers, pxe_filter=messages)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,

@@ -24,6 +24,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import destinations
 from ironic_rules.inspection.fact_sets import FactCache
+from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.legacy import BrokenLegacyRule, CompiledLegacyRule, LegacyRuleSet, Plugins
 from ironic_rules.models.inventories import Catalogue
 from ironic_rules.models.rules import LegacyRule
@@ -620,9 +621,12 @@ class RuleCaches:
     """All rules of a process, which its API and its conductor share.
 
     :ivar settings: how rules are compiled and run
+    :ivar statistics: how often they match; None: the API and its conductor have one each
     """
 
-    def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
+    def __init__(self, db: Database, settings: RuleSettings | None = None,
+                 statistics: RuleStatistics | None = None) -> None:
         self.settings = settings or RuleSettings()
+        self.statistics = statistics
         self.inspection = RuleCache(db, self.settings)
         self.legacy = LegacyRuleCache(db, self.settings)

@@ -18,7 +18,7 @@
 //   guide.js      begin(node): a first rule in five steps
 //
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
-// localStorage, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
+// localStorage but that the guide is over, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
 // (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.
 
 import {announce, el, fill} from "./dom.js";

@@ -1,69 +1,110 @@
-// A first rule in five steps, for those who see the page for the first time. It stays while they walk through the views,
-// and ends when they say so; nothing of it is kept.
+// A first rule in five steps, for those who see the page for the first time. "Next step" goes where the step is done. It ends
+// with the first rule that is saved, or when they say so, and this browser keeps that it is over, and nothing else.
 
 import {request} from "./api.js";
 import {announce, el, fill} from "./dom.js";
-import {address} from "./router.js";
+import {address, go, here} from "./router.js";
 
+const OVER = "guide-is-over";
 const place = document.getElementById("guide");
 let ident = null; // of the node with which it began
-let other = null; // the UUID of a node that has not failed: where an inspection fails in a hook, no rule runs
+let other = null; // a promise of the UUID of a node that has not failed: where an inspection fails in a hook, no rule runs
 let step = 0;
+let isSaved = false;
+let isEnded = false; // for browsers that keep nothing
 
-// [title, text, [text of a link, its address]]
+// [title, text, the view where it is done]
 const STEPS = [
   ["See why", "The reason of the failure is at the top of the machine's page. The time line has its inspections with what each "
-    + "rule did, and the inventory has all that the machine has sent.",
-  () => ["The machine", address("node", ident)]],
-  ["Open the workbench", "There, a rule stands between what machines have sent and what it does with them. Beside this machine is one that "
-    + "has not failed, because no rule runs where a hook has ended the inspection.",
-    () => ["The workbench with this machine", address("workbench", {nodes: other === null ? ident : `${other},${ident}`})]],
+    + "rule did, and the inventory has all that the machine has sent.", "node"],
   ["Click a value", "A value of a machine, clicked in the tree on the left, becomes a condition of the rule. The right side says "
-    + "what the condition found, and why it holds or does not.", null],
+    + "what the condition found, and why it holds or does not. Beside this machine is one that has not failed, because no "
+    + "rule runs where a hook has ended the inspection.", "workbench"],
   ["Choose what happens", "Add an action, such as add-trait or set-attribute: while you type, names, paths and values are "
-    + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", null],
-  ["Save, and inspect", "Save the rule, and let the machine be inspected again. In the demo, somebody has given it a disk meanwhile: it "
-    + "turns green, and its time line names your rule. \u201cApply again\u201d does without a reboot, with what the machine has sent before.",
-  () => ["The machine", address("node", ident)]],
+    + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", "workbench"],
+  ["Save", "Save the rule: the next inspections run it.", "workbench"],
+  ["Inspect", "Let the machine be inspected again. In the demo, somebody has given it a disk meanwhile: it turns green, and its "
+    + "time line names your rule. \u201cApply again\u201d does without a reboot, with what the machine has sent before.", "node"],
 ];
+const SAVE = 3;
 
-/** Begin with the node of that UUID or name. */
-export function begin(node) {
-  ident = node;
-  step = 0;
-  other = null;
-  place.hidden = false;
-  draw();
-  findOther(node);
+/** Return whether this browser has seen the guide to its end. */
+export function isOver() {
+  try {
+    return localStorage.getItem(OVER) !== null;
+  } catch {
+    return isEnded;
+  }
 }
 
-async function findOther(begun) {
+function remember() {
+  isEnded = true;
+  try {
+    localStorage.setItem(OVER, "1");
+  } catch {
+    // The browser keeps nothing: it is over as long as this page is open.
+  }
+}
+
+/** Begin with the node of that UUID or name, unless it is over. */
+export function begin(node) {
+  if (isOver()) return;
+  ident = node;
+  step = 0;
+  place.hidden = false;
+  draw();
+  other = findOther();
+}
+
+/** Return a promise of the address of the workbench with a machine, and with one beside it that has not failed. */
+export async function benchOf(node, beside = findOther()) {
+  const uuid = await beside;
+  return address("workbench", {nodes: uuid === null ? node : `${uuid},${node}`});
+}
+
+/** A rule was saved: what is left is to see it run. */
+export function ruleSaved() {
+  isSaved = true;
+  remember();
+  if (place.hidden) return;
+  step = SAVE;
+  draw();
+}
+
+async function findOther() {
   const {json} = await request("GET", "/v1/nodes?provision_state=manageable&fields=uuid&limit=1");
-  if (ident !== begun) return;
-  other = json?.nodes?.[0]?.uuid ?? null;
+  return json?.nodes?.[0]?.uuid ?? null;
 }
 
 function end() {
+  remember();
   place.hidden = true;
   place.replaceChildren();
   document.getElementById("main").focus({preventScroll: true});
 }
 
 function draw() {
-  const [title, text, link] = STEPS[step];
-  const [words, to] = link === null ? [] : link();
+  let [title, text] = STEPS[step];
+  if (step === SAVE && isSaved) [title, text] = ["Saved", "The next inspections run your rule: see it at the machine."];
   const isLast = step === STEPS.length - 1;
   const next = el("button", {class: "primary", onclick: () => (isLast ? end() : move(1))}, isLast ? "Done" : "Next step");
   fill(place,
     el("h2", {}, el("span", {class: "dim"}, `A first rule, ${step + 1} of ${STEPS.length}: `), title),
-    el("p", {}, text, to && [" ", el("a", {href: to}, words)]),
+    el("p", {}, text),
     el("div", {class: "buttons"}, step > 0 && el("button", {onclick: () => move(-1)}, "Step back"), next,
       !isLast && el("button", {class: "quiet", onclick: end}, "Skip the guide")));
   return next;
 }
 
-function move(by) {
+/** Go on or back, and to the view where the step is done, unless it is shown already. */
+async function move(by) {
   step += by;
+  const [title,, view] = STEPS[step];
   draw().focus();
-  announce(`Step ${step + 1}: ${STEPS[step][0]}`);
+  announce(`Step ${step + 1}: ${title}`);
+  if (here().name !== view) go(view === "node" ? address("node", ident) : await benchOf(ident, other));
 }
+
+addEventListener("hashchange", () => {
+  if (!place.hidden && isSaved && !["node", "workbench"].includes(here().name)) end();
+});

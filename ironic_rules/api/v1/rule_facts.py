@@ -37,7 +37,7 @@ _LIST = filters.Listing(sort_keys=rules.STATISTICS_KEYS, fields=(*rules.STATISTI
 
 
 class RulesStatisticsController(Resource):
-    """Since API 1.96. The API and conductors count in memory, and add to what is stored once a minute."""
+    """Since API 1.96. What this process has counted is included; other processes add what they have once a minute."""
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_STATISTICS, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
@@ -53,6 +53,7 @@ class RulesStatisticsController(Resource):
         """
         since = query.get("never_matched_since")
         asked = pagination.page(request, query)
+        request.rule_statistics.flush()
         with request.db.reader() as conn:
             rows = [*rule_records.statistics_of_stored(conn), *rules.statistics_of_built_in(
                 request.rules.built_in, rule_records.statistics_of_built_in(conn))]
@@ -77,6 +78,7 @@ class RuleStatisticsController(Resource):
             raise Invalid("A rule is identified by its UUID.")
         ident = uuid.lower()
         built_in = rule_lists.find_built_in(request, ident)
+        request.rule_statistics.flush()
         with request.db.reader() as conn:
             if built_in is not None:
                 found = rules.statistics_of_built_in([built_in], rule_records.statistics_of_built_in(conn))

@@ -9,7 +9,7 @@ import {tree} from "../tree.js";
 import {differences} from "../differences.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
-import {begin} from "../guide.js";
+import {begin, benchOf, isOver} from "../guide.js";
 
 export const title = "Node";
 
@@ -134,7 +134,8 @@ export async function show(main, {path}, signal) {
         el("button", {onclick: () => timeline.querySelector("details.failed")?.toggleAttribute("open", true)
           || timeline.querySelector("details")?.scrollIntoView({block: "nearest"})}, "Show that inspection"),
         el("button", {onclick: () => main.querySelector(".tree-frame")?.focusSearch()}, "Search the inventory"),
-        el("button", {onclick: () => begin(node.name ?? node.uuid)}, "Write a first rule"))));
+        isOver() ? el("button", {onclick: async () => go(await benchOf(node.uuid))}, "Write a rule")
+          : el("button", {onclick: () => begin(node.uuid)}, "Write a first rule"))));
   }
 
   shortcut("/", "Search the inventory", () => main.querySelector(".tree-frame")?.focusSearch(), signal);

@@ -7,6 +7,7 @@ import {address, go} from "../router.js";
 import {confirmed, empty, loading, notice, section} from "../parts.js";
 import {isTemporary} from "../retry.js";
 import {shortcut} from "../shortcuts.js";
+import {ruleSaved} from "../guide.js";
 import {tree} from "../tree.js";
 import {RuleEditor} from "../workbench/editor.js";
 import {Text, flow, isJson, toJson, toYaml} from "../workbench/text.js";
@@ -39,6 +40,7 @@ let machines = [];
 let currentMachine = null;
 let vocabulary = null;
 let isComparing = false;
+let justSaved = null; // the rule that was new, whose address is now another
 
 let styled = null;
 
@@ -183,9 +185,17 @@ class Workbench {
       // What closes on Escape itself, such as a completion, has said so.
       if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]") && this._isTrying()) this._stop();
     }, {signal});
+    if (justSaved !== null && justSaved.uuid === this._draft.uuid) this._say(justSaved);
+    justSaved = null;
     this._showMachines();
     this._inspect(currentMachine);
     this._run();
+  }
+
+  /** Say that a rule was saved. */
+  _say(rule) {
+    fill(this._said, el("div", {class: "notice good", role: "status"}, el("p", {}, "Saved. The next inspections run it."),
+      rule.warnings?.map((warning) => el("p", {}, `${warning.pointer}: ${warning.text}`))));
   }
 
   _chooser() {
@@ -262,8 +272,9 @@ class Workbench {
   }
 
   _showSaved() {
-    this._save.textContent = this._draft.uuid === null ? "Save as new rule" : "Save";
-    this._save.disabled = this._draft.uuid !== null && !this._draft.isDirty;
+    const isStored = this._draft.uuid !== null && !this._draft.isDirty;
+    this._save.textContent = this._draft.uuid === null ? "Save as new rule" : isStored ? "Saved" : "Save";
+    this._save.disabled = isStored;
   }
 
   _addCondition(path, value) {
@@ -576,9 +587,11 @@ class Workbench {
     this._draft = saved;
     this._names.set(rule.uuid, rule.name || rule.description || rule.uuid);
     this._showSaved();
-    fill(this._said, el("div", {class: "notice good", role: "status"}, el("p", {}, "Saved. The next inspections have it."),
-      rule.warnings?.map((warning) => el("p", {}, `${warning.pointer}: ${warning.text}`))));
-    if (isNew) go(address("workbench", rule.uuid), {replace: true});
+    this._say(rule);
+    ruleSaved();
+    if (!isNew) return;
+    justSaved = rule;
+    go(address("workbench", rule.uuid), {replace: true});
   }
 
   async _conflict(draft) {
