@@ -10,9 +10,9 @@ from oslo_log import log as logging
 from ironic_rules.conductor import admission, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
-from ironic_rules.context import RequestContext
+from ironic_rules.context import RequestContext, hashed_token
 from ironic_rules.db import clock, nodes
-from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
+from ironic_rules.exceptions import InvalidParameterValue, LookupFailed, NodeLocked, Problem
 from ironic_rules.hardware import destinations
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -41,6 +41,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
     """Record where the node's agent listens; a node that waits for it (not for inspection data) continues.
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
+    :raises LookupFailed: 404, its token is no longer valid
     :raises InvalidParameterValue: 400, the agent that is waited for has called from another host before, or is in a
         denied network
     """
@@ -57,6 +58,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
         def store(conn: sa.Connection) -> bool:
             locked = nodes.reserve(conn, lock, "heartbeat")
             admission.admit(conn, context, lock.node_id)
+            _check_token(context, locked)
             _check_agent(conductor, locked, callback_url)
             internal = {
                 **locked.driver_internal_info, AGENT_URL: callback_url, AGENT_VERSION: agent_version,
@@ -78,9 +80,19 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             slot.run(state_machine.run, conductor, lock, context)
 
 
+def _check_token(context: RequestContext, node: Node) -> None:
+    """Check the token once more: since the API has done it, a conductor may have ended it, and booted the machine.
+
+    :raises LookupFailed: 404, as from the API
+    """
+    if context.agent_token is not None and hashed_token(context.agent_token) != node.agent_token_hash:
+        LOG.warning("Heartbeat refused: the agent token of node %s became invalid while it was on its way", node.uuid)
+        raise LookupFailed()
+
+
 def _waits_for_work(conductor: Conductor, node: Node) -> bool:
     """Return whether the next operation of the node continues with this agent (fast track)."""
-    return node.provision_state in states.FAST_TRACK and states.is_fast_track(
+    return node.provision_state in states.FAST_TRACK | {states.INSPECTWAIT} and states.is_fast_track(
         node.driver_info, conductor.conf.deploy.fast_track)
 
 
@@ -88,7 +100,7 @@ def _check_agent(conductor: Conductor, node: Node, callback_url: str) -> None:
     """Check that a conductor may call the agent, and that it is the one that has called since its boot.
 
     It gets the token and what steps send. It finds its address when it starts, and keeps it. Where no conductor calls
-    it (inspection), nothing is checked.
+    it (inspection without fast track), nothing is checked.
 
     :raises InvalidParameterValue: its host is refused, or it is another one than before
     """

@@ -6,6 +6,9 @@ import hashlib
 
 import pytest
 
+from ironic_rules.conductor import heartbeat
+from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import LookupFailed
 from ironic_rules.hardware.fake import FakePower
 from ironic_rules.models import states
 from tests.functional import agents
@@ -235,3 +238,22 @@ def test_the_token_has_ended_before_the_machine_is_switched(whole, ramdisk, monk
     whole.app.put_json(f"/v1/nodes/{node}/states/power", {"target": "rebooting"})
     whole.at_rest(node)
     assert [(row.agent_token_hash, "agent_url" in row.driver_internal_info) for row in found] == [(None, False)]
+
+
+def test_a_denied_address_is_refused_while_the_node_waits_for_its_report(whole):
+    """The next operation calls the agent at the address that it has sent during the inspection."""
+    node = enrolled(whole)
+    whole.provision(node, "inspect")
+    token = whole.app.get(f"/v1/lookup?node_uuid={node}").json["config"]["agent_token"]
+    reply = whole.app.post_json(f"/v1/heartbeat/{node}", {
+        "callback_url": "http://127.0.0.2:9999", "agent_token": token})
+    assert (reply.status_int, "agent_url" in whole.row(node).driver_internal_info) == (400, False)
+
+
+def test_a_heartbeat_whose_token_has_ended_on_its_way_is_refused(whole, ramdisk):
+    node = enrolled(whole)
+    token = inspected(whole, node)
+    whole.put(node, agent_token_hash=None)
+    with pytest.raises(LookupFailed):
+        heartbeat.heartbeat(whole.conductor, RequestContext(), node, ramdisk.url, None, {"agent_token": token})
+    assert "agent_url" not in whole.row(node).driver_internal_info
