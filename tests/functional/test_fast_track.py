@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from ironic_rules.api.v1 import ramdisk as lookups
 from ironic_rules.conductor import heartbeat
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import LookupFailed
@@ -257,3 +258,28 @@ def test_a_heartbeat_whose_token_has_ended_on_its_way_is_refused(whole, ramdisk)
     with pytest.raises(LookupFailed):
         heartbeat.heartbeat(whole.conductor, RequestContext(), node, ramdisk.url, None, {"agent_token": token})
     assert "agent_url" not in whole.row(node).driver_internal_info
+
+
+def test_an_instance_gets_no_token(whole, ramdisk, switched, monkeypatch):
+    """Whether it is deployed or adopted, and looks up at the moment at which the deployment ends."""
+    for verb in ("active", "adopt"):
+        node = enrolled(whole, automated_clean=False)
+        token = inspected(whole, node)
+        assert beat(whole, node, token, ramdisk) == 202
+        if verb == "active":
+            whole.provision(node, "provide")
+            whole.app.patch_json(f"/v1/nodes/{node}", [
+                {"op": "replace", "path": "/deploy_interface", "value": "fake"}])
+        assert whole.provision(node, verb)["provision_state"] == states.ACTIVE
+        assert (whole.row(node).agent_token_hash, beat(whole, node, token, ramdisk)) == (None, 404)
+        assert whole.app.get(f"/v1/lookup?node_uuid={node}").status_int == 404
+
+        def ends(found, node=node):
+            whole.put(node, provision_state=states.ACTIVE)
+            return False
+
+        whole.put(node, provision_state=states.DEPLOYING)
+        with monkeypatch.context() as patched:
+            patched.setattr(lookups, "is_unapproved", ends)
+            assert whole.app.get(f"/v1/lookup?node_uuid={node}").status_int == 404
+        assert whole.row(node).agent_token_hash is None

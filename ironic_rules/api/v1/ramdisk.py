@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
@@ -88,10 +89,16 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def claim_token(conn: sa.Connection, node_id: int) -> str:
-    """Return a new token for the node, or ``******`` if it has one already."""
+def claim_token(conn: sa.Connection, node_id: int, expected_in: Collection[str] | None) -> str | None:
+    """Return a new token for the node, or ``******`` if it has one already; None if no ramdisk is expected any more.
+
+    :param expected_in: the provision states in which a ramdisk is expected; None: all
+    :raises NodeNotFound: 404
+    """
     token = new_token()
-    return token if nodes.claim_agent_token(conn, node_id, hashed_token(token)) else HIDDEN_TOKEN
+    if nodes.claim_agent_token(conn, node_id, hashed_token(token), expected_in):
+        return token
+    return HIDDEN_TOKEN if nodes.has_agent_token(conn, node_id) else None
 
 
 def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
@@ -251,22 +258,33 @@ class LookupController(Resource):
             raise Invalid("addresses or node_uuid is required, with at least one valid MAC address or a UUID.")
         with request.db.reader() as conn:
             node = _found_node(request, conn, uuid, macs)
-        if request.conf.api.restrict_lookup and not _is_ramdisk_expected(request.conf, node):
+        expected_in = _states_with_ramdisk(request.conf, node)
+        if expected_in is not None and node.provision_state not in expected_in:
             raise _refused(request, uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if is_unapproved(node):
             # Nothing accepts it: no operator has approved the node yet.
             return lookup_reply(request.base, node, new_token(), request.conf)
-        token = request.db.write(lambda conn: claim_token(conn, node.id))
+        try:
+            token = request.db.write(lambda conn: claim_token(conn, node.id, expected_in))
+        except NodeNotFound as error:
+            raise _refused(request, uuid, macs, str(error)) from error
+        if token is None:
+            # Between the two transactions a deployment may have ended, and the caller may be its instance.
+            raise _refused(request, uuid, macs, f"node {node.uuid} is no longer in state {node.provision_state}")
         if token == HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
         return lookup_reply(request.base, node, token, request.conf)
 
 
-def _is_ramdisk_expected(conf: cfg.ConfigOpts, node: Node) -> bool:
-    """Return whether the node's state is one with a ramdisk; with fast track, one may wait for the next operation."""
-    state = node.provision_state
-    return state in states.LOOKUP_ALLOWED or (
-        state in states.FAST_TRACK and states.is_fast_track(node.driver_info, conf.deploy.fast_track))
+def _states_with_ramdisk(conf: cfg.ConfigOpts, node: Node) -> Collection[str] | None:
+    """Return the states in which a lookup finds the node; None: all.
+
+    With fast track, a ramdisk may wait for the next operation.
+    """
+    if not conf.api.restrict_lookup:
+        return None
+    is_fast_track = states.is_fast_track(node.driver_info, conf.deploy.fast_track)
+    return states.LOOKUP_ALLOWED | states.FAST_TRACK if is_fast_track else states.LOOKUP_ALLOWED
 
 
 def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
