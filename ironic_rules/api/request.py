@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from ironic_rules.db.session import Database
     from ironic_rules.httpd.faults import Headers
     from ironic_rules.inspection.early import EarlyRules
-    from ironic_rules.inspection.rule_statistics import RuleStatistics
     from ironic_rules.inspection.journal import Journal, RefusedMachines
     from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache, RuleSettings
+    from ironic_rules.inspection.rule_statistics import RuleStatistics
     from ironic_rules.metrics.numbers import Numbers
     from ironic_rules.models.documents import JSONObject
     from ironic_rules.rpc.api import ConductorAPI
