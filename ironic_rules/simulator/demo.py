@@ -139,9 +139,9 @@ def load_rules(client: Client) -> int:
 
 
 def rule_names(client: Client) -> dict[str, str]:
-    """Return UUID -> description (or the UUID, if there is none) of all rules of the service."""
+    """Return UUID -> name, else description, else the UUID, of all rules of the service."""
     rules = client.pages("/v1/inspection_rules", "inspection_rules")
-    return {rule["uuid"]: rule.get("description") or rule["uuid"] for rule in rules}
+    return {rule["uuid"]: rule.get("name") or rule.get("description") or rule["uuid"] for rule in rules}
 
 
 def inspect(client: Client, item: SimulatedMachine, names: Mapping[str, str]) -> Row:

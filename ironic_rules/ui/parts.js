@@ -90,7 +90,7 @@ export function nodeLink(node) {
 /** Return what a rule is called, as a link to it; `names` is a map from UUIDs. A deleted one has only its UUID. */
 export function ruleLink(uuid, names) {
   const name = names.get(uuid);
-  return hasView("rules") && name ? el("a", {href: address("rules", uuid)}, name) : name ?? el("code", {}, uuid);
+  return hasView("rules") && name ? el("a", {href: address("rules", {text: name})}, name) : name ?? el("code", {}, uuid);
 }
 
 /** Return how long ago a time was, roughly: "3 min". The clock is the service's (`now`, in ms), not this computer's. */

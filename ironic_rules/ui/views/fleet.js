@@ -1,11 +1,12 @@
 // The fleet: how many nodes are in which state, why some failed, which wait longest, and all of them as a table that the
 // API filters, sorts and pages. Numbers and rows are requested again every few seconds.
 
-import {announce, el, fill, shown, when} from "../dom.js";
+import {announce, el, fill, when} from "../dom.js";
 import {fromLink, poll, repeat, request, setPath} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
-import {ago, empty, keepingFocus, loading, nodeLink, notice, section, short, startOperation, state, table, timeOf} from "../parts.js";
+import {ago, empty, keepingFocus, loading, nodeLink, notice, section, startOperation, state, table, timeOf} from "../parts.js";
+import {line} from "../messages.js";
 
 export const title = "Fleet";
 
@@ -137,7 +138,8 @@ function nodes(json, filters, sorted, direction) {
     {class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]},
     {class: "nowrap", children: state(node.provision_state)},
     {class: "nowrap", children: when(node.provision_updated_at)}, node.resource_class,
-    {class: "long", children: el("div", {class: "clamp", title: node.last_error ? shown(node.last_error).slice(0, 1000) : null}, node.last_error && short(node.last_error.replaceAll("\\n", " "), 400))},
+    {class: "long", children: el("div", {class: "clamp", onmouseenter: (event) => { event.currentTarget.title = event.currentTarget.textContent; }},
+      node.last_error && line(node.last_error))},
   ])),
   marker && el("p", {}, el("a", {class: "button", href: address("fleet", {...filters, sort_key: sorted, sort_dir: direction, marker})}, "Next page"))];
 }
@@ -150,7 +152,7 @@ function listFailures({groups, node_failures: found}) {
 }
 
 function said({reason}) {
-  return reason === "" ? "no error is stored" : short(reason.replaceAll("\\n", " "), 400);
+  return reason === "" ? "no error is stored" : line(reason);
 }
 
 /** Say which reason the nodes of the list have in common. */

@@ -5,6 +5,7 @@ import {fromLink, poll, request} from "../api.js";
 import {address, go, guardLeaving} from "../router.js";
 import {empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
 import {tree} from "../tree.js";
+import {lines, named, namedNode} from "../messages.js";
 
 export const title = "Journal";
 
@@ -51,7 +52,7 @@ async function showList(main, query, signal) {
         entries.map((entry) => [
           {class: "name", children: el("a", {href: address("journal", entry.uuid)}, entry.macs[0] ?? entry.node_uuid ?? entry.source ?? entry.uuid)},
           {class: "nowrap", children: when(entry.seen_at)}, {class: "num", children: entry.times.toLocaleString()},
-          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, entry.detail)]},
+          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]},
           near(entry.nodes), entry.source])),
     marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
     if (isFirst) announce(`${entries.length} entries`);
@@ -61,15 +62,14 @@ async function showList(main, query, signal) {
 async function showShared(place, signal) {
   const {json} = await request("GET", "/v1/shared_macs", {signal});
   if (!json?.shared_macs?.length) return;
-  const node = (uuid) => el("a", {href: address("node", uuid)}, uuid);
   const heading = "Addresses that identify no machine";
   fill(place, section(heading, table(heading, ["MAC address", "Since", "Reported by machines of", "Port of"],
     json.shared_macs.map((entry) => [el("code", {}, entry.address), {class: "nowrap", children: when(entry.created_at)},
-      entry.nodes.map((uuid) => el("div", {}, node(uuid))), entry.port_of && node(entry.port_of)]))));
+      entry.nodes.map((uuid) => el("div", {}, namedNode(uuid))), entry.port_of && namedNode(entry.port_of)]))));
 }
 
 function near(nodes) {
-  return nodes.map((node) => el("div", {}, el("a", {href: address("node", node.uuid ?? node.node)}, node.name || node.uuid || node.node)));
+  return nodes.map((node) => el("div", {}, namedNode(node.uuid ?? node.node)));
 }
 
 async function showEntry(main, uuid, signal) {
@@ -84,16 +84,16 @@ async function showEntry(main, uuid, signal) {
     el("div", {class: "head"}, el("h1", {}, entry.macs[0] ?? entry.source ?? "A refused callback"),
       el("span", {class: "dim"}, `refused ${entry.times === 1 ? "once" : `${entry.times} times`}, last `, when(entry.seen_at)),
       el("a", {href: address("journal")}, "All entries")),
-    el("div", {class: "notice bad", id: "why"}, el("p", {}, el("strong", {}, entry.reason)), entry.detail && el("p", {}, entry.detail)),
+    el("div", {class: "notice bad", id: "why"}, el("p", {}, el("strong", {}, entry.reason)), entry.detail && lines(entry.detail)),
     el("div", {class: "columns"},
       section("The machine", el("dl", {class: "facts stacked"},
         fact("From", entry.source), fact("MAC addresses", entry.macs.map((mac) => el("div", {}, el("code", {}, mac)))),
         fact("BMC", entry.bmc_addresses.map((each) => el("div", {}, el("code", {}, each)))),
-        fact("Names itself", entry.node_uuid && el("code", {}, entry.node_uuid)), fact("First", when(entry.created_at)))),
+        fact("Names itself", entry.node_uuid && namedNode(entry.node_uuid)), fact("First", when(entry.created_at)))),
       section("Nodes that came near", entry.nodes.length === 0 ? empty("No node has anything of this machine.")
         : table("Nodes that came near", ["Node", "What it has of the machine"], entry.nodes.map((node) => {
           const {uuid: id, node: other, name, ...others} = node;
-          return [el("a", {href: address("node", id ?? other)}, name || id || other), Object.entries(others).map(([key, value]) =>
+          return [name ? el("a", {href: address("node", id ?? other)}, name) : namedNode(id ?? other), Object.entries(others).map(([key, value]) =>
             el("div", {}, `${key.replaceAll("_", " ")}: `, el("code", {}, short(value))))];
         }))),
       section("Enrol this machine", enrolment)),

@@ -10,6 +10,7 @@ import {differences} from "../differences.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
 import {begin, benchOf, isOver} from "../guide.js";
+import {called, lines, named} from "../messages.js";
 
 export const title = "Node";
 
@@ -54,7 +55,7 @@ export async function show(main, {path}, signal) {
       showTable(callbacks, `${base}/inspection_journal`, "inspection_journal", "Refused callbacks",
         ["Last", "Why", "From", "Times"], (entry) => [
           {class: "nowrap", children: el("a", {href: address("journal", entry.uuid)}, when(entry.seen_at))},
-          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, entry.detail)]}, entry.source,
+          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]}, entry.source,
           {class: "num", children: entry.times}],
         "None: no machine with an address of this node was turned away.", signal),
     ]);
@@ -124,7 +125,7 @@ export async function show(main, {path}, signal) {
 
   function explain(place, node) {
     if (!node.last_error) {
-      fill(place, node.maintenance_reason && el("div", {class: "notice busy"}, el("p", {}, node.maintenance_reason)));
+      fill(place, node.maintenance_reason && el("div", {class: "notice busy"}, lines(node.maintenance_reason)));
       return;
     }
     const failed = /fail|error/.test(node.provision_state);
@@ -142,18 +143,11 @@ export async function show(main, {path}, signal) {
   shortcut("u", "Back to the fleet", () => go(address("fleet")), signal);
 }
 
-/** Return a text with the line breaks that the service has escaped, and without the end of very long lines. */
-function lines(text) {
-  const [first, ...others] = String(text).split(/\\n|\n/).map((line) => short(line, 1500));
-  return [el("p", {}, first), others.length > 0 && el("ul", {class: "reasons"},
-    others.slice(0, 100).map((line) => el("li", {}, line.replace(/^\s*\*\s*/, ""))))];
-}
-
 /** Return a promise of a map from the UUID of a rule to what it is called. */
 async function rules(signal) {
   const {items} = await pages("/v1/inspection_rules?fields=uuid,name,description,priority,phase&limit=1000",
     "inspection_rules", {signal, most: 10000});
-  return new Map(items.map((rule) => [rule.uuid, rule.description || rule.name || rule.uuid]));
+  return new Map(items.map((rule) => [rule.uuid, called(rule)]));
 }
 
 async function showTimeline(place, base, names, signal) {
@@ -193,7 +187,7 @@ function inspection(entry, known, isOpen) {
         rule.sensitive ? el("span", {class: "dim"}, "sensitive") : changeList(rule.changes)])),
       matched === 0 && !failed && empty("No rule matched."),
       entry.messages?.length > 0 && el("ul", {class: "messages"}, entry.messages.map((message) =>
-        el("li", {}, el("span", {class: "tag"}, message.level ?? ""), " ", message.text ?? short(message)))),
+        el("li", {}, el("span", {class: "tag"}, message.level ?? ""), " ", message.text ? lines(message.text) : short(message)))),
       el("p", {class: "dim"}, [entry.source && `from ${entry.source}`, entry.conductor && `conductor ${entry.conductor}`,
         entry.request_id, entry.user && `by ${entry.user}`].filter(Boolean).join(" · ")));
   };

@@ -5,6 +5,7 @@ import {poll, request} from "../api.js";
 import {address} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
 import {changeList, patchOf} from "../changes.js";
+import {line, namedNode} from "../messages.js";
 
 export const title = "Operations";
 
@@ -79,7 +80,7 @@ async function showOne(main, uuid, signal) {
         `, ${progress.left.toLocaleString()} left`),
       isRunning && el("button", {onclick: () => cancel(path, told)}, "Cancel …"),
       operation.errors?.length > 0 && section("Failed", table("Nodes that failed", ["Node", "Why"], operation.errors.map((each) => [
-        el("a", {href: address("node", each.node)}, each.node), {class: "long", children: (each.error ?? "").replaceAll("\\n", " ")}])))));
+        namedNode(each.node), {class: "long", children: line(each.error ?? "")}])))));
     await showGroups(groups, path, signal).catch((problem) => { if (problem.name !== "AbortError") throw problem; });
     if (!isShown() && !signal.aborted) fill(main, head, told, groups);
     if (!isRunning) {
@@ -114,12 +115,13 @@ async function showGroups(place, path, signal) {
 
 function outline(result) {
   const paths = patchOf(result?.node).map(({path: to}) => to);
-  return [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason?.replaceAll("\\n", " "),
+  const told = [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason,
     ...(result?.traits?.added ?? []).map((trait) => `+ ${trait}`), ...(result?.traits?.removed ?? []).map((trait) => `− ${trait}`),
-    ...paths].filter(Boolean).map((text) => short(text, 300)).join(", ") || "nothing changes";
+    ...paths].filter(Boolean);
+  return told.length === 0 ? "nothing changes" : told.map((text, number) => [number > 0 && ", ", line(text, 300)]);
 }
 
 async function showNodes(place, path, group, signal) {
   const {json, error} = await request("GET", `${path}/nodes?group=${encodeURIComponent(group)}&limit=60`, {signal});
-  fill(place, error ? notice(error, () => showNodes(place, path, group, signal)) : [json.nodes.map(({node}) => [el("a", {href: address("node", node)}, node), " "]), json.next && "and more"]);
+  fill(place, error ? notice(error, () => showNodes(place, path, group, signal)) : [json.nodes.map(({node}) => [namedNode(node), " "]), json.next && "and more"]);
 }

@@ -7,6 +7,7 @@ import {address, go} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {WITHHELD} from "../workbench/saving.js";
 import {patch} from "../workbench/traces.js";
+import {called, named, namedNode} from "../messages.js";
 
 export const title = "Rules";
 
@@ -83,7 +84,7 @@ function listed(found, counts, writing, query, again, signal) {
 
 /** Return {number, rule, counts, writes, conflicts, text} of each rule; `writing` is what the API says of what they write. */
 function entriesOf(rules, counts, writing) {
-  const names = new Map(rules.map((rule) => [rule.uuid, rule.name || rule.description || rule.uuid]));
+  const names = new Map(rules.map((rule) => [rule.uuid, called(rule)]));
   return rules.map((rule, number) => {
     const {writes, conflicts} = writing.get(rule.uuid) ?? {};
     const places = [...new Set((writes ?? []).map(placeOf))];
@@ -99,7 +100,7 @@ function placeOf({path, name}) {
 }
 
 function row({number, rule, counts, writes, conflicts}, said, again, signal) {
-  const name = rule.name || rule.description || rule.uuid;
+  const name = called(rule);
   const isDead = rule.enabled && counts?.matched === 0 && counts.considered > 0;
   return [
     {class: "num dim", children: number},
@@ -116,7 +117,7 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
     {class: "num", children: counts?.considered > 0 ? counts.considered : "none yet"},
     {class: `num${counts?.failed > 0 ? " bad" : ""}`, children: counts?.failed ?? ""},
     {class: "nowrap", children: [when(counts?.last_matched_at), counts?.last_node && el("div", {},
-      el("a", {href: address("node", counts.last_node)}, "its node"))]},
+      namedNode(counts.last_node))]},
     {class: "name", children: writes.map((place) => {
       const fight = conflicts.find((found) => found.place === place);
       return el("div", {}, el("code", {}, place), fight && el("div", {class: "busy"}, "also written by ", fight.others.slice(0, 3).join(", "),
@@ -130,7 +131,7 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
 
 async function toggle(rule, said, again, signal) {
   const path = `${RULES}/${rule.uuid}`;
-  const name = rule.name || rule.description || rule.uuid;
+  const name = called(rule);
   if (rule.enabled && !await confirmed(`Disable ${name}?`, "Disable", el("p", {}, "The next inspections run without it."))) return;
   const {headers, json, error} = await request("GET", `${path}?fields=uuid,enabled`, {signal});
   let failed = error;
@@ -154,7 +155,7 @@ function listedRevisions({revisions, next}, again, signal) {
   return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "When", "Who", "What", "Way back"],
     revisions.map(({revision, created_at: at, user, summary}, number) => [
       {class: "num", children: revision}, {class: "nowrap", children: when(at)},
-      user ?? el("span", {class: "dim"}, "not known"), {class: "long", children: summary},
+      user ?? el("span", {class: "dim"}, "not known"), {class: "long", children: named(summary)},
       {class: "nowrap", children: number === 0 ? el("span", {class: "dim"}, "current") : el("button", {
         "aria-label": `Roll back to revision ${revision}`, onclick: () => rollBack(revision, said, again, signal)}, "Roll back …")}])),
   next && el("p", {class: "dim"}, `These are the last ${REVISIONS}; `, el("code", {}, "openstack baremetal inspection rule revision list"), " has all that are kept.")];
@@ -174,7 +175,7 @@ async function rollBack(revision, said, again, signal) {
     return;
   }
   const details = el("div", {class: "choices", tabindex: "0"}, parts.map((name) => [el("h3", {}, `Rules that would be ${name === "created" ? "created again" : name}`),
-    el("ul", {}, json[name].map((rule) => el("li", {}, rule.name || rule.description || rule.uuid,
+    el("ul", {}, json[name].map((rule) => el("li", {}, called(rule),
       rule.patch && patch(null, rule.patch, 20))))]));
   if (!await confirmed(`Roll back to revision ${revision}?`, "Roll back", details) || signal.aborted) return;
   const made = await request("POST", path, {signal, headers: {"If-Match": headers.get("ETag")}, body: {}});

@@ -8,6 +8,7 @@ import {confirmed, empty, loading, notice, section} from "../parts.js";
 import {isTemporary} from "../retry.js";
 import {shortcut} from "../shortcuts.js";
 import {ruleSaved} from "../guide.js";
+import {called, lines} from "../messages.js";
 import {tree} from "../tree.js";
 import {RuleEditor} from "../workbench/editor.js";
 import {Text, flow, isJson, toJson, toYaml} from "../workbench/text.js";
@@ -93,7 +94,7 @@ class Workbench {
     vocabulary = known.json;
     this._known.vocabulary = vocabulary;
     this._rules = rules.items;
-    this._names = new Map(rules.items.map((rule) => [rule.uuid, rule.name || rule.description || rule.uuid]));
+    this._names = new Map(rules.items.map((rule) => [rule.uuid, called(rule)]));
     this._draft = draftOf(uuid);
     if (this._draft === null || (!this._draft.isDirty && uuid !== null)) {
       const {draft, error} = await this._begin(uuid);
@@ -203,7 +204,7 @@ class Workbench {
       go(select.value ? address("workbench", select.value) : address("workbench"));
     }}, el("option", {value: "", selected: this._draft.uuid === null}, "New rule"),
     this._rules.map((rule) => el("option", {value: rule.uuid, selected: rule.uuid === this._draft.uuid, disabled: rule.sensitive},
-      `${rule.name || rule.description || rule.uuid}${rule.built_in ? " (built-in)" : rule.enabled ? "" : " (disabled)"}`)));
+      `${called(rule)}${rule.built_in ? " (built-in)" : rule.enabled ? "" : " (disabled)"}`)));
     return select;
   }
 
@@ -543,7 +544,7 @@ class Workbench {
     const verdict = `${name} ${text} on ${machine.name}.`;
     fill(this._verdict,
       el("p", {class: `verdict ${kind}`}, el("span", {"aria-hidden": "true"}, mark), el("span", {}, verdict)),
-      reply.failure && el("p", {class: "bad"}, `The inspection ${reply.outcome === "refused" ? "would be refused" : "would fail"}: ${reply.failure.reason}`),
+      reply.failure && el("div", {class: "bad"}, el("p", {}, `The inspection ${reply.outcome === "refused" ? "would be refused" : "would fail"}:`), lines(reply.failure.reason)),
       step ? trace(step, goTo) : empty(absence(reply, new Text(this._editor.text).value)),
       rule !== own && el("p", {}, el("button", {onclick: () => { this._shown = {rule: null, machine: null}; this._draw(); }}, "Back to the rule that is written here")),
       el("h3", {}, "What an inspection would change"), reply.outcome === "finished" ? effect(reply) : empty("Nothing: it would not be finished."),
@@ -585,7 +586,7 @@ class Workbench {
     announce("Saved");
     const isNew = draft.uuid === null;
     this._draft = saved;
-    this._names.set(rule.uuid, rule.name || rule.description || rule.uuid);
+    this._names.set(rule.uuid, called(rule));
     this._showSaved();
     this._say(rule);
     ruleSaved();

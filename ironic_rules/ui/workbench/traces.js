@@ -3,6 +3,7 @@
 import {el} from "../dom.js";
 import {writeJson} from "../json.js";
 import {short} from "../parts.js";
+import {line, lines} from "../messages.js";
 
 // Red is for failures only: a rule that does not match is as it should be.
 const VERDICTS = {matched: ["●", "holds", "matches"], not: ["○", "dim", "does not match"], failed: ["!", "bad", "fails"],
@@ -27,7 +28,7 @@ export function markOf(verdict) {
 export function trace(step, goTo) {
   if (step.sensitive) return el("p", {class: "dim"}, "Of a sensitive rule only whether it matches is shown.");
   return [
-    step.error && el("p", {class: "bad"}, step.error), step.note && el("p", {}, step.note),
+    step.error && el("div", {class: "bad"}, lines(step.error)), step.note && el("p", {}, step.note),
     step.conditions.length === 0 ? el("p", {class: "dim"}, "It has no conditions: it runs for every machine.")
       : el("ol", {class: "steps", "aria-label": "Conditions"}, step.conditions.map((found) => condition(found, goTo))),
     step.actions.length > 0 && [el("h3", {}, "Actions"),
@@ -125,9 +126,9 @@ export function effect(reply) {
     ports?.map((port) => patch(`Port ${port.address}`, port.patch)),
     reply.plugin_data?.patch?.length > 0 && el("details", {},
       el("summary", {}, `Plug-in data: ${reply.plugin_data.patch.length} changes`), patch(null, reply.plugin_data.patch, 50)),
-    would?.length > 0 && [el("h3", {}, "What it would send"), el("ul", {}, would.map((found) => el("li", {}, short(found.text, 300))))],
+    would?.length > 0 && [el("h3", {}, "What it would send"), el("ul", {}, would.map((found) => el("li", {}, line(found.text, 300))))],
     messages?.length > 0 && [el("h3", {}, "What it would log"),
-      el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), text)))],
+      el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), line(text, 1500))))],
   ].flat().filter(Boolean);
   return lines.length > 0 ? lines : el("p", {class: "dim"}, "Nothing would be changed.");
 }

@@ -236,6 +236,40 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
 
 
 @pytest.mark.slow
+def test_rules_and_nodes_have_names_and_lists_are_lists_wherever_they_are_told(demo, visit):
+    rule = demo.client.post("/v1/inspection_rules", json={"description": "no small machines", "actions": [
+        {"op": "fail", "args": {"msg": "too small:\n* one disk\n* one NIC"}}]}).raise_for_status().json()["uuid"]
+    demo.inspect("demo-dell-r660", report_of("dell-r660"))
+    her = visit(demo.url)
+    bare = "() => document.querySelector('main').innerText.match(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g)"
+    # The same name, by its link, in all places where the API has the UUID; and no mark of a line's end.
+    her.open("#/fleet")
+    expect(her.page.locator(".list").get_by_role("link", name="no small machines").first).to_be_visible()
+    for place in ("section:has-text('Failed, by reason')", ".list"):
+        her.see("too small: one disk; one NIC", place)
+    assert her.page.evaluate(bare) is None
+    her.page.get_by_role("button", name="Dry run on these").click()
+    her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
+    her.see("finished")
+    her.page.locator("details[data-group] summary").first.press("Enter")
+    expect(her.page.locator(".names").get_by_role("link", name=re.compile("^demo-")).first).to_be_visible()
+    her.open("#/rules")
+    her.see("created rule no small machines", "section:has-text('Revisions')")
+    assert her.page.evaluate(bare) is None
+    her.open("#/node/demo-dell-r660")
+    for place in ("#why", ".timeline > li"):
+        expect(her.page.locator(place).first.get_by_role("link", name="no small machines").first).to_be_visible(timeout=8000)
+        expect(her.page.locator(place).first.locator(".reasons li").first).to_have_text("one disk")
+    assert "\\n" not in her.page.locator("#why").inner_text()
+    her.page.locator("#why").get_by_role("link", name="no small machines").focus()
+    her.page.keyboard.press("Enter")
+    expect(her.page.get_by_role("table", name="Rules in the order").locator("tbody tr")).to_have_count(1)
+    assert her.errors == []
+    demo.client.delete(f"/v1/inspection_rules/{rule}").raise_for_status()
+    demo.inspect("demo-dell-r660", report_of("dell-r660"))
+
+
+@pytest.mark.slow
 def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her = visit(demo.url)
     her.page.clock.install()
