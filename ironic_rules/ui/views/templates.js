@@ -75,6 +75,15 @@ function args(step) {
   return Object.keys(step.args ?? {}).length > 0 ? el("code", {}, short(step.args, 400)) : "";
 }
 
+/** Return what keeps nodes from fitting, as the end of a sentence about one or several of them. */
+function hindrance({count, lacks: {kind, name}}) {
+  const [are, have] = count === 1 ? ["is", "has"] : ["are", "have"];
+  const what = el("code", {}, name);
+  if (kind === "state") return [`${are} `, el("em", {}, name)];
+  if (kind === "forbidden trait") return [`${have} the forbidden trait `, what];
+  return kind === "capability" ? [`${have} not the required capability `, what] : [`${have} not the required trait `, what];
+}
+
 async function showFlavor(main, ident, signal) {
   fill(main, el("h1", {}, "Flavor"), loading("Loading the flavor …", 8));
   const {json: told, error} = await request("GET", `/v1/flavors/${encodeURIComponent(ident)}/explanation`, {signal});
@@ -93,11 +102,11 @@ async function showFlavor(main, ident, signal) {
         ["resource class ", el("code", {}, told.resource_class.name ?? "none"), told.resource_class.nodes, ""],
         ...told.required_traits.map((each) => ["trait ", el("code", {}, each.trait), each.nodes, each.deploy_template
           ? el("a", {href: address("templates", each.deploy_template.uuid)}, "its steps") : ""]),
-        ...told.forbidden_traits.map((each) => ["not the trait ", el("code", {}, each.trait), each.nodes, ""]),
+        ...told.forbidden_traits.map((each) => ["forbidden: the trait ", el("code", {}, each.trait), each.nodes, ""]),
         ...told.capabilities.map((each) => ["capability ", el("code", {}, `${each.name}: ${each.value}`), each.nodes, ""]),
       ].map(([what, name, nodes, template]) => [[what, name], {class: "num", children: nodes}, template]))),
       section("Nodes", el("p", {}, el("strong", {}, told.fitting.count), " fit now: ", links(told.fitting.nodes)),
-        told.nearly_fitting.map((each) => el("p", {}, el("strong", {}, each.count), ` lack only the ${each.lacks.kind} `, el("code", {}, each.lacks.name), ": ", links(each.nodes))))),
+        told.nearly_fitting.map((each) => el("p", {}, el("strong", {}, each.count), " would fit, but ", hindrance(each), ": ", links(each.nodes))))),
     section("What a deployment runs", told.deployment.node ? el("p", {class: "dim"}, "On ", links([told.deployment.node])) : empty(told.deployment.reason ?? ""),
       told.deployment.node && stepTable(told.deployment)));
 }

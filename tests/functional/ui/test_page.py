@@ -512,6 +512,7 @@ def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit)
     her.see("What a deployment runs")
     her.settle()
     her.see("CUSTOM_ALL_FLASH")
+    her.see(re.compile(r"\d+ would fit, but (is|are) manageable: demo-"), "section:has-text('fit now')")
     her.check_accessibility()
     her.picture("flavor", 620)
     assert her.errors == []
