@@ -182,7 +182,8 @@ function inspection(entry, known, isOpen) {
           ? ["Rule ", ruleLink(entry.failure.rule, known)] : "Failed"),
         entry.failure.pointer && [" at ", el("code", {}, entry.failure.pointer)]), lines(entry.failure.reason ?? "")),
       stages(entry.seconds ?? {}, seconds),
-      matched > 0 && table("Rules that matched", ["Rule that matched", "What it changed"], entry.rules.map((rule) => [
+      failed && matched > 0 && el("p", {class: "dim"}, "The inspection failed, so that nothing of what these rules did was saved."),
+      matched > 0 && table("Rules that matched", ["Rule that matched", failed ? "Not saved" : "What it changed"], entry.rules.map((rule) => [
         {class: "name", children: ruleLink(rule.rule, known)},
         rule.sensitive ? el("span", {class: "dim"}, "sensitive") : changeList(rule.changes)])),
       matched === 0 && !failed && empty("No rule matched."),

@@ -261,6 +261,10 @@ def test_rules_and_nodes_have_names_and_lists_are_lists_wherever_they_are_told(d
         expect(her.page.locator(place).first.get_by_role("link", name="no small machines").first).to_be_visible(timeout=8000)
         expect(her.page.locator(place).first.locator(".reasons li").first).to_have_text("one disk")
     assert "\\n" not in her.page.locator("#why").inner_text()
+    # Rules that ran before the one that failed.
+    failed = her.page.locator(".timeline > li").first
+    expect(failed).to_contain_text("nothing of what these rules did was saved")
+    expect(failed.get_by_role("columnheader", name="Not saved")).to_be_visible()
     her.page.locator("#why").get_by_role("link", name="no small machines").focus()
     her.page.keyboard.press("Enter")
     expect(her.page.get_by_role("table", name="Rules in the order").locator("tbody tr")).to_have_count(1)
