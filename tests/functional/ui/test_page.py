@@ -258,7 +258,7 @@ def test_rules_and_nodes_have_names_and_lists_are_lists_wherever_they_are_told(d
     assert her.page.evaluate(bare) is None
     her.open("#/node/demo-dell-r660")
     for place in ("#why", ".timeline > li"):
-        expect(her.page.locator(place).first.get_by_role("link", name="no small machines").first).to_be_visible(timeout=8000)
+        expect(her.page.locator(place).first.get_by_role("link", name="no small machines").first).to_be_visible()
         expect(her.page.locator(place).first.locator(".reasons li").first).to_have_text("one disk")
     assert "\\n" not in her.page.locator("#why").inner_text()
     # Rules that ran before the one that failed.
