@@ -78,7 +78,7 @@ class Answers:
     """
 
     def __init__(self, path: Path, served: Callable[[list[str]], list[str]]) -> None:
-        self._served = served
+        self._served, self._closed = served, False
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(path))
@@ -88,6 +88,7 @@ class Answers:
 
     def close(self) -> None:
         """End; questions are refused from now on."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -96,18 +97,28 @@ class Answers:
         while True:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
+            except OSError as exc:
+                if self._closed:
+                    return
+                # There may be too many open files now; the next question is answered.
+                LOG.warning("A question to the PXE filter is not answered: %s", exc)
+                time.sleep(_ASK_EVERY_S)
+                continue
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(_ANSWER_S)
                 connection.sendall(" ".join([*self._served(_words(connection)), _END]).encode())
 
 
 def _words(connection: socket.socket) -> list[str]:
-    """Return the words that the other side sends before it shuts its side down."""
-    found = b""
+    """Return the words that the other side sends before it shuts its side down.
+
+    :raises TimeoutError: it takes too long for all of them
+    """
+    deadline, found = time.monotonic() + _ANSWER_S, b""
     while (part := connection.recv(65536)) and len(found) <= _MAX_QUESTION:
         found += part
+        if time.monotonic() > deadline:
+            raise TimeoutError
     return found.decode(errors="replace").split()
 
 

@@ -423,3 +423,29 @@ def test_a_message_about_a_deletion_that_was_read_already_does_not_outlive_the_n
     keeper._reader._list.changed = original
     keeper.sync(periodic=False)
     assert site.verdicts() == {kept: True, mac: True, "*": True}
+
+
+def test_questions_are_answered_after_one_that_never_ends_and_a_failure_to_accept(tmp_path, monkeypatch):
+    monkeypatch.setattr(rpc, "_ANSWER_S", 0.2)
+    accept, failures = socket.socket.accept, [OSError(24, "Too many open files")]
+
+    def fails_once(listening):
+        if failures:
+            raise failures.pop()
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", fails_once)
+    path = tmp_path / rpc.SOCKET
+    answers = rpc.Answers(path, lambda asked: asked)
+    ends = time.monotonic() + 30
+    try:
+        with socket.socket(socket.AF_UNIX) as endless, contextlib.suppress(BrokenPipeError):
+            endless.connect(str(path))
+            while time.monotonic() < ends:
+                endless.sendall(b"a ")
+                time.sleep(0.02)
+        assert time.monotonic() < ends
+        monkeypatch.setattr(rpc, "_ANSWER_S", 30.0)
+        assert rpc.PXEFilterAPI(beside=path).await_served(ADMIN, ["a"], 0) == []
+    finally:
+        answers.close()
