@@ -81,9 +81,13 @@ class Answers:
         self._served, self._closed = served, False
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(path))
-        path.chmod(0o600)
-        self._socket.listen()
+        try:
+            self._socket.bind(str(path))
+            path.chmod(0o600)
+            self._socket.listen()
+        except OSError:
+            self._socket.close()
+            raise
         threading.Thread(target=self._run, name="pxe-answers", daemon=True).start()
 
     def close(self) -> None:

@@ -231,7 +231,7 @@ def test_a_value_that_is_no_boolean_is_reported(whole):
 
 
 def test_the_token_has_ended_before_the_machine_is_switched(whole, ramdisk, monkeypatch):
-    """A conductor that is killed meanwhile leaves none to an agent that runs no more."""
+    """A conductor that is killed meanwhile leaves none to an agent that has ended."""
     node = enrolled(whole)
     assert beat(whole, node, inspected(whole, node), ramdisk) == 202
     found = []

@@ -59,7 +59,7 @@ def test_a_token_is_void_if_it_was_given_before_the_ramdisk_is_started(whole, mo
     tokens, call = [], getattr(cls, method)
 
     def look_up(interface, task, *args, **named):
-        tokens.append(whole.db.write(lambda conn: ramdisk.claim_token(conn, task.node.id)))
+        tokens.append(whole.db.write(lambda conn: ramdisk.claim_token(conn, task.node.id, None)))
         return call(interface, task, *args, **named)
 
     with monkeypatch.context() as patch:

@@ -136,7 +136,7 @@ def test_a_rule_is_converted_and_not_stored(web):
     assert (reply.json["verdict"], reply.json["problems"], reply.json["not_undone"]) == (
         "exact with a note", [], ["/actions/0"])
     assert reply.json["rule"]["conditions"] == [
-        {"op": "gt", "args": ["{inventory[memory][physical_mb]|int}", 4095]}]
+        {"op": "gt", "args": {"values": ["{inventory[memory][physical_mb]|int}", 4095]}}]
     assert [note["pointer"] for note in reply.json["notes"]] == ["/actions/0"]
     assert web("GET", RULES).json["rules"] == []
     created = web("POST", "/v1/inspection_rules", reply.json["rule"], X_OpenStack_Ironic_API_Version="1.96")

@@ -207,7 +207,7 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
     with pytest.raises(NodeNotFound):
         nodes.destroy(conn, node.id)
     assert set(conn.scalars(sa.select(revisions.c.name))) == {
-        "auto_discovery", "inspection_rules", "inventory_paths", "legacy_rules"}
+        "auto_discovery", "facts", "inspection_rules", "inventory_paths", "legacy_rules"}
 
 
 def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -> None:

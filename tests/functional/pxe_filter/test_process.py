@@ -185,7 +185,7 @@ def test_a_taken_port_for_metrics_is_told(site):
         file = site.config_file("filter", metrics_port=taken.getsockname()[1])
         done = forking.run("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path)
 
-    assert done.returncode == 2
+    assert done.returncode == 75  # the port may be free later
     assert "The metrics cannot be served at" in done.stderr
 
 
