@@ -136,7 +136,7 @@ STARTS = [
     Start("an indented option", "api", "[api]\nthreads = 5\n  port = 77\n",
           (("{file}: [api]threads = 5\\nport = 77: ", "a whole number", "an indented line continues"),)),
     Start("the environment", "conductor", "", (("OS_API__THREADS: [api]threads = many: ", "a whole number"),
-                                               ("OS_API__ENABLE_SSL_API: [api]enable_ssl_api = true: ", "HTTP only")),
+                                               ("OS_API__ENABLE_SSL_API: [api]enable_ssl_api = true: ", "ssl_cert_file")),
           environment={"OS_API__THREADS": "many", "OS_API__ENABLE_SSL_API": "true"}),
     Start("no log", "dbsync", "[DEFAULT]\nlog_file = {folder}/none/log\n",
           ((f"{_DEFAULT}log_file cannot be written", "No such file or directory"),), ("version",)),

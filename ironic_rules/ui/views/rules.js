@@ -7,7 +7,7 @@ import {address, go} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {WITHHELD} from "../workbench/saving.js";
 import {patch} from "../workbench/traces.js";
-import {called, named, namedNode} from "../messages.js";
+import {called, named} from "../messages.js";
 
 export const title = "Rules";
 
@@ -117,7 +117,7 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
     {class: "num", children: counts?.considered > 0 ? counts.considered : "none yet"},
     {class: `num${counts?.failed > 0 ? " bad" : ""}`, children: counts?.failed ?? ""},
     {class: "nowrap", children: [when(counts?.last_matched_at), counts?.last_node && el("div", {},
-      namedNode(counts.last_node))]},
+      el("a", {href: address("node", counts.last_node)}, "its node"))]},
     {class: "name", children: writes.map((place) => {
       const fight = conflicts.find((found) => found.place === place);
       return el("div", {}, el("code", {}, place), fight && el("div", {class: "busy"}, "also written by ", fight.others.slice(0, 3).join(", "),
