@@ -17,6 +17,8 @@ from ironic_rules.text import printable
 _LINES = 12
 #: Its text in the output of any program, which the C library has.
 _FULL = "No space left on device"
+#: Signals that interrupt a build.
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Program(NamedTuple):
@@ -50,9 +52,16 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | N
     :param environment: variables besides those of this process;  log: file to which the output is appended
     :raises ConfigurationError: it fails, with the last lines of its output, or the disk is full
     """
+    # An interruption while it starts would leave a program that nothing ends.
+    early: list[int] = []
+    handlers = {number: signal.signal(number, lambda received, _: early.append(received)) for number in _INTERRUPTIONS}
     with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, "LC_ALL": "C.UTF-8", **environment}) as process:
         try:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            if early:
+                raise KeyboardInterrupt
             output = process.communicate()[0].decode(errors="replace")
         except BaseException:  # an interruption, too
             process.send_signal(signal.SIGTERM)  # it removes its files, and ends its own processes
