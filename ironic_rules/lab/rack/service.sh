@@ -7,6 +7,7 @@ enabled_boot_interfaces = ipxe,redfish-virtual-media
 enabled_management_interfaces = redfish
 enabled_power_interfaces = redfish
 enabled_rescue_interfaces = agent,no-rescue
+default_rescue_interface = agent
 
 [api]
 host_ip = 192.0.2.10
