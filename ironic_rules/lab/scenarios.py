@@ -79,13 +79,14 @@ class Scenarios:
         """Deploy an image with a step of a template and a config drive, and end the instance again."""
         machine = self._available()
         checksum = instance.make(self.rig.work_folder("instance"), self.rig.published("instance.qcow2"))
+        # The instance may start before the commands have ended.
+        started = Watch(self.rig, machine, timeline.PATHS["disk"])
         self._run("deploy", machine, {"IMAGE": self.rig.url_of("instance.qcow2"), "CHECKSUM": checksum},
                   self._path(machine))
         self._has_run_step("deploy.erase_devices_metadata", "template CUSTOM_EMPTY_DISKS")
-        watch = Watch(self.rig, machine, ("disk",))
-        wait_for("the instance", watch.is_complete, self.rig.settings.quiet_s, watch.check)
+        self._wait_for_instance(started)
         wait_for("the name of the instance on the console", lambda: "first-instance" in self._console(machine),
-                 self.rig.settings.quiet_s, watch.check)
+                 self.rig.settings.quiet_s, started.check)
         self.rig.recorder.note("instance", "its console shows the name that the config drive has")
 
     def rescue(self) -> None:
@@ -94,7 +95,9 @@ class Scenarios:
             self.deploy()
         machine = self.rig.machines[FIRST]
         self._run("rescue", machine, {}, self._path(machine))
-        self._run("unrescue", machine, {}, timeline.PATHS["disk"])
+        started = Watch(self.rig, machine, timeline.PATHS["disk"])
+        self._run("unrescue", machine, {})
+        self._wait_for_instance(started)
 
     def undeploy(self) -> None:
         """End the instance; the machine is cleaned."""
@@ -162,6 +165,9 @@ class Scenarios:
 
     def _console(self, machine: Machine) -> str:
         return machine.console.read_bytes()[-65536:].decode(errors="replace")
+
+    def _wait_for_instance(self, started: Watch) -> None:
+        wait_for("the instance", started.is_complete, self.rig.settings.quiet_s, started.check)
 
     def _is_off(self, machine: Machine) -> None:
         wait_for(f"{machine.name} to be off", lambda: not machine.is_on(), 120)
