@@ -27,7 +27,7 @@ _NOT_YET_VALID, _EXPIRED = 9, 10
 #: Days that a certificate for trying the service is valid.
 _TRIAL_DAYS = 30
 
-#: What identifies the content of a file without reading it; None: there is none.
+#: Identity of the content of each file, found without reading it: inode, size and time of change; None: no file.
 _Signature = tuple[tuple[int, int, int] | None, ...]
 
 

@@ -10,20 +10,19 @@ import functools
 import http
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from ironic_rules.api import examples, filters, replies, versions
 from ironic_rules.api.routes import Resource, Walked, walk_routes
-from ironic_rules.api.schema import Schema
 from ironic_rules.models.documents import JSONObject
 
 _JSON: Final = "application/json"
 _VERSION: Final[JSONObject] = {"$ref": "#/components/parameters/version"}
-_ERRORS: Final[dict[bool, JSONObject]] = {is_of_nova: {"$ref": f"#/components/schemas/{name}"}
-                                        for is_of_nova, name in ((False, "Error"), (True, "NovaError"))}
+_ERROR: Final[JSONObject] = {"$ref": "#/components/schemas/Error"}
+_NOVA_ERROR: Final[JSONObject] = {"$ref": "#/components/schemas/NovaError"}
 #: Statuses that every route may reply with: a parameter that is not known, a page of another site, a resource that the
 #: version or the configuration does not have, a version that is not supported, a host name that is not the service's, a
 #: database or a conductor that is not available.
@@ -123,16 +122,21 @@ def _operation(walked: Walked) -> JSONObject:
     about = [*told.notes, f"Since API 1.{route.since}."]
     if route.policy is not None:
         about.append(f"Policy: {route.policy}.")
-    takes_body = walked.method in ("POST", "PUT", "PATCH") or route.body is not None
     operation: JSONObject = {
         "operationId": re.sub(r"[^\w-]+", "_", f"{walked.method} {walked.path}").strip("_").lower(),
         "tags": [_tag(walked.path)], "summary": told.summary, "description": "\n\n".join(about),
-        "parameters": [*_of_path(walked.path), *_of_query(route.query), _VERSION],
-        "responses": {str(status): reply for status, reply in _responses(walked, told, takes_body=takes_body)},
+        "parameters": [
+            *({"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+               "example": examples.ident(name)} for name in re.findall(r"{(\w+)}", walked.path)),
+            *({"name": name, "in": "query", "schema": filters.json_schema(kind)}
+              for name, kind in route.query.kinds.items()), _VERSION],
+        "responses": {str(status): reply for status, reply in _responses(walked, told)},
         "security": [{}] if route.public else [{"token": []}, {"password": []}],
     }
     if route.body is not None:
-        operation["requestBody"] = _body(walked, route.body)
+        example = {"example": examples.BODIES[key(walked)]} if key(walked) in examples.BODIES else {}
+        operation["requestBody"] = {"required": not route.body.nullable, "content": {
+            _JSON: {"schema": route.body.json_schema(), **example}}}
     return operation
 
 
@@ -141,37 +145,21 @@ def _tag(path: str) -> str:
     return (rest.partition("/")[0] or "versions") if first == "v1" else first or "versions"
 
 
-def _of_path(path: str) -> Iterator[JSONObject]:
-    for name in re.findall(r"{(\w+)}", path):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
-               "example": examples.ident(name)}
-
-
-def _of_query(query: filters.Query) -> Iterator[JSONObject]:
-    for name, kind in query.kinds.items():
-        yield {"name": name, "in": "query", "schema": filters.json_schema(kind)}
-
-
-def _body(walked: Walked, body: Schema) -> JSONObject:
-    content: JSONObject = {"schema": body.json_schema()}
-    example = examples.BODIES.get(key(walked))
-    if example is not None:
-        content["example"] = example
-    return {"content": {_JSON: content}, "required": not body.nullable}
-
-
-def _responses(walked: Walked, told: Described, *, takes_body: bool) -> Iterator[tuple[int, JSONObject]]:
+def _responses(walked: Walked, told: Described) -> Iterator[tuple[int, JSONObject]]:
     route = walked.controller.route  # type: ignore[attr-defined]
     shape = replies.REPLIES.get(key(walked))
-    for status in sorted({route.status, *_other_successes(told)}):
+    # The prose names other statuses of success, such as 202 for an operation that is begun.
+    named = re.findall(r"\b(20[0-4])\b", " ".join([told.summary, *told.notes]))
+    for status in sorted({route.status, *map(int, named)}):
         kind = replies.MEDIA_TYPES.get(key(walked), _JSON)
         content = {} if status == http.HTTPStatus.NO_CONTENT else _content(shape, kind)
         yield status, {"description": told.returned or told.summary, **content}
     if walked.method == "GET":
         yield 304, {"description": "The resource has the tag that If-None-Match names."}
-    for status in sorted(_failures(walked, told, takes_body=takes_body)):
+    for status in sorted(_failures(walked, told)):
         reasons = "; ".join(text.partition(" ")[2] for text in told.raised if text.startswith(str(status)))
-        failure = replies.FAILURES.get((key(walked), status), _ERRORS[walked.path.startswith("/compute")])
+        error = _NOVA_ERROR if walked.path.startswith("/compute") else _ERROR
+        failure = replies.FAILURES.get((key(walked), status), error)
         yield status, {"description": reasons or http.HTTPStatus(status).phrase, **_content(failure)}
 
 
@@ -179,17 +167,12 @@ def _content(shape: JSONObject | None, kind: str = _JSON) -> JSONObject:
     return {} if shape is None else {"content": {kind: {"schema": shape}}}
 
 
-def _other_successes(told: Described) -> Iterable[int]:
-    """Return the statuses other than the usual one that the prose names, such as 202 for an operation that is begun."""
-    prose = " ".join([told.summary, *told.notes])
-    return [int(status) for status in re.findall(r"\b(20[0-4])\b", prose)]
-
-
-def _failures(walked: Walked, told: Described, *, takes_body: bool) -> set[int]:
+def _failures(walked: Walked, told: Described) -> set[int]:
+    route = walked.controller.route  # type: ignore[attr-defined]
     found = {int(text[:3]) for text in told.raised if text[:3].isdigit()} | _COMMON
-    if takes_body:
+    if walked.method in ("POST", "PUT", "PATCH") or route.body is not None:
         found |= _WITH_BODY
-    if not walked.controller.route.public:  # type: ignore[attr-defined]
+    if not route.public:
         found |= {401, 429}
     if walked.method != "GET":
         found |= {405, 409, 412}

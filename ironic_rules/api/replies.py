@@ -12,7 +12,6 @@ from typing import Final
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.facts import FACT
 from ironic_rules.models.fields import Field, Fields, Type
-from ironic_rules.models.flavors import FIELDS
 from ironic_rules.models.nodes import INTERFACES, NODE, SUB_RESOURCES
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.resources import (
@@ -52,11 +51,6 @@ def array(of: JSONObject) -> JSONObject:
     return {"type": "array", "items": of}
 
 
-def or_null(shape: JSONObject) -> JSONObject:
-    """Return the schema of what may be null."""
-    return {"anyOf": [shape, {"type": "null"}]}
-
-
 def _ref(name: str) -> JSONObject:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -86,8 +80,7 @@ def page(name: str, of: JSONObject, **others: JSONObject) -> JSONObject:
 
 _WARNINGS = array(record(("pointer", "text"), pointer=TEXT, text=TEXT, nearest=TEXT_OR_NULL, kind=TEXT))
 _STEP = record(("interface", "step"), interface=TEXT, step=TEXT, args=ANY, priority=INTEGER, source=TEXT, order=INTEGER)
-_NAMED = whole(name=TEXT_OR_NULL, uuid=TEXT)
-_FLAVOR = dict.fromkeys(FIELDS, ANY) | {
+_FLAVOR = {
     "OS-FLV-DISABLED:disabled": BOOLEAN, "OS-FLV-EXT-DATA:ephemeral": INTEGER, "id": TEXT, "links": LINKS, "name": TEXT,
     "description": TEXT_OR_NULL, "disk": INTEGER, "extra_specs": OBJECT, "os-flavor-access:is_public": BOOLEAN,
     "ram": INTEGER, "rxtx_factor": NUMBER, "swap": {"type": ["integer", "string"]}, "vcpus": INTEGER}
@@ -162,7 +155,6 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
     "VolumeConnector": resource(VOLUME_CONNECTOR),
     "VolumeTarget": resource(VOLUME_TARGET),
 }
-_CONFIGURATION = whole(config=OBJECT, node=OBJECT)
 _TRAITS = whole(traits=TEXTS)
 _CONNECTORS, _TARGETS = page("connectors", _ref("VolumeConnector")), page("targets", _ref("VolumeTarget"))
 _FLAVORS, _SPECS = page("flavors", _ref("Flavor"), flavors_links=LINKS), record(
@@ -286,7 +278,7 @@ REPLIES: Final[dict[str, JSONObject]] = {
         fields=TEXTS, multiple=TEXTS, paths=TEXTS, phases=TEXTS, roots=TEXTS),
     "GET /v1/inspection_rules/samples": whole(samples=array(whole(name=TEXT, report=OBJECT))),
     "GET /v1/inspection_rules/conflicts": page("conflicts", OBJECT),
-    "GET /v1/lookup": _CONFIGURATION,
+    "GET /v1/lookup": whole(config=OBJECT, node=OBJECT),
     "POST /v1/continue_inspection": record((), uuid=TEXT, config=OBJECT, node=OBJECT),
     "PUT /v1/rules/{}": _ref("LegacyRule"), "POST /v1/rules": OBJECT,
     "DELETE /v1/rules": _ref("Operation"), "DELETE /v1/rules/{}": _ref("Operation"),

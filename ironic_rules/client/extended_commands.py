@@ -200,7 +200,7 @@ class ListRules(upstream.ListRules):
             print(WITHHELD, file=sys.stderr)
         columns = chosen or (DETAILS if parsed_args.detail else SUMMARY)
         if found and not chosen:
-            # Those of an Ironic lack some. An empty text in their place would be another value.
+            # Rules of an Ironic lack some fields. An empty text in their place would be another value.
             columns = tuple(name for name in columns if any(name in rule for rule in found))
         return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
 

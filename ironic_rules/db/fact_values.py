@@ -107,7 +107,7 @@ class _Order:
 
 
 class Counts(NamedTuple):
-    """How many nodes have which values of a fact.
+    """Numbers of nodes by the value of a fact.
 
     :ivar values: value and number of nodes, the largest number first; of a list, a node counts for each value once
     :ivar present: number of nodes with a value

@@ -245,13 +245,13 @@ def install_built_in(conn: sa.Connection, wanted: Sequence[Fact]) -> list[str]:
 def learn_types(conn: sa.Connection, types: Mapping[int, tuple[str, bool]]) -> None:
     """Note the types of the newest values of facts, and which of them have lists, by their ids."""
     for fact_id, (type_, is_list) in sorted(types.items()):
-        # Those of a process that has not seen a list yet do not say that there is none.
+        # A process that has seen no list yet does not say that the fact has none.
         values = {"type": type_, **({"is_list": True} if is_list else {})}
         conn.execute(sa.update(facts).where(facts.c.id == fact_id).values(values))
 
 
 class Found(NamedTuple):
-    """What was found of one fact on a node."""
+    """The value of one fact on a node, or the problem with it."""
 
     value: FactValue | None
     problem: str | None

@@ -89,11 +89,11 @@ class _View(View):
 
 
 class FactData:
-    """What facts of one node are found in. Nothing of it is changed.
+    """The data in which the facts of one node are found. Evaluation changes none of them.
 
     :param node: returns the fields of the node, when a fact reads them
     :param conceal: the places that must not be shown: facts that read them are absent
-    :param free: those of the roots that are known to have no secrets: it is faster
+    :param free: the roots that are known to have no secrets, which is faster
     """
 
     __slots__ = ("_conceal", "_left", "_view")

@@ -304,7 +304,7 @@ class _Build:
             known = {**NODE_NAMES, **self._names}
             found = known.get(name)
         if found is None:
-            # Of many unknown names, few are compared with all known ones, which takes long.
+            # A comparison with all known names takes long, so few unknown names get one.
             near = nearest(key, known) if len(self.problems) < _MAX_PROBLEMS else None
             hint = f"did you mean {near!r}?" if near else f"known: {enumeration(sorted(known), 12)}"
             raise _Unusable(f"there is no fact or field of nodes with this name; {hint}")
@@ -492,7 +492,7 @@ def _column_error(column: int, text: str) -> WhereError:
     return WhereError(problems=[Problem("", f"column {column}: {text}")])
 
 
-#: What is expected, by the terminals of the grammar, in the order of messages.
+#: Texts about expected input, by the terminals of the grammar, in the order of messages.
 _EXPECTED = {
     "NAME": "a name", "COMPARISON": "an operator (=, !=, <, <=, >, >=, in, has, starts, contains, matches, in-net, is)",
     "WORD": "a value", "STATE": "empty or absent", "LPAR": "'('", "COMMA": "','", "RPAR": "')'", "_AND": "'and'",

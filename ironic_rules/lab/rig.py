@@ -1,4 +1,4 @@
-"""What the lab sets up: the service as the page "From a rack to nodes" does it, and the hardware, which is virtual."""
+"""The set-up of the lab: the service as the page "From a rack to nodes" installs it, and virtual hardware."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START_S = 180
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user has chosen.
+    """The choices of the user.
 
     :ivar folder: of the lab;  run_folder: of this run's logs and consoles;  ramdisk: folder with the files of RAMDISK
     :ivar quiet_s: seconds without any event after which a boot has failed

@@ -205,7 +205,7 @@ class Scenarios:
 
 
 class Faults:
-    """What happens to a machine while it is inspected: DHCP after 12 seconds, and a power failure when Linux starts."""
+    """Faults during an inspection: DHCP answers after 12 seconds, and the power fails when Linux starts."""
 
     def __init__(self, rig: Rig, machine: Machine) -> None:
         self._rig = rig
@@ -232,7 +232,7 @@ class Faults:
 
 
 class Watch:
-    """What a machine does from now on."""
+    """The events of a machine from now on."""
 
     def __init__(self, rig: Rig, machine: Machine, path: Sequence[str]) -> None:
         self._rig = rig

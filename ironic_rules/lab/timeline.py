@@ -1,4 +1,4 @@
-"""What happens to a machine, from the logs of the programs that it meets: events, their table, and what is missing.
+"""The time line of a machine, from the logs of the programs that it meets: events, their table, the missing step.
 
 A path is the sequence of steps that a boot must pass. The first one that has no event is the missing one.
 """

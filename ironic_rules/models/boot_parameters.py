@@ -24,7 +24,7 @@ _FILE = re.compile(r"# Kernel parameters of ironic-rules, version 1, (\w+)\nset 
 
 
 class BootParameters(NamedTuple):
-    """What the file says of the image.
+    """The content of the file about the image.
 
     :ivar machine: architecture of the kernel, such as ``x86_64``
     :ivar of_image: kernel parameters that every node has, separated by spaces

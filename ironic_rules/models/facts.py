@@ -17,7 +17,7 @@ from ironic_rules.models.fields import Fields, field, record
 #: Names of facts as a regular expression, and as a text.
 NAME = r"[a-z][a-z0-9_]{0,62}"
 NAME_CHARACTERS = "a lower-case letter, then up to 62 lower-case letters, digits and '_'"
-MAX_NAME, MAX_UNIT, MAX_COMBINE = 63, 32, 255
+MAX_UNIT, MAX_COMBINE = 32, 255
 #: Maximum number of characters of a text, of values in a list, and the greatest absolute value of a number.
 MAX_TEXT = 255
 MAX_VALUES = 1000

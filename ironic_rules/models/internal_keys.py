@@ -8,7 +8,7 @@ from __future__ import annotations
 #: Address of the agent of the ramdisk that runs now: each ramdisk has its own address, and its own certificate.
 AGENT_URL = "agent_url"
 AGENT_VERIFY_CA = "agent_verify_ca"
-#: How the agent is reached, which ends with its token.
+#: Keys of the agent's address, which ends with its token.
 AGENT_ADDRESS = frozenset({AGENT_URL, AGENT_VERIFY_CA})
 #: Present while an operation ends that leaves the machine in the ramdisk, whose agent keeps its token.
 AGENT_STAYS = "agent_stays"

@@ -17,7 +17,7 @@ MAX_VALUES = 10_000
 
 
 class StoredFact(NamedTuple):
-    """What the database has of a fact.
+    """The columns of a fact that questions need.
 
     :ivar type: that of its values; None: no node has one
     :ivar is_list: whether a node has a list of them

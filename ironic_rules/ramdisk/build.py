@@ -219,8 +219,10 @@ def _kernel(archive: tarfile.TarFile, out: Path) -> None:
 
 def _ramdisk(archive: tarfile.TarFile, out: Path, recipe: Recipe) -> None:
     command = ["zstd", "-q", f"-{_LEVEL}", "-T0", "-o", str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with programs.held_interruptions() as release, subprocess.Popen(
+            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
+            release()
             with contextlib.suppress(BrokenPipeError), cast(BinaryIO, process.stdin) as stream:
                 cpio.from_tar(archive, stream, recipe.epoch, lambda path: not path.startswith(_DROPPED))
             assert process.stderr is not None

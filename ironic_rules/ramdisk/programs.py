@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,27 @@ def check(programs: Iterable[Program]) -> None:
                                  f"Debian and Ubuntu: apt-get install {' '.join(packages)}")
 
 
+@contextlib.contextmanager
+def held_interruptions() -> Iterator[Callable[[], None]]:
+    """Hold interruptions back while a program starts: one that nothing knows yet would outlive this process.
+
+    The yielded function ends that, and raises KeyboardInterrupt if an interruption has come.
+    """
+    early: list[int] = []
+    handlers = {number: signal.signal(number, lambda received, _: early.append(received)) for number in _INTERRUPTIONS}
+
+    def release() -> None:
+        while handlers:
+            signal.signal(*handlers.popitem())
+        if early:
+            raise KeyboardInterrupt
+
+    try:
+        yield release
+    finally:
+        release()
+
+
 def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | None = None,
         stdin: int = subprocess.DEVNULL) -> str:
     """Run a program to its end, and return its output. If this process is interrupted, so is the program.
@@ -52,16 +74,11 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | N
     :param environment: variables besides those of this process;  log: file to which the output is appended
     :raises ConfigurationError: it fails, with the last lines of its output, or the disk is full
     """
-    # An interruption while it starts would leave a program that nothing ends.
-    early: list[int] = []
-    handlers = {number: signal.signal(number, lambda received, _: early.append(received)) for number in _INTERRUPTIONS}
-    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, "LC_ALL": "C.UTF-8", **environment}) as process:
+    with held_interruptions() as release, subprocess.Popen(
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **environment}) as process:
         try:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            if early:
-                raise KeyboardInterrupt
+            release()
             output = process.communicate()[0].decode(errors="replace")
         except BaseException:  # an interruption, too
             process.send_signal(signal.SIGTERM)  # it removes its files, and ends its own processes

@@ -7,7 +7,7 @@ import {short} from "./parts.js";
 
 const KEPT_MS = 30_000;
 const RULE = /((?:Inspection r|r)ule )([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \((.*?)\)(?=$|[,;.]))?/gi;
-// What to request, the name in the answer, and the address that shows it.
+// Kinds of objects: the request for one, its name in the answer, and the address that shows it.
 const RULES = {path: "/v1/inspection_rules/", fields: "uuid,name,description", name: called, to: (uuid, name) => address("rules", {text: name})};
 const NODES = {path: "/v1/nodes/", fields: "uuid,name", name: (node) => node.name, to: (uuid) => address("node", uuid)};
 const kept = new Map(); // uuid -> {until, name, asked}: null while it is not known, and a promise of it

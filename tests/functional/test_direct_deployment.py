@@ -496,5 +496,5 @@ def test_a_hint_that_the_agent_does_not_know_is_refused_when_it_is_set(whole):
     assert created.status_int == 400
     assert "/properties/root_device/size: ironic-python-agent has no <range-in>" in fault(created)
     assert changes == [(400, True)] * 3
-    # What is stored prevents no other change.
+    # A stored hint prevents no other change.
     assert patched(agents, "/properties/rack", "7") == patched(other, "/properties/rack", "7") == (200, False)

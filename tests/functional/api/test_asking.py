@@ -35,7 +35,7 @@ MACHINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def fleet(db: Database, make_node: Callable[..., Any]) -> dict[str, Any]:
     made = {name: make_node(name=f"node-{name}", **fields) for name, (_, fields) in MACHINES.items()}
     with db.writer() as conn:
-        # What the facts have of other tests.
+        # Facts may have values of other tests.
         conn.execute(sa.delete(t.facts))
         ids = {name: facts.create(conn, {"name": name, "value": "{inventory[x]}", "unit": (
             "GiB" if name == "memory_gib" else None)}).id for name in TYPES}

@@ -180,7 +180,7 @@ def test_handshakes_that_go_on_for_ever_take_no_place_of_others(start, authority
             ends.append(connection.recv(2000))
         connection.close()
 
-    # Those that were there when their turn came; others made room.
+    # A connection that was closed to make room got nothing, others got a text or an alert of TLS.
     assert {end[:1] for end in ends} <= {b"", b"H", b"\x15"}
     assert any(b"This port speaks https, not http." in end for end in ends)
     assert "slow clients" in caplog.text and "handshakes of TLS that failed" in caplog.text

@@ -209,7 +209,7 @@ def test_of_several_nodes_with_one_client_identifier_the_first_decides(two: Site
         return found
 
     assert said.format(two.uuid(second)) in caplog.text
-    # Whatever begins or ends last, the node with the lower id decides.
+    # The node with the lower id decides, in every order of beginnings and ends.
     two.move(third, states.INSPECTWAIT)
     assert is_allowed() is False
     two.move(second, states.INSPECTWAIT)

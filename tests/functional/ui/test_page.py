@@ -125,7 +125,7 @@ def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(dem
     expect(her.page.get_by_role("row", name="CUSTOM_FIRST my-first-rule")).to_be_visible()
     guide.get_by_role("button", name="Done").click()
     her.check_accessibility()
-    # What was counted this second is among the statistics.
+    # The statistics contain the counts of this second.
     her.page.get_by_role("link", name="Rules", exact=True).click()
     counted = her.page.get_by_role("row").filter(has_text="my-first-rule").first.locator("td.num")
     expect(counted).to_have_text([re.compile(r"\d+"), "0", "1", "1", "0"])

@@ -1,4 +1,4 @@
-"""What questions about a fleet cost: ``tox -e perf -- facts/test_asking.py``.
+"""The cost of questions about a fleet: ``tox -e perf -- facts/test_asking.py``.
 
 100,000 nodes with 40 facts each, or ``IRONIC_RULES_PERF_FLEET``, in each kind of database that is reachable. Requests
 are made in this process: the figures have all but the HTTP server. No test fails for being slow: they are for people.

@@ -73,7 +73,7 @@ _VENDOR, _MEMORY, _GPUS, _BMC = "{fact[vendor]}", "{fact[memory_gib]}", "{fact[g
         _values("eq", "{node[provision_state]}", "manageable")]),
     ("inspection_finished_at < 2026-03-01T01:00+01:00", [
         _values("lt", "{node[inspection_finished_at]}", "2026-03-01T00:00:00+00:00")]),
-    # What is inverted as a whole.
+    # Inversions of a whole expression.
     ("not (vendor = a or not (memory_gib < 5 and not virtual = true))", [
         _values("ne", _VENDOR, "a"), _values("lt", _MEMORY, 5), _values("ne", "{fact[virtual]}", True)]),
 ])

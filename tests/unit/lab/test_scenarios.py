@@ -1,4 +1,4 @@
-"""Which parts the scenarios have, and in which order."""
+"""The parts of the scenarios, and their order."""
 
 from __future__ import annotations
 
