@@ -182,11 +182,9 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "GET /": whole(name=TEXT, description=TEXT, default_version=_VERSION, versions=array(_VERSION)),
     "GET /v1": {"type": "object", "additionalProperties": LINKS, "properties": {
         "id": TEXT, "links": LINKS, "media_types": OBJECT, "version": _VERSION}},
-    "GET /v1/openapi.json": OBJECT,
-    "GET /healthcheck": OBJECT, "GET /healthcheck/live": whole(status=TEXT), "GET /metrics": TEXT,
+    "GET /v1/openapi.json": OBJECT, "GET /healthcheck": OBJECT, "GET /healthcheck/live": whole(status=TEXT), "GET /metrics": TEXT,
     "GET /compute": whole(versions=array(_VERSION)), "GET /compute/v2.1": whole(version=_VERSION),
     **_flavors("/v1/flavors"), **_flavors("/compute/v2.1/flavors"),
-    "GET /v1/flavors/{}/explanation": OBJECT,
     **_collection("/v1/allocations", "allocations", "Allocation"),
     **_collection("/v1/chassis", "chassis", "Chassis"),
     **_collection("/v1/nodes", "nodes", "Node"),
@@ -270,7 +268,7 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "GET /v1/inspection_rules/revisions/{}": whole(
         revision=INTEGER, created_at=TEXT, summary=TEXT, user=TEXT_OR_NULL, links=LINKS,
         rules=array(_ref("InspectionRule"))),
-    "POST /v1/inspection_rules/dry_run": OBJECT,
+    "POST /v1/inspection_rules/dry_run": OBJECT, "GET /v1/flavors/{}/explanation": OBJECT,
     "GET /v1/inspection_rules/statistics": page("statistics", _ref("Statistics")),
     "GET /v1/inspection_rules/{}/statistics": _ref("Statistics"),
     "GET /v1/inspection_rules/vocabulary": whole(

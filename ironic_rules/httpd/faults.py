@@ -18,6 +18,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import orjson
 from oslo_db import exception as db_exc
 
+from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import Invalid, IronicRulesError, Unauthorized, Unavailable, outcome_unknown
 from ironic_rules.models.documents import JSONObject
 
@@ -44,9 +45,10 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
     :param debug: put the traceback into ``debuginfo`` (``[DEFAULT]pecan_debug``)
     :param changes: the request was to change something
     """
-    if isinstance(error, db_exc.DBConnectionError):
+    if isinstance(error, DATABASE_AWAY):
         LOG.error("The database cannot be reached: %s", error)
-        error = outcome_unknown() if changes else Unavailable()
+        # A deadlock, and a pool without a free connection, have rolled back, or begun nothing.
+        error = outcome_unknown() if changes and isinstance(error, db_exc.DBConnectionError) else Unavailable()
     if isinstance(error, IronicRulesError):
         code, text = error.code, str(error)
     else:

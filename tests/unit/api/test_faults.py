@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules import exceptions
 from ironic_rules.httpd import faults
+from tests.walking import walking
 
 
 def detail(fault: faults.Fault) -> dict[str, object]:
@@ -26,8 +28,16 @@ def test_every_error_of_the_service_has_its_code_and_side():
     assert [f"{name}: {fault}" for name, fault in found.items() if fault != expected[name]] == []
 
 
-def test_an_unreachable_database_can_be_retried():
-    assert faults.from_error(db_exc.DBConnectionError()).status == 503
+@walking("error, text", [
+    (db_exc.DBConnectionError(), str(exceptions.outcome_unknown())),
+    (db_exc.DBDeadlock(), exceptions.Unavailable.message),
+    (sa.exc.TimeoutError(), exceptions.Unavailable.message)])
+def test_a_request_can_be_repeated_that_a_database_could_not_serve(error, text):
+    reading, changing = faults.from_error(error), faults.from_error(error, changes=True)
+
+    assert (reading.status, changing.status) == (503, 503)
+    assert ("Retry-After", "10") in changing.headers
+    assert (detail(reading)["faultstring"], detail(changing)["faultstring"]) == (exceptions.Unavailable.message, text)
 
 
 def test_a_traceback_is_shown_only_on_request():
