@@ -182,9 +182,9 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "GET /": whole(name=TEXT, description=TEXT, default_version=_VERSION, versions=array(_VERSION)),
     "GET /v1": {"type": "object", "additionalProperties": LINKS, "properties": {
         "id": TEXT, "links": LINKS, "media_types": OBJECT, "version": _VERSION}},
-    "GET /v1/openapi.json": OBJECT, "GET /healthcheck": OBJECT, "GET /healthcheck/live": whole(status=TEXT), "GET /metrics": TEXT,
-    "GET /compute": whole(versions=array(_VERSION)), "GET /compute/v2.1": whole(version=_VERSION),
-    **_flavors("/v1/flavors"), **_flavors("/compute/v2.1/flavors"),
+    **dict.fromkeys(("GET /v1/openapi.json", "GET /healthcheck"), OBJECT), "GET /metrics": TEXT,
+    "GET /healthcheck/live": whole(status=TEXT), "GET /compute": whole(versions=array(_VERSION)),
+    "GET /compute/v2.1": whole(version=_VERSION), **_flavors("/v1/flavors"), **_flavors("/compute/v2.1/flavors"),
     **_collection("/v1/allocations", "allocations", "Allocation"),
     **_collection("/v1/chassis", "chassis", "Chassis"),
     **_collection("/v1/nodes", "nodes", "Node"),
