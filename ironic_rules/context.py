@@ -14,7 +14,7 @@ def hashed_token(token: str) -> str:
 
 
 class Mark(NamedTuple):
-    """By what a repetition of a request is recognised, once a conductor has accepted the first one."""
+    """By what a repetition of a request is recognized, once a conductor has accepted the first one."""
 
     #: hexadecimal; one request of a node has it
     digest: str

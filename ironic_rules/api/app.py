@@ -1,7 +1,7 @@
 """The WSGI application: pecan, the order of the middleware, and the request that methods get.
 
 ``expose`` handles the errors of methods. Pecan, keystonemiddleware, the password file and the reading of a body raise
-others; these become a 500 in the usual error format with version headers, because clients do not recognise the service
+others; these become a 500 in the usual error format with version headers, because clients do not recognize the service
 by the error page of a web server.
 """
 

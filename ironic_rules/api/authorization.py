@@ -1,4 +1,4 @@
-"""Authentication and authorisation: the context of a request, and the nodes that callers in a project may use.
+"""Authentication and authorization: the context of a request, and the nodes that callers in a project may use.
 
 ============  ============================================================================================
 noauth        every client is an administrator

@@ -96,7 +96,7 @@ def moment(value: str) -> datetime.datetime:
 
 
 def mac(value: str) -> str:
-    """A MAC address, normalised, or an InfiniBand address that it stands for."""
+    """A MAC address, normalized, or an InfiniBand address that it stands for."""
     return addresses.mac_of_infiniband(value) or addresses.check_mac(value)
 
 

@@ -1,6 +1,6 @@
 """The request as methods get it: its sender, its mark, the parts that the process has for all requests, and headers.
 
-A repetition of a request is recognised by its mark. The client chooses that, with the header ``Idempotency-Key``.
+A repetition of a request is recognized by its mark. The client chooses that, with the header ``Idempotency-Key``.
 
 ``api.app`` makes it, and ``api.expose`` gives it to methods. Nothing of it is found through the thread that serves
 the request, so that a function that needs it says so, and other threads can get what they need of it.

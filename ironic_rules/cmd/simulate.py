@@ -80,7 +80,7 @@ def _parse(conf: cfg.ConfigOpts, argv: Sequence[str]) -> None:
         arguments.parse(
             conf, one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
             version=importlib.metadata.version("ironic-rules"),
-            description="Enrol nodes, inspect them with simulated ramdisks, and measure the service's performance.")
+            description="Enroll nodes, inspect them with simulated ramdisks, and measure the service's performance.")
     except arguments.WrongArguments as exc:
         raise exc.end() from exc
     for option in OPTS:

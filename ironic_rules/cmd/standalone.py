@@ -31,7 +31,7 @@ _CLI_OPTS: list[cfg.Opt] = [
                 help="Try TLS: make a certificate in the state folder, valid for 30 days and for this machine only, "
                      "and serve the API with it (overrides [api]ssl_cert_file)."),
     cfg.BoolOpt("demo", dest="cli_demo", default=False,
-                help="Run a demo: load example rules, enrol sample nodes, let simulated ramdisks send their "
+                help="Run a demo: load example rules, enroll sample nodes, let simulated ramdisks send their "
                      "inventories, show what changed, and continue to serve."),
 ]
 
@@ -66,7 +66,7 @@ def _run(argv: Sequence[str]) -> int:
     if conf.cli_demo:
         if conf.auth_strategy != "noauth":
             raise ConfigurationError(
-                f"[DEFAULT]auth_strategy is {conf.auth_strategy}, but --demo enrols its nodes without a login: start "
+                f"[DEFAULT]auth_strategy is {conf.auth_strategy}, but --demo enrolls its nodes without a login: start "
                 "ironic-rules without --demo, or without a configuration file to see the demo.")
         conf.set_default("state_path", _DEMO_FOLDER)
     if conf.cli_state_dir is not None:

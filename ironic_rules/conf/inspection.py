@@ -128,7 +128,7 @@ DISCOVERY_OPTS: list[cfg.Opt] = [
                      "its MAC or BMC addresses."),
     cfg.StrOpt("driver", help="Hardware type of discovered nodes. Required if auto-discovery is enabled."),
     cfg.StrOpt("known_serial", default="warn",
-               choices=[("warn", "enrol the machine and log a warning"), ("refuse", "do not enrol the machine"),
+               choices=[("warn", "enroll the machine and log a warning"), ("refuse", "do not enroll the machine"),
                         ("ignore", "do not compare them")],
                help="What happens with a machine whose MAC and BMC addresses are unknown, but whose serial number or "
                     "system UUID is a known one."),

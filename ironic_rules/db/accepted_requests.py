@@ -1,4 +1,4 @@
-"""Requests and reports that conductors have accepted in the last minutes, so that their repetitions are recognised.
+"""Requests and reports that conductors have accepted in the last minutes, so that their repetitions are recognized.
 
 A caller that got no answer repeats what it has sent, although it may have been accepted.
 """
@@ -22,7 +22,7 @@ from ironic_rules.db.tables import accepted_requests as table
 from ironic_rules.db.tables import digest_keys
 from ironic_rules.exceptions import NodeNotFound, RequestRepeated
 
-#: Seconds for which a repetition is recognised.
+#: Seconds for which a repetition is recognized.
 KEPT_S = 600
 _FORGET = sa.delete(table).where(table.c.node_id == sa.bindparam("of_node"))
 _NEWEST = sa.select(table).where(table.c.digest == sa.bindparam("of_digest")).order_by(

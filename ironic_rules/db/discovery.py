@@ -1,6 +1,6 @@
 """Rows of discovery besides the nodes that it creates, and the nodes that machines are known by.
 
-One row of ``revisions`` serialises the discoveries of all processes: a transaction that has updated it sees every node
+One row of ``revisions`` serializes the discoveries of all processes: a transaction that has updated it sees every node
 that was discovered before. When a callback is refused, log and journal name the nodes that have what the machine sent.
 """
 

@@ -1,6 +1,6 @@
 """Facts: their definitions, the revision of the whole set, and the values that nodes have.
 
-Every change of a definition first increments the revision. The lock of that row serialises the writers, so that ids,
+Every change of a definition first increments the revision. The lock of that row serializes the writers, so that ids,
 which are small and used again, are given once. A process that does not know of a change yet writes nothing for the
 facts that have changed: it names their revisions.
 

@@ -1,6 +1,6 @@
 """Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
 
-Every change first increments the revision. The lock of that row serialises the writers, so that positions are distinct
+Every change first increments the revision. The lock of that row serializes the writers, so that positions are distinct
 and increase in the order of the commits, and names are unique. Every change is recorded; see
 :mod:`ironic_rules.db.rule_revisions`.
 """

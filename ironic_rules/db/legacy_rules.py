@@ -1,6 +1,6 @@
 """Legacy rules, and the revision of the whole set, by which caches detect whether they are current.
 
-Every change first increments the revision. The lock of that row serialises the writers, so that positions increase in
+Every change first increments the revision. The lock of that row serializes the writers, so that positions increase in
 the order of the commits.
 """
 

@@ -244,7 +244,7 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
-    """Return the node ids by MAC address for ``macs`` (normalised); addresses without a port are missing."""
+    """Return the node ids by MAC address for ``macs`` (normalized); addresses without a port are missing."""
     return {row.address: row.node_id for row in _OWNERS.all(conn, {"macs": list(macs)})}
 
 

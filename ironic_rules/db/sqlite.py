@@ -164,7 +164,7 @@ class Commits:
 
 @contextlib.contextmanager
 def writing(database: str | None) -> Iterator[float]:
-    """Serialise the writers of this process to a file, approximately in their order.
+    """Serialize the writers of this process to a file, approximately in their order.
 
     Yield what is left of the seconds that a writer waits.
 

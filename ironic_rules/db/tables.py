@@ -752,7 +752,7 @@ flavor_extra_specs = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row for each kind of serialised and counted changes: "inspection_rules", "legacy_rules", "auto_discovery",
+#: One row for each kind of serialized and counted changes: "inspection_rules", "legacy_rules", "auto_discovery",
 #: "inventory_paths" and "facts".
 revisions = sa.Table(
     "revisions", metadata,

@@ -12,7 +12,7 @@ import yaml
 
 from ironic_rules.extra_specs.values import MAX_LENGTH
 
-#: The keys by which a mapping is recognised as what ``openstack flavor show`` or ``list --long`` print.
+#: The keys by which a mapping is recognized as what ``openstack flavor show`` or ``list --long`` print.
 _PRINTED = frozenset({"ram", "vcpus"})
 #: Fields of every image in the image service, beside its properties, with the names that clients print.
 _IMAGE_FIELDS = frozenset({

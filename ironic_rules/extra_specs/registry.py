@@ -25,7 +25,7 @@ _MAX_LENGTH = 128
 #: Maximum number of keys, those that share most trigrams, that are compared in full.
 _CANDIDATES = 8
 _CUTOFF = 0.6
-#: Letters of other scripts that look like ASCII letters, which are not those that Unicode's normalisation maps to them.
+#: Letters of other scripts that look like ASCII letters, which are not those that Unicode's normalization maps to them.
 _LOOKALIKES = str.maketrans(
     "асԁеһіјӏоԛрѕԝхуАВЕНІЈКМОРЅТХУαιονρυΑΒΕΗΙΚΜΝΟΡΤΥΧΖ‐‑‒–—−ː։：",
     "acdehijloqpswxyABEHIJKMOPSTXYaiovpuABEHIKMNOPTYXZ------:::")

@@ -64,7 +64,7 @@ cache = Cache()
 
 
 def addresses(driver_info: Mapping[str, JSON], timeout_s: float = RESOLVE_TIMEOUT_S) -> list[str]:
-    """Return the addresses of a node's BMC, normalised and sorted. A name that is not resolved in time has none.
+    """Return the addresses of a node's BMC, normalized and sorted. A name that is not resolved in time has none.
 
     :param timeout_s: for all names together, seconds
     """

@@ -70,7 +70,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     """Return the node of a machine that no lookup finds: in ENROLL, to be passed to a conductor.
 
-    Node, ports and addresses are written in one transaction. Discoveries are serialised, so that the first of several
+    Node, ports and addresses are written in one transaction. Discoveries are serialized, so that the first of several
     concurrent callbacks of a new machine creates the node, and the limit of nodes per minute applies to all processes.
 
     :raises LookupFailed: 404, for any reason: the machine is known, there are too many, or no conductor has the driver

@@ -38,7 +38,7 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored
     """
     if not entry.macs and not entry.bmc_addresses and not entry.node_uuid:
         raise Invalid("The machine sent neither a MAC address, nor an address of its BMC, nor a UUID by which its next "
-                      "callback could be recognised.")
+                      "callback could be recognized.")
     if entry.node_uuid and values.get("uuid") not in (None, entry.node_uuid):
         raise Invalid(problems=[Problem("/uuid", f"must be {entry.node_uuid}, by which the machine names its node")])
     given = addresses.literals(values.get("driver_info", {}))

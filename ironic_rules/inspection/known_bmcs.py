@@ -1,4 +1,4 @@
-"""Synchronise the table of BMC addresses with ``driver_info`` of the nodes."""
+"""Synchronize the table of BMC addresses with ``driver_info`` of the nodes."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     - If no port has any of the MAC addresses, those with which a node was discovered are known: it may have no ports.
     - A BMC address finds a node if nothing else does; of several nodes with that address, the one that waits.
 
-    :param macs: normalised MAC addresses, without those that are ignored
-    :param addresses: normalised IP addresses of the BMC
+    :param macs: normalized MAC addresses, without those that are ignored
+    :param addresses: normalized IP addresses of the BMC
     :param owners: the ports that have any of ``macs``
     :param foreign_bmc: ``strict``, ``refuse`` or ``warn``, as the option
     :param ids: returns the machine's serial number and system UUID, as ``models.machine_ids``
@@ -158,7 +158,7 @@ def find_by_macs(conn: sa.Connection, named: int | None, macs: Collection[str], 
 
 def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collection[str], ids: Ids,
                    ignored: Collection[str]) -> set[int]:
-    """Return the ids of the nodes, in any state, that a machine may be which discovery would enrol.
+    """Return the ids of the nodes, in any state, that a machine may be which discovery would enroll.
 
     Those that have any of its addresses, except for nodes of other machines: few of a node's MAC addresses are in the
     report, and its serial number, system UUID or BMC is another one; or the node has the address of the machine's BMC,

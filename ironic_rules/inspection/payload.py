@@ -76,8 +76,8 @@ class Payload:
     :ivar inventory: what of it is usable; the same object, if all is
     :ivar plugin_data: everything else, as it came, without ``logs`` (an archive of the ramdisk's journal, often
         megabytes) and what the service sets itself
-    :ivar macs: the interfaces' MAC addresses, normalised, without duplicates and those that no port can have
-    :ivar bmc_addresses: those of the machine's BMC, normalised
+    :ivar macs: the interfaces' MAC addresses, normalized, without duplicates and those that no port can have
+    :ivar bmc_addresses: those of the machine's BMC, normalized
     :ivar warnings: about what is odd, as in stored plug-in data
     """
 

@@ -39,7 +39,7 @@ def by_address(interfaces: Mapping[str, JSONObject]) -> dict[str, list[Named]]:
     Those that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them by
     name. Where one value is needed, it is that of the first interface that has one.
 
-    :param interfaces: by name, with a normalised ``mac_address``
+    :param interfaces: by name, with a normalized ``mac_address``
     """
     found: dict[str, list[Named]] = {}
     for name, interface in interfaces.items():

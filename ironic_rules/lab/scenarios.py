@@ -15,7 +15,7 @@ from ironic_rules.models.documents import JSONObject
 
 #: Steps whose errors no machine survives.
 _FATAL = ("kernel", "ramdisk", "linux")
-#: The machine that the page discovers, and the one that it enrols.
+#: The machine that the page discovers, and the one that it enrolls.
 FIRST, SECOND = "first", "second"
 #: A machine with faults.
 THIRD = "third"
@@ -57,7 +57,7 @@ class Scenarios:
             time.sleep(1)
 
     def inspect_by_ipxe(self) -> None:
-        """Enrol a machine with BIOS, which the service boots over the network for its inspection."""
+        """Enroll a machine with BIOS, which the service boots over the network for its inspection."""
         machine = self.rig.machine(SECOND, "bios")
         self._run("enroll", machine, {"NAME": SECOND, "MAC": machine.mac, "BOOT": "ipxe"})
         self._run("inspect", machine, {"NAME": SECOND}, (*timeline.PATHS["ipxe-bios"], "report"))

@@ -62,7 +62,7 @@ def hosts(driver_info: Mapping[str, JSON]) -> list[str]:
 
 
 def literals(driver_info: Mapping[str, JSON]) -> list[str]:
-    """Return the BMC addresses that ``driver_info`` has as IP addresses, not as names: normalised, no duplicates."""
+    """Return the BMC addresses that ``driver_info`` has as IP addresses, not as names: normalized, no duplicates."""
     found = (normalize(name) for name in hosts(driver_info))
     return list(dict.fromkeys(address for address in found if address is not None))
 
@@ -108,13 +108,13 @@ def is_mac(text: object) -> bool:
 
 
 def is_ignored(mac: str, ignored: Collection[str]) -> bool:
-    """Return whether a normalised MAC address is in a list of addresses and beginnings of them, such as ``02:42``."""
+    """Return whether a normalized MAC address is in a list of addresses and beginnings of them, such as ``02:42``."""
     # Octets are whole in both, so that a beginning of the text is one of the address.
     return mac.startswith(tuple(ignored))
 
 
 def without_ignored(macs: Iterable[str], ignored: Collection[str]) -> list[str]:
-    """Return the normalised MAC addresses that are not ignored, in their order."""
+    """Return the normalized MAC addresses that are not ignored, in their order."""
     beginnings = tuple(ignored)
     return [mac for mac in macs if not mac.startswith(beginnings)]
 

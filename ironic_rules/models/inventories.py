@@ -1,12 +1,12 @@
 """Inventories: the hardware data of a machine, the paths that they have, and the differences of two of them.
 
-The catalogue of paths is bounded; by it a misspelt path in a rule is noticed. A path is the keys from the top of an
+The catalogue of paths is bounded; by it a misspelled path in a rule is noticed. A path is the keys from the top of an
 inventory to a value, ``/interfaces/*/name``. ``*`` is any index of a list, and any key that is data rather than a name,
 such as a MAC address. ``/extra/**`` says that nothing is known of what is below ``/extra``: the senders of inventories
 choose their keys, and neither many of them nor many levels may fill the catalogue. The elements of a long list are
 taken to be like the first ones.
 
-A difference shows the disks, interfaces and devices that came, went and changed. Parts are recognised by what they
+A difference shows the disks, interfaces and devices that came, went and changed. Parts are recognized by what they
 carry with them, not by their place in a list: a disk by its serial number, whatever its name is after a boot. All of it
 takes linear time, whatever a machine has sent.
 """
@@ -328,7 +328,7 @@ def _common(one: Steps, other: Steps) -> int:
 #: Operations of a patch; with more of them it would be larger than what it describes.
 MAX_OPERATIONS = 10_000
 
-#: The name and the value by which a part is recognised.
+#: The name and the value by which a part is recognized.
 _Identity: TypeAlias = tuple[str, str]
 _DISK = ("serial", "wwn", "by_path", "name")
 _INTERFACE = ("mac_address", "name")
@@ -428,7 +428,7 @@ def _identity(item: JSONObject, keys: Iterable[str]) -> _Identity:
         value = item.get(key)
         if isinstance(value, str) and value:
             return key, value.lower() if key == "mac_address" else value
-    # Recognised only by all of it, and so never changed.
+    # Recognized only by all of it, and so never changed.
     return "", _text(item)
 
 

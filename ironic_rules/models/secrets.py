@@ -39,7 +39,7 @@ _OF_URL = re.compile(r"""://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@""")
 _MASKED_URL = re.compile(rf"""://[^\s/?#:@"'<>]*:{re.escape(MASK)}@""")
 _LEAVES = (int, float, list, tuple, type(None))
 #: Each key of a JSON text as orjson writes it, without blanks and here without escapes. Other strings match with an
-#: empty group: they must be matched too, because a key is only recognised by where the strings before it end.
+#: empty group: they must be matched too, because a key is only recognized by where the strings before it end.
 _KEYS = re.compile(r'"[^"\\]*"(?!:)|"([^"\\]*)":')
 
 

@@ -2,7 +2,7 @@
 
 dnsmasq ignores names that begin with a dot, and reads a file as soon as another one was renamed to it. So a file is
 written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
-are never followed, and only files with a name of the filter (:func:`is_ours`) are touched. Files are not synchronised
+are never followed, and only files with a name of the filter (:func:`is_ours`) are touched. Files are not synchronized
 to the disk: after a power failure the filter reads them before dnsmasq is started, and rewrites those that are wrong.
 
 The files that dnsmasq has read are known by inotify(7), without a configuration of dnsmasq. It reads a file when it was

@@ -104,7 +104,7 @@ class Change(NamedTuple):
 
 
 def usable(address: str, refused: set[str]) -> str | None:
-    """Return the address normalised; None if it is not a unicast address, which is added to ``refused``."""
+    """Return the address normalized; None if it is not a unicast address, which is added to ``refused``."""
     if _UNICAST(address):
         return address
     try:
@@ -115,7 +115,7 @@ def usable(address: str, refused: set[str]) -> str | None:
 
 
 def normalized(addresses: Sequence[str], node_ids: Sequence[int], refused: set[str]) -> Ports:
-    """Return ports with their addresses normalised, without those of invalid ones, which are added to ``refused``."""
+    """Return ports with their addresses normalized, without those of invalid ones, which are added to ``refused``."""
     if _are_normal(addresses):
         return addresses, node_ids
     pairs = [(mac, node_id) for address, node_id in zip(addresses, node_ids, strict=True)
@@ -194,7 +194,7 @@ class Layout:
         self._names = [f"macs-{number:04x}" for number in range(files)]
 
     def file_of(self, mac: str) -> str:
-        """Return the name of the file of ``mac`` (normalised).
+        """Return the name of the file of ``mac`` (normalized).
 
         Addresses that differ only in the last digit share a file: the ports of a machine often have such addresses,
         and change together. An identifier never has its own file: it may be longer than a name can be.

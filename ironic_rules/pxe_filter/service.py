@@ -255,7 +255,7 @@ class FilterService:
         self.manager.update_pxe_filters(context, allow, deny)
 
     def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
-        """Return those of the addresses (normalised) that are not served after so many seconds."""
+        """Return those of the addresses (normalized) that are not served after so many seconds."""
         deadline = time.monotonic() + timeout_s
         left = list(addresses)
         while left := [mac for mac in left if not self._keeper.serves(mac)]:

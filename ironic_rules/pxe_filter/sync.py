@@ -78,7 +78,7 @@ class Area:
         return self._writer.is_behind
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> set[str]:
-        """Apply a message about addresses (normalised) to the plan; ``write`` writes what it has changed.
+        """Apply a message about addresses (normalized) to the plan; ``write`` writes what it has changed.
 
         :returns: the addresses among them whose port is known here
         """
@@ -295,7 +295,7 @@ class Keeper:
         return any(area.is_behind for area in self.areas)
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> bool:
-        """Apply a message about addresses (normalised) to the plans; ``write`` writes what it has changed.
+        """Apply a message about addresses (normalized) to the plans; ``write`` writes what it has changed.
 
         :returns: whether it was about known ports only; otherwise the database says more than the message
         """
@@ -332,7 +332,7 @@ class Keeper:
         numbers.duration_s, numbers.synced_at = time.monotonic() - began, time.time()
         numbers.refused = len(self._refused)
         if not self._synced:
-            LOG.info("The first synchronisation took %.2f s", numbers.duration_s)
+            LOG.info("The first synchronization took %.2f s", numbers.duration_s)
         self._synced = True
 
     def _sync(self, periodic: bool) -> str:

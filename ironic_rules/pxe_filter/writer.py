@@ -1,7 +1,7 @@
 """Writes what has changed in the plan into the targets: each group once, however often it has changed meanwhile.
 
 Groups are written in slices. The plan is locked only while one is copied, and groups of messages come before all
-others, so a message never waits for a complete synchronisation. If many groups have changed, a target that takes single
+others, so a message never waits for a complete synchronization. If many groups have changed, a target that takes single
 changes gets the changed addresses instead: for some servers a group costs as much as hundreds of addresses.
 
 Servers reload to free addresses without a port, and lines that were read several times.

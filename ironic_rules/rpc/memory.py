@@ -31,7 +31,7 @@ _SHORT = frozenset({"continue_inspection"})
 
 
 class _Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
-    """A message being delivered; ``answers`` gets ``(reply, serialised error)``; None for a message without reply."""
+    """A message being delivered; ``answers`` gets ``(reply, serialized error)``; None for a message without reply."""
 
     def __init__(self, ctxt: JSONObject, message: JSONObject,
                  answers: queue.SimpleQueue[tuple[Any, str | None]] | None) -> None:

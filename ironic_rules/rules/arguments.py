@@ -282,7 +282,7 @@ def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:
 
 def condition_call(function: Callable[..., bool], bound: Bound,
                    pair: Callable[[Any, Any], bool] | None = None) -> Callable[[View], bool]:
-    """Return ``function`` with its arguments filled in from a view; common signatures have specialised closures.
+    """Return ``function`` with its arguments filled in from a view; common signatures have specialized closures.
 
     :param pair: the comparison of each value with the next one, if that is what ``function`` does
     """

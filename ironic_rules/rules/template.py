@@ -651,7 +651,7 @@ def record_problem(root: str, steps: tuple[str, ...], *, hint: bool = True) -> t
     name, below = steps[first], steps[first + 1:]
     kind = fields.get(name)
     if kind is None:
-        return first, f"there is no such field; {_hint(name, fields) if hint else 'its name is misspelt'}"
+        return first, f"there is no such field; {_hint(name, fields) if hint else 'its name is misspelled'}"
     if below and kind not in _PARTS:
         return first + 1, f"{name} is neither an object nor a list: it has no parts"
     if below and kind is Type.LIST and (len(below) > 1 or not _is_index(below[0])):

@@ -1,6 +1,6 @@
 """The demo: the main use case for new users, over HTTP with the samples in the package.
 
-Loads the example rules, enrols a node per sample inventory, starts their inspection, lets simulated ramdisks report,
+Loads the example rules, enrolls a node per sample inventory, starts their inspection, lets simulated ramdisks report,
 and shows what the hooks and the rules changed on each node. All names are fixed, so it can be run repeatedly. Then the
 machines boot whenever another user inspects them, and the one that failed has been repaired.
 """

@@ -66,7 +66,7 @@ class Fleet:
         self._processing: list[MachineRun] = []
 
     def run(self) -> FleetOutcome:
-        """Enrol and inspect every machine. Problems of a machine are recorded in its run, not raised."""
+        """Enroll and inspect every machine. Problems of a machine are recorded in its run, not raised."""
         steps = {"prepare": self._prepare_all, "inspect": self._inspect_all, "verify": self._verify_all}
         for step, work in steps.items():
             begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The operator's steps before a ramdisk can report: enrol a node, manage it, start its inspection. And deleting it."""
+"""The operator's steps before a ramdisk can report: enroll a node, manage it, start its inspection. And deleting it."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class StepInfo(NamedStep):
 
     @classmethod
     def from_wire(cls, interface: str, wire: Mapping[str, Any]) -> StepInfo:
-        """Return the object that :meth:`to_wire` has serialised."""
+        """Return the object that :meth:`to_wire` has serialized."""
         return cls(interface, **wire)
 
 

@@ -119,7 +119,7 @@ def test_the_early_example_answers_as_if_the_machine_were_unknown(whole):
 
 @pytest.fixture(scope="module")
 def discovering(tmp_path_factory):
-    """A service that enrols unknown machines."""
+    """A service that enrolls unknown machines."""
     with running(tmp_path_factory.mktemp("discovering"),
                  "[auto_discovery]\nenabled = true\ndriver = fake-hardware\n") as service:
         yield service

@@ -200,7 +200,7 @@ def test_no_setting_of_ironics_drivers_is_missing():
     listed = {entry["name"] for entry in TABLES["driver_info"]}
 
     assert set(DRIVER_INFO_OF_IRONIC.split()) - listed == set()
-    # What is listed besides them are misspelt keys.
+    # What is listed besides them are misspelled keys.
     assert listed - set(DRIVER_INFO_OF_IRONIC.split()) == {"ipmi_brigding", "redfish_systemid"}
 
 

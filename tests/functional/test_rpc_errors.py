@@ -1,4 +1,4 @@
-"""Errors of conductors as they reach the API, serialised by oslo.messaging (its driver ``fake`` does not do that)."""
+"""Errors of conductors as they reach the API, serialized by oslo.messaging (its driver ``fake`` does not do that)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts use the words of OpenStack's documentation: what says it otherwise is listed, with the words to use."""
+"""Texts use the words of OpenStack's documentation; ``tests/prose.yaml`` lists other words, with those to use."""
 
 from __future__ import annotations
 
@@ -8,55 +8,13 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.prose import RULES
+
 ROOT = Path(__file__).resolve().parents[2]
 
-#: what does not stand in docstrings, comments, options, logs, errors or pages -> what stands there instead
-WORDS = {
-    r"signs? of (life|it)\b": "heartbeat",
-    r"heed(ed|s)?\b": "ignore (not heed), take into account",
-    r"can not\b(?! be performed)": "cannot (but Ironic's: can not be performed)",
-    r"who(ever)? ask(s|ed)\b": "the caller, the client",
-    r"(?<!\.)ask(s|ed)? for\b": "request",
-    r"whoever\b": "a user who, any process that",
-    r"somebody\b": "someone, another user, another process",
-    r"nobody\b(?!\x20?[:)\"'`/])": "no one, no user, nothing",
-    r"(is|are|was|were|be|been|being|goes|went|stays?) away\b": "is unavailable, cannot be reached",
-    r"of no more use\b": "no longer needed",
-    r"no more\b(?! than)": "no longer",
-    r"what (becomes?|became) of\b": "the result of, the outcome of",
-    r"(goes|go|went|going|gone) on\b": "continue",
-    r"strangers?\b": "unknown machine, unauthenticated client",
-    r"sign(s|ed|ing)? off\b": "unregister",
-    r"t(ell|ells|old) apart\b": "distinguish",
-    r"thr(ow|ows|own|ew) away\b": "discard",
-    r"anew\b": "again",
-    r"#:\x20(so|as) (many|much|long)\b": "Maximum number of, How many",
-    r"rests? (in|there)\b": "is in a stable state",
-    r"rests\b": "is in a stable state",
-    r"quietly\b": "silently, without an error",
-    r"what is wrong\b": "the problems of, why it is invalid",
-    r"and the like\b": "and similar ones",
-    r"spell(s|ed|ing|ings)?\b": "notation, form",
-    r"synchroni[z]": "synchronise",
-    r"gets? to see\b": "sees",
-    r"in force\b|comes? into force\b": "in effect, takes effect",
-    r"(is|are) at work\b": "is running",
-    r"told to\b": "requested, signalled",
-    r"goes by (its|their|the)\b": "is identified by",
-    r"hand(s|ed) (out|over)\b": "issue, pass",
-    r"lets? in\b|let in\b|shut out\b": "allow, deny",
-    r"all the same\b": "nevertheless, equal",
-    r"for ever\b": "without a limit",
-    r"living conductors?\b": "live conductor",
-    r"speaks? (ipmi|redfish)\b": "supports",
-    r"a text for people\b": "human-readable text",
-    r"out of reach\b": "cannot be reached",
-    r"on the way\b": "in the path, along",
-    r"firmware setup\b": "BIOS settings",
-}
 #: between two words of one sentence: a space, or the end of a line within a docstring, comment or string
 GAP = r"(?: |\"?\s*\n\s*(?:#:? ?|[fr]?\" ?)?)"
-PATTERNS = [(re.compile(word.replace(" ", GAP)), instead) for word, instead in WORDS.items()]
+PATTERNS = [(re.compile(word.replace(" ", GAP)), instead) for word, instead in RULES["texts"].items()]
 #: before an expression; one that begins within a word is none, and ``{`` begins a name in an f-string
 WITHIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_{-")
 #: Folders with texts of ours. What was recorded elsewhere is not here.
@@ -64,6 +22,8 @@ FOLDERS = ("ironic_rules", "doc/source", "etc", "releasenotes/notes", "tests", "
 #: Since Python 3.12, an f-string is several tokens; before, it is a string.
 TEXTS = {tokenize.STRING, tokenize.COMMENT} | {
     getattr(tokenize, name, tokenize.STRING) for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")}
+#: Files that list such words.
+EXCEPT = {Path(__file__), ROOT / "tests" / "prose.yaml"}
 TYPES = {".py", ".rst", ".yaml", ".csv", ".sample", ".conf", ".service", ".sh", ""}
 
 
@@ -72,7 +32,7 @@ def texts() -> Iterator[Path]:
     yield from (ROOT / name for name in ("README.rst", "setup.cfg", "tox.ini"))
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix in TYPES and path != Path(__file__) and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix in TYPES and path not in EXCEPT and "__pycache__" not in path.parts:
                 yield path
 
 

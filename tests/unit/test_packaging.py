@@ -40,7 +40,7 @@ DATA_FILES = sorted(
 
 
 def requirement_names(text: str) -> set[str]:
-    """Return the normalised distribution names of a requirements file or of an extra."""
+    """Return the normalized distribution names of a requirements file or of an extra."""
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return {normalised(re.split(r"[\[<>=!~; ]", line)[0]) for line in lines if line and not line.startswith("-")}
 

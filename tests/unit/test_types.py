@@ -36,7 +36,7 @@ def record(rule: Rule) -> object:
 
 @pytest.mark.slow
 def test_a_misspelt_field_does_not_pass_the_type_check(tmp_path):
-    module = tmp_path / "misspelt.py"
+    module = tmp_path / "misspelled.py"
     module.write_text(MISSPELT, encoding="utf-8")
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--follow-imports=silent",

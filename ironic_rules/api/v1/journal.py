@@ -35,7 +35,7 @@ _SORT_KEYS = ("id", "created_at", "seen_at", "times", "reason", "source")
 
 
 def _address(value: str) -> str:
-    """An IP address, normalised."""
+    """An IP address, normalized."""
     found = addresses.normalize(value)
     if found is None:
         raise ValueError("must be an IP address")
@@ -59,7 +59,7 @@ class EnrollController(Resource):
 
         :returns: the node
         :raises journal_entry_not_found: 404
-        :raises Invalid: 400, the machine cannot be recognised, or is another one than the body says
+        :raises Invalid: 400, the machine cannot be recognized, or is another one than the body says
         :raises machine_enrolled: 409, nodes have addresses of the machine
         :raises DriverNotFound, InterfaceNotFound: 400
         :raises node_already_exists, DuplicateNodeName: 409;  no_valid_host: 503, no conductor is alive

@@ -1,6 +1,6 @@
 """Resources as JSON: ports, port groups, drivers, conductors, operations, steps, deploy templates and flavors.
 
-Secrets in the arguments of steps, recognised by their keys, are masked as ``******``. Flavors are as Nova shows them.
+Secrets in the arguments of steps, recognized by their keys, are masked as ``******``. Flavors are as Nova shows them.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class AgentInspect(InspectInterface):
         kernel_parameters.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
-        """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised.
+        """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognized.
 
         Before that, the node gets the ports that its BMC knows.
         """

@@ -228,7 +228,7 @@ DEVIATIONS = (
               "https://www.dmtf.org/dsp/DSP0268"),
     # Read elsewhere
     Deviation("service-tag", (READING,), "Dell", "SerialNumber is that of the board; SKU is the service tag, which the "
-              "machine itself reports.", Answer.OTHERWISE, "SKU is the serial number; a node is recognised by both.",
+              "machine itself reports.", Answer.OTHERWISE, "SKU is the serial number; a node is recognized by both.",
               "https://github.com/bb-Ricardo/netbox-sync/pull/551"),
     Deviation("adapters-only", (READING,), "Lenovo XCC", "MAC addresses are only found below NetworkAdapters.",
               Answer.OTHERWISE, "They are added to those of EthernetInterfaces.",

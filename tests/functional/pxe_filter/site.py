@@ -1,4 +1,4 @@
-"""A database with nodes and ports, folders, and a keeper that synchronises the folders with the database."""
+"""A database with nodes and ports, folders, and a keeper that synchronizes the folders with the database."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Site:
         return service.prepare_config([], config_files=[str(self.config_file(**options))])
 
     def keeper(self, **options: Any) -> Keeper:
-        """Return a keeper with its folders open, not yet synchronised."""
+        """Return a keeper with its folders open, not yet synchronized."""
         keeper = Keeper(settings.from_conf(self.conf(**options)), self.db)
         keeper.open()
         self._open.append(keeper)

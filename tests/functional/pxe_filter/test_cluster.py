@@ -1,6 +1,6 @@
 """API, conductor, RabbitMQ and two filters: changes of nodes and ports are in the files immediately.
 
-The interval of the filters' periodic synchronisation is an hour, so every change is the result of a message.
+The interval of the filters' periodic synchronization is an hour, so every change is the result of a message.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Site:
             return json.loads(reply.read() or b"null")
 
     def machine(self, **fields: Any) -> tuple[str, str]:
-        """Enrol a node with a port, and make it manageable; return its UUID and the address."""
+        """Enroll a node with a port, and make it manageable; return its UUID and the address."""
         self._serial += 1
         mac = f"52:54:00:33:00:{self._serial:02x}"
         uuid = self.call("POST", "nodes", {"driver": "fake-hardware", **fields})["uuid"]

@@ -29,7 +29,7 @@ def read(dnsmasq: Dnsmasq, times: int) -> None:
 
 
 def synced(keeper: Keeper, dnsmasq: Dnsmasq) -> None:
-    """Synchronise, and wait until dnsmasq has read what was written."""
+    """Synchronize, and wait until dnsmasq has read what was written."""
     before, written = dnsmasq.text().count("read "), keeper.statistics.written
     keeper.sync(periodic=True)
     read(dnsmasq, before + keeper.statistics.written - written)

@@ -29,7 +29,7 @@ from tests.functional.pxe_filter.site import Site
 @contextlib.contextmanager
 def running(site: Site, name: str = "filter", sections: str = "", environment: dict[str, str] | None = None,
             **options: object) -> Iterator[Process]:
-    """Run a filter with a periodic synchronisation every second."""
+    """Run a filter with a periodic synchronization every second."""
     file = site.config_file(name, sections, **{"sync_period": 1, **options})
     process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, name, environment)
     try:

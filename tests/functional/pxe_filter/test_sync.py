@@ -1,4 +1,4 @@
-"""The files are synchronised with the database."""
+"""The files are synchronized with the database."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def on_network(site: Site, node: int, network: str | None) -> str:
 
 
 def statements(site: Site, keeper: Keeper, *, periodic: bool) -> list[str]:
-    """Synchronise; return the statements that read ports."""
+    """Synchronize; return the statements that read ports."""
     seen: list[str] = []
 
     def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:

@@ -21,7 +21,7 @@ ERRORS = (exceptions.NodeLocked, exceptions.NotFound, messaging.MessagingExcepti
 
 
 class InMemory:
-    """A client of oslo.messaging that uses only our topic and our serialisation of JSON and contexts."""
+    """A client of oslo.messaging that uses only our topic and our serialization of JSON and contexts."""
 
     def __init__(self, transport: messaging.RPCTransport, version: str) -> None:
         target = messaging.Target(topic=rpc_transport.conductor_topic(""), version=version)

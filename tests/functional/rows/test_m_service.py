@@ -1,4 +1,4 @@
-"""The ramdisk, authorisation to send data, options, and existing data (M-61 to M-69, M-77 to M-79)."""
+"""The ramdisk, authorization to send data, options, and existing data (M-61 to M-69, M-77 to M-79)."""
 
 from __future__ import annotations
 

@@ -403,7 +403,7 @@ def test_a_keyboard_is_enough(demo, visit):
     her.page.get_by_role("link", name="52:54:00:77:77:01").focus()
     keys.press("Enter")
     her.see("discovery off")
-    expect(her.page.get_by_role("button", name="Enrol")).to_be_visible()
+    expect(her.page.get_by_role("button", name="Enroll")).to_be_visible()
     her.check_accessibility()
     her.page.get_by_label("Name").focus()
     keys.type("by-keyboard")

@@ -1,6 +1,6 @@
 """The whole cycle of a machine: ``tox -e perf -- inspection/test_cycle.py`` prints what it costs each process.
 
-An operator enrols a node and a port, manages and inspects the node; its ramdisk reports, and the operator asks until
+An operator enrolls a node and a port, manages and inspects the node; its ramdisk reports, and the operator asks until
 the node is manageable: some 14 requests. Times are of processors, also those of the database server and the broker if
 they run on this machine. No test fails for being slow: the figures are for people.
 """

@@ -104,7 +104,7 @@ def _periodic_work(folder: Path, text: str) -> Figures:
         keeper.open()
         began = time.perf_counter()
         keeper.sync(periodic=True)
-        return {"first synchronisation of the PXE filter": (time.perf_counter() - began) * 1e3,
+        return {"first synchronization of the PXE filter": (time.perf_counter() - began) * 1e3,
                 "search for interrupted work": _shortest_ms(lambda: recovery.resume_orphans(conductor)),
                 "search for overdue nodes": _shortest_ms(lambda: recovery.fail_overdue(conductor))}
     finally:

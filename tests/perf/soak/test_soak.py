@@ -61,7 +61,7 @@ def refused(client: Client, number: int, _: str) -> None:
 
 
 def inspect(client: Client, number: int, _: str) -> None:
-    """Enrol a machine, inspect it, and delete it."""
+    """Enroll a machine, inspect it, and delete it."""
     loads._enter_inspect_wait(client, 50_000_000 + number, {})
     client.request("POST", "/v1/continue_inspection", loads.inventory(50_000_000 + number), ok=_REPLIES)
     name = f"/v1/nodes/bench-{50_000_000 + number}"

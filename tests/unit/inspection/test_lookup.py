@@ -18,7 +18,7 @@ def find_node(conn, uuid, macs, bmcs):
 
 @pytest.fixture
 def add(db):
-    """Return a function that enrols a node."""
+    """Return a function that enrolls a node."""
 
     def add_node(uuid, macs=(), bmcs=(), state="inspect wait"):
         with db.writer() as conn:
