@@ -59,7 +59,7 @@ def in_documentation(folder: Path) -> Iterator[Sentence]:
     """Yield the sentences of the paragraphs of the documentation, whose XML is in ``folder``."""
     for path in sorted(folder.rglob("*.xml")):
         place = path.relative_to(folder).with_suffix(".rst").as_posix()
-        for paragraph in ElementTree.parse(path).iter("paragraph"):  # noqa: S314  (our own build made it)
+        for paragraph in ElementTree.parse(path).iter("paragraph"):
             for sentence in sentences_of(_plain(paragraph)):
                 yield Sentence("docs", place, sentence)
 
@@ -142,7 +142,8 @@ def measures(sentences: Iterable[Sentence]) -> tuple[dict[str, float], list[str]
     for sentence in sentences:
         kind = sentence.kind
         counts[kind] = counts.get(kind, 0) + 1
-        found = {"long sentences, %": sentence.words > RULES["longest"], "passives, %": bool(PASSIVE.search(sentence.text))}
+        found = {"long sentences, %": sentence.words > RULES["longest"],
+                 "passives, %": bool(PASSIVE.search(sentence.text))}
         for name, is_so in found.items():
             numbers[f"{kind}: {name}"] = numbers.get(f"{kind}: {name}", 0) + is_so
         for path, message in problems_of(sentence, loaded):
@@ -176,19 +177,19 @@ def main(arguments: list[str] | None = None) -> int:
         sentences += in_documentation(args.folder)
     numbers, lines = measures(sentences)
     numbers["docs: words"] = sum(sections.values())
-    print("words: " + ", ".join(f"{name} {count}" for name, count in sections.items()))  # noqa: T201
+    print("words: " + ", ".join(f"{name} {count}" for name, count in sections.items()))
     for name, number in sorted(numbers.items()):
-        print(f"{number:8g}  {name}")  # noqa: T201
+        print(f"{number:8g}  {name}")
     if args.problems:
-        print("\n".join(lines))  # noqa: T201
+        print("\n".join(lines))
     for place in sorted({sentence.place for sentence in sentences}) if args.worst else ():
         longest = sorted((each for each in sentences if each.place == place), key=lambda each: -each.words)
-        print(place, *(f"  {each.words:3}  {each.text}" for each in longest[:args.worst]), sep="\n")  # noqa: T201
+        print(place, *(f"  {each.words:3}  {each.text}" for each in longest[:args.worst]), sep="\n")
     with LIMITS.open(encoding="utf-8") as file:
         limits = {row["Measure"]: float(row["Most"]) for row in csv.DictReader(file)}
     risen = [f"{name} is {number:g}, {limits.get(name, 0):g} is allowed" for name, number in sorted(numbers.items())
              if number > limits.get(name, 0) and (args.folder or not name.startswith("docs"))]
-    print(*risen, sep="\n")  # noqa: T201
+    print(*risen, sep="\n")
     return bool(risen)
 
 

@@ -24,7 +24,7 @@ extensions = [
     "hook_reference",
     "route_table",
     "ironic_support",
-    "ironic_values", "openapi_file",
+    "ironic_values", "message_reference", "openapi_file",
     "state_table",
     "rule_reference",
     "step_reference",

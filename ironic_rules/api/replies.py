@@ -112,8 +112,8 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
         **{f"default_{kind}_interface": TEXT_OR_NULL for kind in INTERFACES},
         **{f"enabled_{kind}_interfaces": {"type": ["array", "null"]} for kind in INTERFACES}),
     "Error": record(("error_message",), error_message={"type": "string", "description": (
-        "JSON text: faultcode (Client or Server), faultstring, debuginfo; for input with problems at several places "
-        "problems, a list of objects with pointer and text")}, error=whole(message=TEXT)),
+        "JSON text: faultcode (Client or Server), faultstring, debuginfo, message_id; for input with problems at "
+        "several places problems, a list of objects with pointer and text")}, error=whole(message=TEXT)),
     "NovaError": {"type": "object", "description": "one member, e.g. itemNotFound, with code and message",
                   "additionalProperties": whole(code=INTEGER, message=TEXT), "minProperties": 1, "maxProperties": 1},
     "ExtraSpec": record(

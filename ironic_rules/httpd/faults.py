@@ -1,9 +1,9 @@
 """Error replies: the only place that turns an exception into status, headers and body.
 
-``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text holds ``faultcode`` (``Client`` or
-``Server``), ``faultstring`` and ``debuginfo``, and for input with problems that have a place ``problems``, each with
-``pointer`` and ``text``; for requests that did not reach a method (unknown path or method, version out of range) also
-``code``, ``title`` and ``description``, which clients of Ironic read there.
+``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text contains ``faultcode`` (``Client`` or
+``Server``), ``faultstring``, ``debuginfo`` and ``message_id``, which the page on messages lists. For input with
+problems that have a place it contains ``problems``, each with ``pointer`` and ``text``; for requests that did not reach a method
+(unknown path or method, version out of range) ``code``, ``title`` and ``description``, which clients of Ironic read.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
         # A deadlock, and a pool without a free connection, have rolled back, or begun nothing.
         error = outcome_unknown() if changes and isinstance(error, db_exc.DBConnectionError) else Unavailable()
     if isinstance(error, IronicRulesError):
-        code, text = error.code, str(error)
+        code, text, message_id = error.code, str(error), error.message_id
     else:
-        code, text = 500, GENERIC
+        code, text, message_id = 500, GENERIC, IronicRulesError.message_id
     if code == 500:
         LOG.error("Unexpected error", exc_info=error)
         text = GENERIC
     elif code > 500:
-        LOG.warning("%d %s: %s", code, type(error).__name__, text)
+        LOG.warning("%d %s (%s): %s", code, type(error).__name__, message_id, text)
     headers: Headers = [CONTENT_TYPE]
     if isinstance(error, Unavailable):
         headers.append(("Retry-After", str(error.retry_after_s)))
     if isinstance(error, Unauthorized):
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None
-    detail = _fault(code, text, debuginfo)
+    detail = {**_fault(code, text, debuginfo), "message_id": message_id}
     if isinstance(error, Invalid) and error.problems:
         detail["problems"] = _placed(error)
     return Fault(code, headers, _body(detail))
@@ -77,7 +77,8 @@ def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) 
         headers.append(("Allow", ", ".join(sorted(allow))))
     title = http.HTTPStatus(code).phrase
     return Fault(code, headers, _body({
-        **_fault(code, description or title), "code": code, "title": title, "description": description}))
+        **_fault(code, description or title), "message_id": f"IR-{code:04}", "code": code, "title": title,
+        "description": description}))
 
 
 def status_line(code: int) -> str:

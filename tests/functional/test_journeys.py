@@ -27,8 +27,8 @@ def rows(name: str) -> dict[str, str]:
     """Return a table of the page: module -> name of the function there that commits, or nothing."""
     with (PAGES / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file, strict=True))
-    assert table and table[0].keys() == {"Module", "What it adds", "Commits"}
-    assert all(row["What it adds"].endswith(".") for row in table)
+    assert table and table[0].keys() == {"Module", "Adds", "Commits"}
+    assert all(row["Adds"].endswith(".") for row in table)
     return {row["Module"].strip("`"): row["Commits"].strip("`") for row in table}
 
 

@@ -109,7 +109,7 @@ def test_an_unknown_path_is_404_in_ironics_form(app, path):
 
     assert response.fault == {
         "code": 404, "title": "Not Found", "description": "There is no such resource.",
-        "faultcode": "Client", "faultstring": "There is no such resource.", "debuginfo": None}
+        "faultcode": "Client", "faultstring": "There is no such resource.", "debuginfo": None, "message_id": "IR-0404"}
     assert response.headers[versions.HEADER] == "1.96"
 
 
@@ -332,7 +332,7 @@ def test_error_bodies_are_json_text_within_json(app):
 
     assert response.content_type == "application/json"
     detail = json.loads(response.json["error_message"])
-    assert detail.keys() == {"faultcode", "faultstring", "debuginfo"}
+    assert detail.keys() == {"faultcode", "faultstring", "debuginfo", "message_id"}
     assert "nosuch" in detail["faultstring"]
 
 

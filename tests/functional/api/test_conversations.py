@@ -39,7 +39,7 @@ from tests.functional.api.tables import contents
 from tests.walking import walking
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "api"
-_FAULT = {"faultcode", "faultstring", "debuginfo"}
+_FAULT = {"faultcode", "faultstring", "debuginfo", "message_id"}
 FORMS = {"fault": _FAULT, "title": _FAULT | {"code", "title", "description"}}
 HEADERS = {"content-type", "content-length", "location", "allow", "etag", "x-openstack-ironic-api-version",
            "x-openstack-ironic-api-minimum-version", "x-openstack-ironic-api-maximum-version",
