@@ -2,8 +2,8 @@
 
 ``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text contains ``faultcode`` (``Client`` or
 ``Server``), ``faultstring``, ``debuginfo`` and ``message_id``, which the page on messages lists. For input with
-problems that have a place it contains ``problems``, each with ``pointer`` and ``text``; for requests that did not reach a method
-(unknown path or method, version out of range) ``code``, ``title`` and ``description``, which clients of Ironic read.
+problems that have a place it contains ``problems``, each with ``pointer`` and ``text``; for requests that did not reach
+a method (unknown path or method, version out of range) ``code``, ``title`` and ``description``, as in Ironic.
 """
 
 from __future__ import annotations

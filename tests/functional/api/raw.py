@@ -24,7 +24,8 @@ class Reply(NamedTuple):
             return of_nova(reply, self.status)
         fault: dict[str, Any] = json.loads(reply["error_message"])
         named = fault.keys() - {"problems"}
-        assert named - {"code", "title", "description"} == {"faultcode", "faultstring", "debuginfo", "message_id"}, fault
+        ours = named - {"code", "title", "description"}
+        assert ours == {"faultcode", "faultstring", "debuginfo", "message_id"}, fault
         assert all(one.keys() == {"pointer", "text"} and one["text"] for one in fault.get("problems", ())), fault
         return fault
 
