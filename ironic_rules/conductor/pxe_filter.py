@@ -18,6 +18,8 @@ _ON_INSPECTION = frozenset(records.STATES)
 _ON_RAMDISK = frozenset(records.RAMDISK_STATES)
 #: Seconds for which a machine is not started because the filter does not serve it yet.
 _PATIENCE_S = 10.0
+#: Seconds within which several filters say whether they serve a machine that was waited for too long.
+_ANSWERS_S = 0.5
 
 
 def follow(conductor: Conductor, context: RequestContext, task: Task, before: str, after: str) -> None:
@@ -56,9 +58,12 @@ def await_served(conductor: Conductor, context: RequestContext, task: Task) -> N
 
 
 def not_served(conductor: Conductor, task: Task) -> list[str] | None:
-    """Return the addresses of a node that no filter serves; None if no filter answers."""
-    return conductor.pxe_filter.await_served(
-        task.context, [port.address for port in task.ports if addresses_models.is_mac(port.address)], 0)
+    """Return the addresses of a waiting node that no filter serves; None if none answers, or is to serve the node."""
+    state = task.node.provision_state
+    if not ((state in _ON_INSPECTION and _is_served(conductor, task)) or _is_other_procedure(conductor, state)):
+        return None
+    addresses = [port.address for port in task.ports if addresses_models.is_mac(port.address)]
+    return conductor.pxe_filter.await_served(task.context, addresses, _ANSWERS_S)
 
 
 def _is_other_procedure(conductor: Conductor, state: str) -> bool:

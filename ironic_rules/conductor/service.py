@@ -19,7 +19,7 @@ from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.db import operations as stored_operations
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
-from ironic_rules.hardware.boot import ipxe
+from ironic_rules.hardware.boot import access_log, ipxe
 from ironic_rules.models.resources import different_pins
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -80,6 +80,8 @@ class ConductorService:
         """
         conductor = self._conductor
         self._write_boot_script()
+        if text := access_log.problem(conductor.conf):
+            LOG.warning("Errors of nodes that wait too long will not say what their machines have requested: %s", text)
         self._follow_clock()
         conductor.rules.current()
         conductor.legacy_rules.current()

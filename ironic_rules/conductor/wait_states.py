@@ -13,6 +13,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import IronicRulesError, NodeLocked, invalid_state
+from ironic_rules.hardware.boot import access_log
 from ironic_rules.models import secrets, states
 from ironic_rules.models.inspections import ABORTED, TIMED_OUT
 from ironic_rules.models.task import Task
@@ -85,6 +86,8 @@ def _known(conductor: Conductor, task: Task) -> str:
         told = [f"Its power state is '{power_states.ask(conductor, task)}'."]
     except IronicRulesError as exc:
         told = [f"Its power state cannot be read: {printable(secrets.mask_text(str(exc)), MAX_MESSAGE)}"]
+    if requested := _requested(conductor, task):
+        told.append(requested)
     is_seen = task.node.agent_token_hash is not None
     told.append("A ramdisk has looked the node up." if is_seen else "No ramdisk has looked the node up.")
     refused = pxe_filter.not_served(conductor, task)
@@ -92,6 +95,16 @@ def _known(conductor: Conductor, task: Task) -> str:
         told.append(f"The DHCP server does not serve {', '.join(refused)}." if refused
                     else "The DHCP server serves its addresses.")
     return " ".join(told)
+
+
+def _requested(conductor: Conductor, task: Task) -> str:
+    """Return what the web server's log says of the machine's boot; empty if it says nothing."""
+    try:
+        files = conductor.hardware.interface(task.node, "boot").ramdisk_files(task)
+    except IronicRulesError as exc:
+        LOG.info("What node %s loads to boot is not known: %s", task.node.uuid, exc)
+        return ""
+    return "" if files is None else access_log.tell(conductor.conf, files)
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime,

@@ -16,6 +16,11 @@ OPTS: list[cfg.Opt] = [
                help="URL of the web server that serves http_root to machines and their BMCs."),
     cfg.StrOpt("http_root", default="$state_path/httpboot",
                help="Folder for boot scripts and images for machines."),
+    cfg.StrOpt("http_access_log",
+               help="Access log of the web server of http_url, in the common or the combined format of nginx and "
+                    "Apache. When a node has waited too long for its ramdisk, its error says which files the machine "
+                    "has requested: boot script, kernel and ramdisk, or the image for virtual media. Default: the "
+                    "error does not say that."),
     cfg.Opt("external_callback_url", type=HttpUrlType(),
             help="Root URL of the API that is passed to ramdisks booted from virtual media, for machines that reach "
                  "the API by another address than those that boot over the network. Used where "

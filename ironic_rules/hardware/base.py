@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from oslo_config import cfg
 
@@ -280,6 +281,17 @@ class InspectInterface(Interface, abc.ABC):
         raise self.refuse(task, "abort")
 
 
+class RamdiskFiles(NamedTuple):
+    """What a machine, or its BMC, loads to boot its ramdisk.
+
+    :ivar since: when the files were prepared, before the boot
+    :ivar urls: name -> URLs, of which it loads one; no other machine loads those of the first name
+    """
+
+    since: datetime.datetime
+    urls: Mapping[str, Collection[str]]
+
+
 class BootInterface(Interface):
     kind = "boot"
 
@@ -305,6 +317,13 @@ class BootInterface(Interface):
 
     def clean_up_ramdisk(self, task: Task) -> None:
         """Undo ``prepare_ramdisk``. Safe to repeat, even if nothing was prepared."""
+
+    def ramdisk_files(self, task: Task) -> RamdiskFiles | None:
+        """Return what the machine loads after ``prepare_ramdisk``; None if nothing is prepared, or it is not known.
+
+        :raises IronicRulesError: a property of the node or an option has changed, and is wrong now
+        """
+        return None
 
     def validate_instance(self, task: Task) -> None:
         """Check that this interface can boot the ramdisk or ISO image of ``instance_info``, whenever the node boots.

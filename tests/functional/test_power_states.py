@@ -10,7 +10,8 @@ import pytest
 from ironic_rules.conductor import recovery
 from ironic_rules.conductor.power_states import PowerStates
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.fake import FakePower
+from ironic_rules.hardware.base import RamdiskFiles
+from ironic_rules.hardware.fake import FakeBoot, FakePower
 from tests.functional.faulty import FaultyPower
 from tests.functional.whole import running
 
@@ -227,3 +228,19 @@ def test_a_time_out_says_that_a_ramdisk_was_seen_and_whether_dhcp_serves_the_mac
     row = overdue(whole, node)
 
     assert "A ramdisk has looked the node up. The DHCP server does not serve 52:54:00:00:00:0a." in row.last_error
+
+
+def test_a_time_out_says_which_boot_files_were_requested(whole, monkeypatch, tmp_path):
+    node, log, web = whole.enroll("manageable"), tmp_path / "access.log", "http://192.0.2.10:8080"
+    at = datetime.datetime.now(datetime.UTC).strftime("%d/%b/%Y:%H:%M:%S %z")
+    log.write_text("".join(f'192.0.2.9 - - [{at}] "GET {path} HTTP/1.1" {status} 9\n'
+                           for path, status in (("/script", 200), ("/kernel", 404))))
+    monkeypatch.setattr(FakeBoot, "ramdisk_files", lambda self, task: RamdiskFiles(
+        datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1),
+        {"its boot script": [f"{web}/script"], "the kernel": [f"{web}/kernel"], "the ramdisk": [f"{web}/initrd"]}))
+    whole.provision(node, "inspect")
+    with whole.option("deploy", "http_url", web), whole.option("deploy", "http_access_log", str(log)):
+        row = overdue(whole, node)
+
+    assert ("The web server's log has requests for its boot script and the kernel (answered with 404), and none for "
+            "the ramdisk. No ramdisk has looked the node up.") in row.last_error

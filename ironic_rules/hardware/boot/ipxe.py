@@ -19,7 +19,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware.base import BootInterface
+from ironic_rules.hardware.base import BootInterface, RamdiskFiles
 from ironic_rules.hardware.boot import kernel_parameters, media
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.media import PublishedFolder, write_atomically
@@ -81,6 +81,14 @@ class IPXEBoot(BootInterface):
         for name in {*written, *map(_dashed, _addresses(task, every=True))}:
             self._folder().remove(name)
         task.node.driver_internal_info.pop(IPXE_SCRIPTS, None)
+
+    def ramdisk_files(self, task: Task) -> RamdiskFiles | None:
+        folder, names = self._folder(), task.node.driver_internal_info.get(IPXE_SCRIPTS, ())
+        if not (written := [at for name in names if (at := folder.written_at(name)) is not None]):
+            return None
+        kernel, image = (media.image_url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
+        return RamdiskFiles(min(written), {
+            "its boot script": [folder.url(name) for name in names], "the kernel": [kernel], "the ramdisk": [image]})
 
     def validate_instance(self, task: Task) -> None:
         _instance_script(self.conf, task)

@@ -9,6 +9,7 @@ Microsoft's extension of it.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import errno
 import os
 import re
@@ -217,6 +218,13 @@ class PublishedFolder:
             raise InvalidParameterValue("[deploy]http_url is not set: the URL at which a web server serves "
                                         "[deploy]http_root.")
         return f"{root.rstrip('/')}/{self._name}/{_checked_name(file)}"
+
+    def written_at(self, file: str) -> datetime.datetime | None:
+        """Return when a file was written; None if there is none."""
+        try:
+            return datetime.datetime.fromtimestamp(int(self._path(file).lstat().st_mtime), datetime.UTC)
+        except OSError:
+            return None
 
     def write(self, file: str, content: bytes) -> None:
         """Write a file atomically: a reader sees all of it or the previous one. Files that are too old are removed.

@@ -16,7 +16,7 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
-from ironic_rules.hardware.base import BootInterface
+from ironic_rules.hardware.base import BootInterface, RamdiskFiles
 from ironic_rules.hardware.boot import kernel_parameters, media, node_iso
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.media import PublishedFolder
@@ -91,6 +91,13 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         finally:
             for file in (_copy(task), _floppy(task)):
                 self._folder().remove(file)
+
+    def ramdisk_files(self, task: Task) -> RamdiskFiles | None:
+        folder = self._folder()
+        for name, file in (("its image", _copy(task)), ("the floppy image with its parameters", _floppy(task))):
+            if (written := folder.written_at(file)) is not None:
+                return RamdiskFiles(written, {name: [folder.url(file)]})
+        return None
 
     def validate_instance(self, task: Task) -> None:
         self.driver_info(task)

@@ -18,6 +18,7 @@ driver = redfish
 
 [deploy]
 http_url = http://192.0.2.10:8080
+http_access_log = /var/log/nginx/access.log
 deploy_kernel = http://192.0.2.10:8080/vmlinuz
 deploy_ramdisk = http://192.0.2.10:8080/initrd
 deploy_iso = http://192.0.2.10:8080/ipa.iso

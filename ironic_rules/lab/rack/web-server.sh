@@ -6,3 +6,5 @@ server {
 }
 END
 nginx -t
+# The service reads the log of nginx, which is of this group.
+usermod --append --groups adm ironic
