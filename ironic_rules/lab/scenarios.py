@@ -108,15 +108,18 @@ class Scenarios:
     def faults(self) -> None:
         """Inspect a machine with a wrong clock, an adapter without a link, a slow DHCP server, and a power failure.
 
-        The agent starts twice: its first start is ended by the power failure.
+        The agent starts twice: the power fails when it has started.
         """
         machine = self.rig.machine(THIRD, "bios", has_unplugged_adapter=True, clock_s=-TWO_YEARS_S)
         self._run("enroll", machine, {"NAME": THIRD, "MAC": machine.mac, "BOOT": "ipxe"})
         began = datetime.datetime.now(datetime.UTC)
+        first = len(self.rig.recorder.events)
         self.rig.programs.pause(DHCP, True)
         self._run("inspect", machine, {"NAME": THIRD}, (*timeline.PATHS["ipxe-bios"], "report"),
                   Faults(self.rig, machine).happen)
         self._is_off(machine)
+        if (starts := sum(event.step == "agent start" for event in self.rig.recorder.since(first))) < 2:
+            raise LabError(f"the agent has started {starts} times, and was to start twice")
         node = self.rig.node(THIRD)
         finished = datetime.datetime.fromisoformat(str(node["inspection_finished_at"]))
         if not began <= finished <= datetime.datetime.now(datetime.UTC):
@@ -124,20 +127,21 @@ class Scenarios:
         if (found := sorted(self.rig.addresses(THIRD))) != sorted(machine.adapters):
             raise LabError(f"the node has the ports {found}, and the machine the adapters {machine.adapters}")
 
-    def discover_twice(self) -> None:
-        """Let the agent of a discovered machine start a second time: no second node, and the first one stays."""
+    def discover_again(self) -> None:
+        """Switch a discovered machine on again: DHCP does not answer it, and its node stays as it is."""
         machine = self.rig.machine(FIRST, "uefi")
         before = self.rig.nodes()
-        watch = Watch(self.rig, machine, (*timeline.PATHS["ipxe-uefi"][1:], "agent"))
+        watch = Watch(self.rig, machine, ("dhcp request",))
         machine.switch_on()
         self.rig.recorder.note("power", f"{machine.name} is switched on again")
-        wait_for("the agent", watch.is_complete, BOOT_S, watch.check)
-        time.sleep(5)
+        wait_for("the DHCP server to ignore it", lambda: watch.has_happened("dhcp", is_error=True),
+                 self.rig.settings.quiet_s, watch.check)
         machine.cut_power()
-        after = self.rig.nodes()
+        if watch.has_happened("dhcp", is_error=False):
+            raise LabError("the DHCP server has answered a machine that is enrolled, and that no one inspects")
         if [(node["uuid"], node["provision_state"]) for node in before] != [
-                (node["uuid"], node["provision_state"]) for node in after]:
-            raise LabError(f"a second start of the agent has changed the nodes: {after}")
+                (node["uuid"], node["provision_state"]) for node in self.rig.nodes()]:
+            raise LabError(f"the second start of a machine has changed the nodes: {self.rig.nodes()}")
 
     def _managed(self) -> Machine:
         """Return the first machine, whose node is enrolled and managed as far as it is not."""
@@ -205,7 +209,7 @@ class Scenarios:
 
 
 class Faults:
-    """Faults during an inspection: DHCP answers after 12 seconds, and the power fails when Linux starts."""
+    """Faults during an inspection: DHCP answers after 12 seconds, and the power fails when the agent has started."""
 
     def __init__(self, rig: Rig, machine: Machine) -> None:
         self._rig = rig
@@ -223,7 +227,8 @@ class Faults:
                 self._rig.programs.pause(DHCP, False)
                 self._rig.recorder.note("fault", f"the DHCP server answers after {now - self._on_at:.0f} s")
                 self._answers = True
-        elif not self._has_failed and any(event.step == "linux" for event in self._rig.recorder.since(self._first)):
+        elif not self._has_failed and any(
+                event.step == "agent start" for event in self._rig.recorder.since(self._first)):
             self._machine.cut_power()
             self._rig.recorder.note("fault", "the power fails, and returns")
             self._has_failed = True
@@ -257,6 +262,11 @@ class Watch:
     def is_complete(self) -> bool:
         """Return whether the machine has taken every step."""
         return timeline.missing(self._path, self._rig.recorder.since(self._first)) is None
+
+    def has_happened(self, step: str, *, is_error: bool) -> bool:
+        """Return whether a step has failed, or succeeded."""
+        return any(event.step == step and event.is_error == is_error
+                   for event in self._rig.recorder.since(self._first))
 
     def failure(self) -> str:
         return failure(self._rig.recorder.since(self._first), self._path, self._machine)
@@ -308,7 +318,7 @@ def parts_of(scenarios: Scenarios, names: Sequence[str], boots: Sequence[str]) -
     wanted = set(SCENARIOS if "all" in names else names)
     table = (
         ("discover", "discover", scenarios.discover, True),
-        ("discover", "discover a second time", scenarios.discover_twice, "faults" in wanted),
+        ("discover", "switch it on again", scenarios.discover_again, True),
         ("inspect", "inspect by iPXE", scenarios.inspect_by_ipxe, "ipxe" in boots),
         ("inspect", "inspect by virtual media", scenarios.inspect_by_virtual_media, "virtual-media" in boots),
         ("clean", "clean", scenarios.clean, True),

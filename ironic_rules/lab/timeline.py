@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ironic_rules.hardware.boot import access_log
+
 
 class Event(NamedTuple):
     """Something that happened.
@@ -53,8 +55,6 @@ _TRIED = ("/pxelinux.cfg/", "/instances/")
 
 #: Sequences by which firmware positions the cursor, and sushy-tools colours its log.
 ESCAPES = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1b[()][A-Z0-9]")
-_ACCESS = re.compile(r'(?P<client>\S+) \S+ \S+ \[[^]]*\] "(?P<method>\w+) (?P<path>\S+)[^"]*" '
-                     r'(?P<status>\d{3}) (?P<size>\S+)')
 _API = re.compile(r'(?P<client>[\da-f.:]+) "(?P<method>\w+) (?P<path>\S+)" status: (?P<status>\d{3})')
 _BMC = re.compile(r'"(?P<method>POST|PATCH|PUT|DELETE) (?P<path>/redfish/\S+)[^"]*" (?P<status>\d{3})')
 _ADDRESS = r"(?P<mac>(?:[0-9a-f]{2}:){5}[0-9a-f]{2})"
@@ -68,6 +68,8 @@ _DHCP = (
 )
 _CONSOLE = (
     (re.compile(r"Linux version (?P<version>\S+)"), "linux", False, "Linux {version} starts"),
+    (re.compile(r"Starting ironic-python-agent version: (?P<version>\S+)"), "agent start", False,
+     "ironic-python-agent {version} starts"),
     (re.compile(r"(?P<text>Kernel panic.*)"), "linux", True, "{text}"),
     (re.compile(r"(?P<text>.*not enough memory|.*Exec format error.*|.*Not an EFI image.*)"), "linux", True, "{text}"),
     (re.compile(r"(?P<text>The instance of the lab has started.*)"), "disk", False, "{text}"),
@@ -100,19 +102,19 @@ def _matched(patterns: Iterable[tuple[re.Pattern[str], str, bool, str]], line: s
 
 
 def _of_web_server(line: str) -> Iterator[tuple[str, str, bool]]:
-    found = _ACCESS.match(line)
-    if found is None:
+    request = access_log.parse(line)
+    if request is None:
         return
-    path, status = found["path"].partition("?")[0], int(found["status"])
+    client, path, status = request.client, request.path, request.status
     if path == "/":  # the lab looks whether the server runs
         return
     if path.startswith(_TRIED):
         if status < 400:
-            yield "script", f"{found['client']} has loaded {path}", False
+            yield "script", f"{client} has loaded {path}", False
         return
     step = next((step for end, step in _KINDS.items() if path.endswith(end)), "file")
     if status < 400:
-        yield step, f"{found['client']} has loaded {path}, {found['size']} bytes", False
+        yield step, f"{client} has loaded {path}, {request.size} bytes", False
     else:
         yield step, f"the web server answers {status} for {path}", True
 

@@ -8,12 +8,12 @@ from tests.walking import walking
 
 
 @walking("names, boots, parts", [
-    (["discover"], BOOTS, "discover"),
+    (["discover"], BOOTS, "discover; switch it on again"),
     (["inspect"], BOOTS, "inspect by iPXE; inspect by virtual media"),
     (["inspect"], ["ipxe"], "inspect by iPXE"),
     (["deploy", "clean"], BOOTS, "clean; deploy; undeploy"),
     (["rescue"], BOOTS, "rescue; undeploy"),
-    (["all"], BOOTS, "discover; discover a second time; inspect by iPXE; inspect by virtual media; clean; deploy; "
+    (["all"], BOOTS, "discover; switch it on again; inspect by iPXE; inspect by virtual media; clean; deploy; "
                      "rescue; undeploy; faults"),
 ])
 def test_parts_follow_in_the_order_of_a_life(names: list[str], boots: list[str], parts: str) -> None:

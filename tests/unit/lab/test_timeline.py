@@ -50,6 +50,9 @@ LINES = [
      [("linux", "Linux 6.12.118+deb13-amd64 starts", False)]),
     ("console of first", "Could not select: Exec format error (http://ipxe.org/2e008081)",
      [("linux", "Could not select: Exec format error (http://ipxe.org/2e008081)", True)]),
+    ("console of first", "[   75.1] ironic-python-agent[412]: 2026-11-28 10:51:02.787 412 INFO "
+                         "ironic_python_agent.agent [-] Starting ironic-python-agent version: 13.0.0",
+     [("agent start", "ironic-python-agent 13.0.0 starts", False)]),
     ("console of first", "[    4.2] Kernel panic - not syncing: VFS: Unable to mount root fs",
      [("linux", "Kernel panic - not syncing: VFS: Unable to mount root fs", True)]),
 ]
