@@ -1,8 +1,9 @@
 """Power states: those that the BMCs report are read periodically, and stored where they differ.
 
 A machine may lose its power, or be switched by hand. Each conductor reads its share of the nodes of its group, without
-their locks and with a bounded number of requests at once, evenly over the interval. A BMC that does not answer is asked
-more and more seldom, so that many of them do not keep the others waiting.
+their locks and with a bounded number of requests at once, evenly over the interval. A BMC that does not answer is given
+up soon, and asked more and more seldom; the threads that such BMCs hold are replaced meanwhile, so that many of them do
+not keep the others waiting.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -22,6 +23,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors, node_queries, nodes
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound
+from ironic_rules.hardware import waiting
 from ironic_rules.models import secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
@@ -37,17 +39,24 @@ _PURPOSE = "power state: read"
 _SPREAD, _JITTER = 0.8, 0.1
 #: Seconds between two looks whether the conductor ends.
 _LOOK_S = 0.5
-#: Maximum number of rounds in which a BMC that does not answer is left out.
-_MOST_ROUNDS = 32
+#: Maximum number of rounds in which a BMC that does not answer is left out; from so many on, the number is random, so
+#: that those that fell silent together are not asked together.
+_MOST_ROUNDS, _RANDOM_ROUNDS = 32, 8
+#: Seconds that a BMC may take for its power state, with the login and all attempts.
+_ANSWER_S = 30.0
+#: Seconds after which a thread is held by its BMC, and maximum number of such threads for each of
+#: ``[conductor]sync_power_state_workers``.
+_HELD_S, _MOST_HELD = 3.0, 16
 
 
 def ask(conductor: Conductor, task: Task) -> str:
     """Return the power state that the BMC reports, which is also noted in the task.
 
-    :raises IronicRulesError: it cannot be asked, or sends an invalid response
+    :raises IronicRulesError: it cannot be asked, does not answer in time, or sends an invalid response
     """
     try:
-        state = conductor.hardware.interface(task.node, "power").get_power_state(task)
+        with waiting.time_limit(_ANSWER_S):
+            state: str = conductor.hardware.interface(task.node, "power").get_power_state(task)
     except IronicRulesError:
         raise
     except Exception as exc:  # a BMC may answer anything
@@ -55,6 +64,60 @@ def ask(conductor: Conductor, task: Task) -> str:
         raise IronicRulesError(f"it sent an invalid response ({type(exc).__name__})") from exc
     task.node.power_state = state
     return state
+
+
+class _Threads:
+    """The threads of one round. One that its BMC holds is not counted, within a bound.
+
+    :param most: number of the others
+    """
+
+    def __init__(self, check: Callable[[Row], object], most: int, stopped: threading.Event) -> None:
+        self._check, self._most, self._stopped = check, most, stopped
+        self._waiting: queue.Queue[Row | None] = queue.Queue(1)
+        self._threads: list[threading.Thread] = []
+        #: thread -> the time at which its request began
+        self._began: dict[int, float] = {}
+
+    def give(self, row: Row | None) -> bool:
+        """Give a node to the next free thread, or None to end one; return False if the conductor ends."""
+        while not self._stopped.is_set():
+            self._start()
+            with contextlib.suppress(queue.Full):
+                self._waiting.put(row, timeout=_LOOK_S)
+                return True
+        return False
+
+    def end(self) -> None:
+        """Wait for the requests in progress, unless the conductor ends."""
+        for _ in self._threads:
+            self.give(None)
+        for thread in self._threads:
+            thread.join(0 if self._stopped.is_set() else None)
+
+    def _start(self) -> None:
+        before = time.monotonic() - _HELD_S
+        held = min(sum(began < before for began in list(self._began.values())), _MOST_HELD * self._most)
+        has_idle = len(self._began) + self._waiting.qsize() < len(self._threads)
+        if not has_idle and len(self._threads) < self._most + held:
+            # A daemon: a process that ends must not wait for BMCs.
+            thread = threading.Thread(target=self._work, name="power-state", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        thread = threading.get_ident()
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Empty):
+                if (row := self._waiting.get(timeout=_LOOK_S)) is None:
+                    return
+                self._began[thread] = time.monotonic()
+                try:
+                    self._check(row)
+                except Exception:  # one node must not end the thread, for which the round would wait
+                    LOG.exception("The power state of node %s cannot be read", row.uuid)
+                finally:
+                    del self._began[thread]
 
 
 class PowerStates:
@@ -77,38 +140,16 @@ class PowerStates:
         self._stopped.wait(random.uniform(0, _JITTER * interval_s))
         place, count = self._share()
         total = node_queries.count_with_power(self._conductor.db, self._conductor.group, place, count)
-        waiting: queue.Queue[Row | None] = queue.Queue(1)
         changed: list[bool] = []
-        # Daemons: a process that ends must not wait for BMCs.
-        threads = [threading.Thread(target=self._work, args=(waiting, changed), name="power-state", daemon=True)
-                   for _ in range(min(options.sync_power_state_workers, total))]
-        for thread in threads:
-            thread.start()
+        threads = _Threads(
+            lambda row: changed.append(self._check(row)), options.sync_power_state_workers, self._stopped)
         began = time.monotonic()
-        for number, row in enumerate(self._nodes(place, count) if threads else ()):
-            self._stopped.wait(max(0.0, began + _SPREAD * interval_s * number / total - time.monotonic()))
-            if not self._put(waiting, row):
+        for number, row in enumerate(self._nodes(place, count)):
+            self._stopped.wait(max(0.0, began + _SPREAD * interval_s * number / max(total, 1) - time.monotonic()))
+            if not threads.give(row):
                 break
-        for _ in threads:
-            self._put(waiting, None)
-        for thread in threads:
-            thread.join(0 if self._stopped.is_set() else None)
+        threads.end()
         return sum(changed)
-
-    def _put(self, waiting: queue.Queue[Row | None], row: Row | None) -> bool:
-        """Give a node to the next free thread; return False if the conductor ends."""
-        while not self._stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                waiting.put(row, timeout=_LOOK_S)
-                return True
-        return False
-
-    def _work(self, waiting: queue.Queue[Row | None], changed: list[bool]) -> None:
-        while not self._stopped.is_set():
-            with contextlib.suppress(queue.Empty):
-                if (row := waiting.get(timeout=_LOOK_S)) is None:
-                    return
-                changed.append(self._check(row))
 
     def _share(self) -> tuple[int, int]:
         """Return the place of this conductor among those of its group, and their number."""
@@ -136,7 +177,8 @@ class PowerStates:
         except IronicRulesError as exc:
             rounds, _ = self._silent.get(row.id, (0, 0))
             rounds = min(max(1, 2 * rounds), _MOST_ROUNDS)
-            self._silent[row.id] = (rounds, rounds)
+            left = rounds if rounds < _RANDOM_ROUNDS else random.randint(rounds // 2, rounds)
+            self._silent[row.id] = (rounds, left)
             tell = LOG.warning if rounds == 1 else LOG.debug
             tell("The power state of node %s cannot be read; it remains '%s': %s", row.uuid, row.power_state,
                  printable(secrets.mask_text(str(exc)), MAX_MESSAGE))

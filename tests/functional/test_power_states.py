@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from ironic_rules.conductor import recovery
+from ironic_rules.conductor import power_states, recovery
 from ironic_rules.conductor.power_states import PowerStates
 from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import waiting
 from ironic_rules.hardware.base import RamdiskFiles
 from ironic_rules.hardware.fake import FakeBoot, FakePower
 from tests.functional.faulty import FaultyPower
@@ -170,6 +171,40 @@ def test_many_bmcs_are_asked_at_once_but_no_more_than_configured(whole, bmcs, mo
         PowerStates(whole.conductor).sync()
 
     assert most[0] == 3
+
+
+def test_bmcs_that_hang_do_not_keep_the_others_waiting(whole, bmcs, monkeypatch):
+    """One thread may read: it is held by the first BMC, until the others have been read by threads in its place."""
+    monkeypatch.setattr(power_states, "_HELD_S", 0.0)
+    hung = [enroll(whole, bmcs, "power on") for _ in range(3)]
+    others = [enroll(whole, bmcs, "power off") for _ in range(3)]
+    read = threading.Event()
+
+    def get_power_state(self, task):
+        if task.node.uuid in hung:
+            assert 0 < waiting.left_s() <= 30
+            assert read.wait(60)
+            raise BMCError(node="n", reason="it does not answer")
+        state = bmcs.get_power_state(task)
+        if set(others) <= set(bmcs.asked):
+            read.set()
+        return state
+
+    monkeypatch.setattr(FaultyPower, "get_power_state", get_power_state)
+    with whole.option("conductor", "sync_power_state_workers", 1):
+        assert PowerStates(whole.conductor).sync() == 3
+
+    assert {whole.row(node).power_state for node in others} == {"power off"}
+
+
+def test_a_node_that_cannot_be_read_does_not_end_the_round(whole, bmcs, monkeypatch, caplog):
+    nodes = [enroll(whole, bmcs, "power off") for _ in range(3)]
+    states = PowerStates(whole.conductor)
+    check = states._check
+    monkeypatch.setattr(states, "_check", lambda row: 1 // 0 if row.uuid == nodes[0] else check(row))
+
+    assert states.sync() == 2
+    assert f"The power state of node {nodes[0]} cannot be read" in caplog.text
 
 
 def test_it_ends_when_the_conductor_does(whole, bmcs):

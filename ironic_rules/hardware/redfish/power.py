@@ -6,16 +6,20 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from oslo_log import log
+
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.base import PowerInterface
 from ironic_rules.hardware.boot import device
-from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.quirks import POWER, Form
 from ironic_rules.hardware.waiting import wait_for_power
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSON
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
+
+LOG = log.getLogger(__name__)
 
 #: Power state reported by a BMC -> that of the node. A machine that is powering off still counts as on.
 _STATES = {"On": states.POWER_ON, "PoweringOn": states.POWER_ON, "PoweringOff": states.POWER_ON,
@@ -31,6 +35,17 @@ class RedfishPower(RedfishInterface, PowerInterface):
     """Switches the power by ``ComputerSystem.Reset`` and waits until the BMC reports that the change is complete."""
 
     def get_power_state(self, task: Task) -> str:
+        if (path := self.driver_info(task).system_id) is not None:
+            # Without sushy's classes, since the power states of thousands of nodes are read every minute.
+            try:
+                status, found = self.read(task, path)
+            except BMCError as exc:
+                if not isinstance(exc.__cause__, self.sushy.exceptions.ConnectionError):
+                    raise
+                LOG.debug("The power state of node %s is read once more: %s", task.node.uuid, exc)
+            else:
+                if status not in GONE:
+                    return _state_of(task, found.get("PowerState"))
         with self.system(task) as system:
             return _state(task, system)
 
@@ -135,8 +150,11 @@ def _has(system: Any, kind: str) -> bool:
 
 
 def _state(task: Task, system: Any) -> str:
-    told = getattr(system.power_state, "value", system.power_state)
-    if told not in _STATES:
+    return _state_of(task, getattr(system.power_state, "value", system.power_state))
+
+
+def _state_of(task: Task, told: object) -> str:
+    if not isinstance(told, str) or told not in _STATES:
         raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
     return _STATES[told]
 
