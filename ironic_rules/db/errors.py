@@ -67,13 +67,13 @@ def refusals() -> Iterator[None]:
 
 
 def _has_no_connection(error: Exception) -> bool:
-    original = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+    original = _original(error)
     if not type(original).__module__.startswith("psycopg"):
         return False
     if (state := getattr(original, "sqlstate", None)) is not None:
         return str(state).startswith(_POSTGRESQL_ENDED)
     # psycopg sets no SQLSTATE if it cannot connect.
-    if not isinstance(error, sa.exc.OperationalError):
+    if not isinstance(getattr(error, "inner_exception", None) or error, sa.exc.OperationalError):
         return False
     # Not for errors that a retry does not solve, such as a wrong password.
     return "FATAL:" not in str(original) or any(text in str(original) for text in _POSTGRESQL_LATER)

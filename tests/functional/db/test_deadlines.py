@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,29 @@ def test_the_server_ends_a_transaction_in_which_nothing_happens(url: str) -> Non
             nodes.update(conn, node, {"name": "staler"})
         with db.reader() as conn:
             assert nodes.get_by_id(conn, node).name is None
+
+
+def test_a_session_that_the_server_ends_while_it_is_prepared_is_a_lost_connection(
+        url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without processor time for so long; the request is then answered with 503."""
+    with opened(url, idle_transaction_timeout=1) as db:
+        driver = type(db.engine.raw_connection().driver_connection)
+        db.engine.dispose()
+        commit, stalled = driver.commit, threading.Event()
+
+        def late(connection: Any) -> None:
+            if not stalled.is_set():
+                stalled.set()
+                time.sleep(1.5)  # longer than the server allows
+            commit(connection)
+
+        monkeypatch.setattr(driver, "commit", late)
+        with pytest.raises(db_exc.DBConnectionError) if db.dialect == "postgresql" else contextlib.nullcontext(), \
+                db.reader() as conn:
+            conn.scalar(sa.text("SELECT 1"))
+        assert stalled.is_set()
+        with db.reader() as conn:
+            assert conn.scalar(sa.text("SELECT 1")) == 1
 
 
 def send_a_part(driver_connection: Any, of: str) -> None:
