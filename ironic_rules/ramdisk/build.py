@@ -82,7 +82,7 @@ class Builder:
         with self._step("Packages of the agent"):
             self._agent(recipe, work, environment, log)
         with self._step(f"Debian {recipe.suite} from {recipe.mirror}"):
-            programs.run(self._debian(recipe, work), environment, log=log)
+            programs.run(self._debian(recipe, work), environment, log=log, is_contained=True)
         with self._step("Kernel and ramdisk"), tarfile.open(work / "root.tar") as archive:
             _kernel(archive, files / KERNEL)
             _ramdisk(archive, files / RAMDISK, recipe)
@@ -169,7 +169,19 @@ class Builder:
     def _remove_left(self) -> None:
         """Remove what a build has left that was killed."""
         for path in self._cache.glob(f"{_TEMPORARY}*"):
+            # mmdebstrap mounts file systems of the machine below it, of which nothing must be removed.
+            for mounted in reversed(_mounts_below(path)):
+                subprocess.run(["umount", mounted], check=False)
+            if left := _mounts_below(path):
+                raise ConfigurationError(f"An interrupted build has left mounts, which cannot be ended: "
+                                         f"{', '.join(left)}")
             shutil.rmtree(path)
+
+
+def _mounts_below(folder: Path) -> list[str]:
+    """Return the mount points below a folder, in the order in which they were mounted."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
+    return [point for point in points if point.startswith(f"{folder}/")]
 
 
 def is_complete(folder: Path) -> bool:

@@ -18,6 +18,11 @@ from ironic_rules.text import printable
 _LINES = 12
 #: Its text in the output of any program, which the C library has.
 _FULL = "No space left on device"
+#: Command that runs another one in a mount and PID namespace, which end with it, and it ends with this process.
+_CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid", "--fork",
+              "--kill-child", "--mount-proc")
+#: Seconds that a program may take to remove its files when it is interrupted.
+_PATIENCE_S = 30.0
 #: Signals that interrupt a build.
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
@@ -68,21 +73,23 @@ def held_interruptions() -> Iterator[Callable[[], None]]:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | None = None,
-        stdin: int = subprocess.DEVNULL) -> str:
+        stdin: int = subprocess.DEVNULL, is_contained: bool = False) -> str:
     """Run a program to its end, and return its output. If this process is interrupted, so is the program.
 
     :param environment: variables besides those of this process;  log: file to which the output is appended
+    :param is_contained: run it in namespaces of its own, as far as they are permitted: then its processes and mounts
+        end with it, and with this process, whatever ends that
     :raises ConfigurationError: it fails, with the last lines of its output, or the disk is full
     """
+    outer = _CONTAINED if is_contained and _can_contain() else ()
     with held_interruptions() as release, subprocess.Popen(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [*outer, *command], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             env={**os.environ, "LC_ALL": "C.UTF-8", **environment}) as process:
         try:
             release()
             output = process.communicate()[0].decode(errors="replace")
         except BaseException:  # an interruption, too
-            process.send_signal(signal.SIGTERM)  # it removes its files, and ends its own processes
-            process.wait()
+            _end(process, is_contained=bool(outer))
             raise
     if log is not None:
         with log.open("a", encoding="utf-8") as file:
@@ -90,6 +97,32 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | N
     if process.returncode:
         raise ConfigurationError(failure(command[0], process.returncode, output))
     return output
+
+
+def _can_contain() -> bool:
+    return subprocess.run([*_CONTAINED, "true"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+
+def _end(process: subprocess.Popen[bytes], *, is_contained: bool) -> None:
+    """End a program with its processes, and wait for them."""
+    first = _children(process.pid) if is_contained else []
+    for child in first:  # with the first process of a namespace, the kernel ends all others, before that has ended
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    for number in () if first else (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
+            break
+    process.wait()
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def failure(name: str, status: int, output: str) -> str:

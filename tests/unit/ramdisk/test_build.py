@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import multiprocessing
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tarfile
 import threading
-import time
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +27,7 @@ from ironic_rules.ramdisk import build, programs
 from ironic_rules.ramdisk.build import Builder
 from ironic_rules.ramdisk.programs import Program
 from ironic_rules.ramdisk.recipe import Recipe
+from tests.functional.processes import wait_for
 from tests.unit.ramdisk.images import kernel, needs_programs
 from tests.walking import walking
 
@@ -102,14 +106,13 @@ def test_a_failed_build_tells_its_last_lines_and_leaves_only_the_log(recipe, deb
 
 
 def test_an_interrupted_build_leaves_nothing_and_ends_its_programs(recipe, debian, tmp_path, monkeypatch, capsys):
-    debian(f"echo $$ > {tmp_path}/pid; exec sleep 300")
+    mark = hanging(debian, tmp_path)
     (tmp_path / "agent.txt").write_text(recipe.requirements)
     monkeypatch.setattr(sys, "argv", [ramdisk.PROG])
     previous = signal.getsignal(signal.SIGTERM)
 
     def interrupt():
-        while not (tmp_path / "pid").exists():
-            time.sleep(0.01)
+        wait_for("the program", (tmp_path / "runs").exists)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=interrupt, daemon=True).start()
@@ -123,8 +126,44 @@ def test_an_interrupted_build_leaves_nothing_and_ends_its_programs(recipe, debia
     assert "interrupted" in capsys.readouterr().err
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [f"{recipe.digest()}.log", "lock"]
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert running_with(mark) == []
+
+
+def hanging(debian, folder):
+    """Let mmdebstrap mount a file system and hang, with a child, both without regard to signals; return their mark."""
+    mark = f"300.{secrets.randbelow(10**9):09}"
+    mounting = 'mkdir "$TMPDIR/root" && mount -t tmpfs tmpfs "$TMPDIR/root"; ' if os.geteuid() == 0 else ""
+    debian(f"trap '' TERM INT HUP; {mounting}sleep {mark} & touch {folder}/runs; sleep {mark}")
+    return mark
+
+
+def running_with(mark):
+    """Return the processes with an argument."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if f"\0{mark}\0".encode() in file.read_bytes():
+                found.append(file.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not programs._can_contain(), reason="namespaces are not permitted here")
+def test_of_a_killed_build_no_process_and_no_mount_is_left(recipe, debian, tmp_path):
+    mark, told = hanging(debian, tmp_path), []
+    builder = Builder(tmp_path / "cache", told.append)
+    process = multiprocessing.get_context("fork").Process(target=builder.build, args=(recipe,))
+    process.start()
+    wait_for("the program", (tmp_path / "runs").exists)
+    assert len(running_with(mark)) >= 1
+    process.kill()
+    process.join()
+
+    wait_for("the end of its programs", lambda: running_with(mark) == [])
+    assert build._mounts_below(tmp_path) == []
+    debian("echo E: no such package; exit 100")
+    with pytest.raises(ConfigurationError, match="no such package"):
+        builder.build(recipe)
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [f"{recipe.digest()}.log", "lock"]
 
 
 @walking("name, value, text", [
