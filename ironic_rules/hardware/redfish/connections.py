@@ -11,6 +11,7 @@ import contextlib
 import functools
 import importlib
 import io
+import itertools
 import math
 import socket
 import threading
@@ -78,6 +79,8 @@ class Connections:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._kept: OrderedDict[RedfishDriverInfo, _Kept] = OrderedDict()
+        #: the kept ones of a user at a BMC; one as a rule
+        self._of_user: dict[tuple[str, str | None], set[RedfishDriverInfo]] = {}
         self._logouts = _Logouts()
 
     @contextlib.contextmanager
@@ -118,6 +121,7 @@ class Connections:
             is_new = kept is None
             if kept is None:
                 kept = self._kept[wanted] = _Kept()
+                self._of_user.setdefault((wanted.address, wanted.username), set()).add(wanted)
             self._kept.move_to_end(wanted)
             kept.users += 1
             return kept, is_new
@@ -131,9 +135,9 @@ class Connections:
             raise
         with self._guard:
             # A user has one password.
-            former = [one for one in self._kept if (one.address, one.username) == (wanted.address, wanted.username)
-                      and one.password != wanted.password]
-            closed = [found for found in map(self._kept.pop, former) if not found.users]
+            former = [one for one in self._of_user.get((wanted.address, wanted.username), ())
+                      if one.password != wanted.password]
+            closed = [found for found in map(self._pop, former) if not found.users]
         self._close(closed)
 
     def _leave(self, wanted: RedfishDriverInfo, kept: _Kept, limit: int, is_over: bool) -> None:
@@ -143,17 +147,25 @@ class Connections:
             kept.users -= 1
             kept.used_at = now
             if is_over and self._kept.get(wanted) is kept:
-                del self._kept[wanted]
+                self._pop(wanted)
             if self._kept.get(wanted) is not kept and not kept.users:
                 closed.append(kept)
-            for one, found in list(self._kept.items()) if len(self._kept) > limit else self._oldest():
-                if not found.users and (len(self._kept) > limit or found.used_at < now - _IDLE_S):
-                    closed.append(self._kept.pop(one))
+            closed += map(self._pop, self._needless(limit, now))
         self._close(closed)
 
-    def _oldest(self) -> list[tuple[RedfishDriverInfo, _Kept]]:
-        found = next(iter(self._kept.items()), None)
-        return [] if found is None else [found]
+    def _needless(self, limit: int, now: float) -> list[RedfishDriverInfo]:
+        """Return the connections that are too many, and the oldest one if it is idle; none in use."""
+        most = max(1, len(self._kept) - limit)
+        unused = itertools.islice(((one, found) for one, found in self._kept.items() if not found.users), most)
+        return [one for one, found in unused if len(self._kept) > limit or found.used_at < now - _IDLE_S]
+
+    def _pop(self, wanted: RedfishDriverInfo) -> _Kept:
+        """Forget a connection; the caller closes it."""
+        of_user = self._of_user[wanted.address, wanted.username]
+        of_user.discard(wanted)
+        if not of_user:
+            del self._of_user[wanted.address, wanted.username]
+        return self._kept.pop(wanted)
 
     def _close(self, closed: list[_Kept]) -> None:
         for kept in closed:
@@ -165,6 +177,7 @@ class Connections:
         with self._guard:
             closed = [kept for kept in self._kept.values() if not kept.users]
             self._kept.clear()
+            self._of_user.clear()
         self._close(closed)
         if left := self._logouts.wait(seconds):
             LOG.warning("%d sessions at BMCs were not closed within %s seconds; they end by themselves", left, seconds)
