@@ -112,6 +112,8 @@ def _outside(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
         kernel = arguments.ramdisk / rig.RAMDISK[0]
         if kernel.exists() and not host.is_kernel(kernel):
             found.append(f"{kernel} is no kernel for x86-64: the ramdisk is of another architecture, or damaged.")
+    if arguments.keep:
+        found += host.link_problems(rig.SERVICE)
     found += [f"the file {file} cannot be read." for file in arguments.rules if not os.access(file, os.R_OK)]
     if found:
         raise ConfigurationError("\n".join(["the lab cannot run here:", *(f"- {text}" for text in found)]))
@@ -185,7 +187,7 @@ def _link(inner: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
     if children:
         host.link(children[0])
-        host.route(rig.NETWORK)
+        host.route(rig.SERVICE)
 
 
 def _children(process: int) -> list[int]:

@@ -143,16 +143,26 @@ def as_first_process(work: Callable[[], int]) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
+def link_problems(address: str) -> Iterator[str]:
+    """Yield why browsers on the host cannot reach an address of the lab."""
+    found = subprocess.run(["ip", "-o", "route", "get", address], capture_output=True, text=True, env={"PATH": PATH})
+    if found.stdout.startswith("local "):
+        yield f"this computer has the address {address}, at which --keep would show the page of the lab's service."
+
+
 def link(process: int) -> None:
-    """Connect the host with the network namespace of a process, for browsers: route to the lab's addresses."""
+    """Connect the host with the network namespace of a process, for browsers."""
     run(["ip", "link", "add", LINK, "type", "veth", "peer", "name", LINK, "netns", str(process)])
     run(["ip", "address", "add", f"{OUTSIDE}/30", "dev", LINK])
     run(["ip", "link", "set", LINK, "up"])
 
 
-def route(network: str) -> None:
-    """Send what is for a network of the lab through the link."""
-    run(["ip", "route", "replace", network, "via", INSIDE, "dev", LINK])
+def route(address: str) -> None:
+    """Send what is for one address of the lab through the link, with which the route ends.
+
+    Not for the whole network: the computer may be in one of the same addresses.
+    """
+    run(["ip", "route", "add", f"{address}/32", "via", INSIDE, "dev", LINK])
 
 
 def separate(folder: Path, kept: Mapping[str, Path], *, hides_kvm: bool) -> None:

@@ -26,7 +26,6 @@ RAMDISK = ("vmlinuz", "initrd", "ipa.iso")
 #: The interface and the addresses that the samples have: of dnsmasq, of the API and the web server, and of the BMC.
 INTERFACE = "eth1"
 SERVICE, BMC = "192.0.2.10", "192.0.2.2"
-NETWORK = "192.0.2.0/24"
 BMC_PORT, API_PORT = 8000, 6385
 USER, PASSWORD = "admin", "SECRET"
 _STATE = Path("/var/lib/ironic-rules")

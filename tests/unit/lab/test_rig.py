@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -146,3 +148,32 @@ def test_the_lab_says_why_it_cannot_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert found[0] == "namespaces, bridges or mounts are not permitted here: not permitted"
     assert found[1] == f"{tmp_path} has 1 MiB of free space, and 2000 are needed: choose another --folder."
     assert "MiB of memory are available" in found[2]
+
+
+#: In a network namespace of its own, a computer in a network with the lab's addresses, and a second namespace.
+LINKED = """
+import os, subprocess, time
+from ironic_rules.lab import host
+for command in ("link add eth9 type bridge", "address add 192.0.2.2/24 dev eth9", "link set eth9 up"):
+    host.run(["ip", *command.split()])
+inner = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+while os.readlink(f"/proc/{inner.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+    time.sleep(0.01)
+print(*host.link_problems("192.0.2.10"), *host.link_problems("192.0.2.2"))
+host.link(inner.pid)
+host.route("192.0.2.10")
+print(host.run(["ip", "route"]))
+inner.kill()
+"""
+
+
+def test_the_page_of_a_kept_lab_takes_no_address_from_the_computer() -> None:
+    if subprocess.run(host.TRIAL, capture_output=True).returncode:
+        pytest.skip("namespaces are not permitted here")
+    printed = subprocess.run(["unshare", "--net", sys.executable, "-c", LINKED], capture_output=True, text=True)
+
+    problem, *routes = printed.stdout.splitlines()
+    assert problem == ("this computer has the address 192.0.2.2, at which --keep would show the page of the lab's "
+                       "service."), printed.stderr
+    assert [line.split(" proto")[0].split(" linkdown")[0].strip() for line in routes[:2]] == [
+        "192.0.2.0/24 dev eth9", f"192.0.2.10 via {host.INSIDE} dev {host.LINK}"]
