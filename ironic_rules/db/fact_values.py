@@ -15,7 +15,7 @@ from ironic_rules.db import identity
 from ironic_rules.db.facts import VALUES
 from ironic_rules.db.paging import Page
 from ironic_rules.db.questions import Asking, Condition
-from ironic_rules.db.tables import facts, nodes
+from ironic_rules.db.tables import facts, node_traits, nodes
 from ironic_rules.exceptions import MarkerNotFound
 from ironic_rules.models.facts import of_stored
 from ironic_rules.models.questions import Place, StoredFact, Test
@@ -142,6 +142,23 @@ def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFac
         return Counts(values, sum(count for _, count in values))
     present = sa.select(of_nodes_).where(*where).prefix_with("STRAIGHT_JOIN", dialect="mysql")
     return Counts(values, int(conn.scalar(present) or 0))
+
+
+def frequent_in_nodes(conn: sa.Connection, name: str, conditions: Sequence[Condition], limit: int) -> list[str]:
+    """Return at most ``limit`` values of ``traits`` or one of ``COUNTED_FIELDS``, those of the most nodes first.
+
+    :param conditions: for nodes
+    """
+    column = node_traits.c.trait if name == "traits" else nodes.c[name]
+    if conditions and name == "traits":
+        conditions = [Asking(conn, {}, node_traits.c.node_id, counted=True).of_nodes(*conditions)]
+    query = sa.select(column).where(column > "", *conditions).group_by(column)
+    return list(conn.scalars(query.order_by(sa.func.count().desc(), column).limit(limit)))
+
+
+#: Fields of nodes that have an index, and few values for many nodes; and the traits of nodes.
+COUNTED_FIELDS = ("provision_state", "resource_class", "conductor_group", "driver", "owner", "lessee", "shard", "fault",
+                  "inspection_scope", "traits")
 
 
 def pairs(conn: sa.Connection, known: Mapping[str, StoredFact], first: StoredFact, second: StoredFact,

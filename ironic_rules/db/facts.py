@@ -102,6 +102,12 @@ def names(conn: sa.Connection) -> set[str]:
     return set(conn.scalars(sa.select(facts.c.name)))
 
 
+def descriptions(conn: sa.Connection) -> dict[str, str]:
+    """Return the descriptions of facts by names, of those that have one."""
+    query = sa.select(facts.c.name, facts.c.description).where(facts.c.description.is_not(None))
+    return {row.name: row.description for row in conn.execute(query)}
+
+
 def get(conn: sa.Connection, name: str) -> Fact:
     """Return one fact.
 

@@ -77,6 +77,7 @@ class Name:
     :ivar type: ``text``, ``integer``, ``number``, ``boolean``, ``address``, ``mac`` or ``time``
     :ivar many: whether the value is a list
     :ivar loop: the list whose items are compared
+    :ivar choices: the values that it can have, as far as they are known
     """
 
     template: str
@@ -84,6 +85,7 @@ class Name:
     many: bool = False
     unit: str | None = None
     loop: str | None = None
+    choices: tuple[str | bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,12 @@ Tree: TypeAlias = "And | Or | Condition"
 _NODE_TYPES = {Type.STRING: "text", Type.INTEGER: "integer", Type.BOOLEAN: "boolean", Type.TIME: "time"}
 #: Names of fields of nodes, and of lists that belong to nodes.
 NODE_FIELDS: Mapping[str, Name] = {
-    name: Name(f"{{node[{name}]}}", _NODE_TYPES[NODE[name].type]) for name in NODE.where(
-        lambda entry: entry.shown and not entry.secret and entry.type in _NODE_TYPES)}
+    name: Name(f"{{node[{name}]}}", _NODE_TYPES[NODE[name].type], choices=(
+        (True, False) if NODE[name].type is Type.BOOLEAN else NODE[name].choices))
+    for name in NODE.where(lambda entry: entry.shown and not entry.secret and entry.type in _NODE_TYPES)}
 NODE_NAMES: Mapping[str, Name] = {
     **NODE_FIELDS,
-    "state": Name("{node[provision_state]}", "text"),
+    "state": NODE_FIELDS["provision_state"],
     "traits": Name("{node[traits]}", "text", many=True),
     "ports": Name("{item[address]}", "mac", many=True, loop="{ports}"),
 }
@@ -362,6 +365,10 @@ _TYPES_OF = {"starts": _TEXTUAL, "contains": _TEXTUAL, "matches": _TEXTUAL, "in-
 OPERATORS: Mapping[str, tuple[frozenset[str], bool]] = {
     name: (_TYPES_OF.get(name, _ANY), name in _OF_LISTS) for name in (
         "=", "!=", "<", "<=", ">", ">=", "in", "has", "starts", "contains", "matches", "in-net", *_STATED)}
+#: Number of values after an operator, where that is not one.
+OPERANDS: Mapping[str, str] = {"in": "several", **dict.fromkeys(_STATED, "none")}
+#: Words that join comparisons; ``not`` is also part of ``not in``, ``is not empty`` and ``is not absent``.
+WORDS = ("and", "or", "not")
 
 
 def _inverse(condition: JSONObject, inverted: bool) -> JSONObject:

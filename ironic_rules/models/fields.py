@@ -142,7 +142,7 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
     :param summary: lists show it without ``detail`` and ``fields``
     :param state: a part of ``/states`` of a node
     :param filter: first minor version whose lists can be filtered by it; None: they cannot
-    :param choices: the values that it can have, for the filter
+    :param choices: the values that it can have: others are refused by the filter, these are offered in questions
     :param text: the format of a text; max_length, min_length: its number of characters
     :param default: its value if none is given; without a default null, or the empty value of its type
     """

@@ -39,7 +39,7 @@ class Node(Protocol):
     automated_clean: bool | None = field(since=47, patch=True, rules=True)
     bios_interface: str | None = field(since=40, patch=True, rules=True)
     boot_interface: str | None = field(since=31, patch=True, rules=True)
-    boot_mode: str | None = field(since=75, hooks=True, state=True)
+    boot_mode: str | None = field(since=75, hooks=True, state=True, choices=("uefi", "bios"))
     chassis_uuid: str | None = field(patch=True, text=Text.UUID, filter=1)
     clean_step: JSONObject = field(since=7, secret=True)
     conductor_group: str = field(since=46, patch=True, rules=True, filter=46, text=Text.GROUP)
@@ -71,7 +71,8 @@ class Node(Protocol):
     owner: str | None = field(since=50, patch=True, rules=True, filter=50)
     parent_node: str | None = field(since=83, patch=True, filter=83, max_length=36)
     power_interface: str | None = field(since=31, patch=True, rules=True)
-    power_state: str | None = field(steps=True, state=True, summary=True)
+    power_state: str | None = field(
+        steps=True, state=True, summary=True, choices=(states.POWER_ON, states.POWER_OFF))
     properties: JSONObject = field(patch=True, rules=True)
     protected: bool = field(since=48, create=False, patch=True, rules=True)
     protected_reason: str | None = field(since=48, create=False, patch=True, text=Text.LINES, max_length=_LONG)

@@ -139,11 +139,13 @@ class Questions:
         for row, node in zip(rows, shown, strict=True):
             yield {**node, "facts": values.get(row.id, nothing)}
 
+    def may_ask(self, field: str) -> bool:
+        """Return whether the caller may ask about a field of nodes."""
+        return self._request.confinement is None or field not in _HIDDEN
+
     def _check(self, question: Question) -> None:
-        if self._request.confinement is None:
-            return
         for test in _tests(question):
-            if test.place.kind == "node" and test.place.name in _HIDDEN:
+            if test.place.kind == "node" and not self.may_ask(test.place.name):
                 raise Invalid(f"{test.place.name} cannot be asked by callers who are confined to their project.")
 
 

@@ -17,16 +17,17 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1.asking import Questions
-from ironic_rules.db import fact_values, facts
+from ironic_rules.db import fact_values, facts, node_queries
 from ironic_rules.db.fact_values import Counts
 from ironic_rules.db.questions import Asking, Condition
-from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.facts.where import NODE_NAMES, OPERATORS
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.facts.where import NODE_NAMES, OPERANDS, OPERATORS, WORDS, Name
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.facts import NUMBERS
 from ironic_rules.models.nodes import MAX_CLAUSE
 from ironic_rules.models.questions import StoredFact
 from ironic_rules.policies import rules as policies
+from ironic_rules.text import enumeration
 
 #: Number of values that are shown by default, and at most; and of pairs of values.
 _FEW, _MOST, _PAIRS = 20, 1000, 2000
@@ -149,32 +150,45 @@ _FREQUENT = 10
 
 
 class FrequentValues:
-    """The frequent values of facts among all nodes, which are remembered for a while. One per process; thread-safe."""
+    """The frequent values of facts and fields among all nodes, remembered for a while. One per process; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: dict[str, list[Any]] = {}
+        self._known: frozenset[str] = frozenset()
         self._good_until = 0.0
 
-    def get(self, conn: sa.Connection, known: Mapping[str, StoredFact]) -> dict[str, list[Any]]:
-        """Return them by the names of facts."""
+    def get(self, conn: sa.Connection, known: Mapping[str, StoredFact]) -> Mapping[str, list[Any]]:
+        """Return them by the names of facts, and by ``node[..]`` of fields of nodes and ``node[traits]``."""
         with self._lock:
             began = time.monotonic()
-            if began >= self._good_until or known.keys() != self._found.keys():
-                self._found = _frequent(conn, known, known, lambda asking: ())
+            if began >= self._good_until or known.keys() != self._known:
+                self._found = _frequent(conn, known, [*known, *_COUNTED_FIELDS], lambda asking: (), ())
+                self._known = frozenset(known)
                 took = time.monotonic() - began
                 self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
             return self._found
 
 
 def _frequent(conn: sa.Connection, known: Mapping[str, StoredFact], names: Iterable[str],
-              conditions: fact_values.Conditions) -> dict[str, list[Any]]:
-    """Return the values that several nodes have, the most frequent first, by the names of facts."""
-    return {name: [value for value, count in fact_values.counts(
-        conn, known, known[name], conditions, _FREQUENT).values if count > 1] for name in names}
+              conditions: fact_values.Conditions, own: Sequence[Condition]) -> dict[str, list[Any]]:
+    """Return the most frequent values by names: of facts those that several nodes have, of fields all.
+
+    :param conditions: for nodes whose facts the caller may see;  own: for those whose fields it may see
+    """
+    found = {}
+    for name in names:
+        if name in known:
+            counted = fact_values.counts(conn, known, known[name], conditions, _FREQUENT).values
+            found[name] = [value for value, count in counted if count > 1]
+        else:
+            found[name] = fact_values.frequent_in_nodes(conn, _COUNTED_FIELDS[name], own, _FREQUENT)
+    return found
 
 
-_VOCABULARY = filters.Query(facts=filters.names)
+#: Fields of nodes whose frequent values are in the vocabulary, by their exact names.
+_COUNTED_FIELDS = {f"node[{name}]": name for name in fact_values.COUNTED_FIELDS}
+_VOCABULARY = filters.Query(names=filters.names)
 
 
 class FactVocabularyController(Resource):
@@ -182,25 +196,48 @@ class FactVocabularyController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_VOCABULARY)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
-        """Return the names and operators of questions, to complete them.
+        """Return the names, operators and words of questions, to complete them.
 
-        Each name has a ``type``, whether it ``is_list``, its ``unit``, and the most frequent ``values`` that several
-        nodes have. Callers who are confined to a project get values only of ``facts`` that they name, and fields and
-        lists of nodes have none. ``operators`` says which types each operator compares.
+        Each name has its ``type``, whether it ``is_list``, its ``unit`` and ``description``, and ``written``, which is
+        exact: ``node[boot_mode]`` if a fact has the same name. ``values`` are the most frequent ones, of a fact those
+        that several nodes have, then others that a field can have. Callers who are confined to a project get frequent
+        values of the ``names`` that they give, which are facts, and ``node[..]`` of fields.
 
-        :raises InvalidParameterValue: 400, there is no such fact
+        ``types`` of an operator are those that it compares, ``lists`` says whether it compares lists, and ``operand``
+        what follows it: ``one`` value, ``several`` in parentheses, or ``none``.
+
+        :raises InvalidParameterValue: 400, there is no such fact or field
         """
+        given = query.get("names", ())
         with request.db.reader() as conn:
             asked = Questions(request, conn)
             known = asked.known
             wanted: JSONObject = {}
             node_access.confine(request, wanted)
-            named = asked.facts(query.get("facts", ()))
-            values = (_frequent(conn, known, named, asked.visible) if wanted
+            _check_fields(name for name in given if name.startswith("node["))
+            asked.facts([name for name in given if not name.startswith("node[")], "names")
+            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(wanted)) if wanted
                       else request.frequent_values.get(conn, known))
-        names = [{"name": name, "of": "fact", "type": fact.type, "is_list": fact.is_list, "unit": fact.unit,
-                  "values": values.get(name, [])} for name, fact in sorted(known.items())]
-        names += [{"name": name, "of": "node", "type": node.type, "is_list": node.many, "unit": None, "values": []}
-                  for name, node in NODE_NAMES.items()]
-        return {"names": names, "operators": [
-            {"name": name, "types": sorted(types), "lists": lists} for name, (types, lists) in OPERATORS.items()]}
+            described = facts.descriptions(conn)
+        names = [{"name": name, "written": name, "of": "fact", "type": fact.type, "is_list": fact.is_list,
+                  "unit": fact.unit, "description": described.get(name), "values": values.get(name, [])}
+                 for name, fact in sorted(known.items())]
+        names += [{"name": name, "written": f"node[{name}]" if name in known else name, "of": "node",
+                   "type": node.type, "is_list": node.many, "unit": None, "description": None,
+                   "values": _with_choices(values.get(node.template[1:-1], ()), node)}
+                  for name, node in NODE_NAMES.items() if asked.may_ask(name)]
+        return {"names": names, "words": list(WORDS), "operators": [
+            {"name": name, "types": sorted(types), "lists": lists, "operand": OPERANDS.get(name, "one")}
+            for name, (types, lists) in OPERATORS.items()]}
+
+
+def _check_fields(names: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in _COUNTED_FIELDS]
+    if unknown:
+        raise InvalidParameterValue(problems=[Problem(
+            "names", f"no values are counted of {enumeration(unknown, 5)}, but of {', '.join(_COUNTED_FIELDS)}")])
+
+
+def _with_choices(found: Sequence[Any], node: Name) -> list[Any]:
+    """Return frequent values, then the others that a field can have."""
+    return [*found, *(choice for choice in node.choices if choice not in found)]

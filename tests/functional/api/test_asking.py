@@ -174,12 +174,30 @@ def test_the_vocabulary_completes_questions(app: Client, fleet: dict[str, Any]) 
     shown = app.get("/v1/facts/vocabulary").json
 
     known = {each["name"]: each for each in shown["names"] if each["of"] == "fact"}
-    assert known["vendor"] == {"name": "vendor", "of": "fact", "type": "text", "is_list": False, "unit": None,
-                               "values": ["Dell"]}
-    assert {"name": "traits", "of": "node", "type": "text", "is_list": True, "unit": None,
-            "values": []} in shown["names"]
+    assert known["vendor"] == {"name": "vendor", "written": "vendor", "of": "fact", "type": "text", "is_list": False,
+                               "unit": None, "description": None, "values": ["Dell"]}
+    fields = {each["name"]: each for each in shown["names"] if each["of"] == "node"}
+    assert fields["traits"] == {"name": "traits", "written": "traits", "of": "node", "type": "text", "is_list": True,
+                                "unit": None, "description": None, "values": ["CUSTOM_GPU"]}
+    assert fields["owner"]["values"] == ["p", PROJECT]
+    assert fields["state"]["values"][:2] == ["enroll", "active"]
+    assert fields["state"]["values"] == fields["provision_state"]["values"]
+    assert (fields["maintenance"]["values"], fields["name"]["values"]) == ([True, False], [])
     assert {"name": "has", "types": ["address", "boolean", "integer", "mac", "number", "text", "time"],
-            "lists": True} in shown["operators"]
+            "lists": True, "operand": "one"} in shown["operators"]
+    assert {each["name"] for each in shown["operators"] if each["operand"] == "none"} == {"is empty", "is absent"}
+    for name in ("nothing", "node[name]"):
+        assert app.get(f"/v1/facts/vocabulary?names={name}", expect_errors=True).status_int == 400
+
+
+def test_a_field_with_the_name_of_a_fact_is_written_exactly(app: Client, fleet: dict[str, Any]) -> None:
+    app.post_json("/v1/facts", {"name": "owner", "value": "{inventory[owner]}", "description": "Who bought it"})
+
+    of_fact, of_node = (each for each in app.get("/v1/facts/vocabulary").json["names"] if each["name"] == "owner")
+
+    assert (of_fact["written"], of_fact["description"]) == ("owner", "Who bought it")
+    assert (of_node["written"], of_node["values"]) == ("node[owner]", ["p", PROJECT])
+    assert ask(app, "node[owner] = p") == ["b", "c"]
 
 
 @walking("text, results", [
@@ -220,8 +238,11 @@ def test_a_project_asks_about_its_own_nodes_only(
     shown = get("facts/vendor/values").json
     assert (shown["nodes"], shown["values"]) == (1, [{"value": "Dell", "nodes": 1}])
     assert [each["nodes"] for each in get("facts/values?by=vendor,virtual").json["table"]["cells"]] == [1]
-    known = {each["name"]: each["values"] for each in get("facts/vocabulary?facts=gpus,vendor").json["names"]}
-    assert known["vendor"] == []
+    known = {each["name"]: each["values"] for each in get(
+        "facts/vocabulary?names=gpus,vendor,node[owner],node[traits]").json["names"]}
+    assert (known["vendor"], known["owner"], known["traits"]) == ([], ["p", PROJECT], ["CUSTOM_GPU"])
+    assert "last_error" not in known
+    assert {each["name"]: each["values"] for each in get("facts/vocabulary").json["names"]}["owner"] == []
     assert get("search?q=10.0.0.2").json["results"] == []
     assert get("search?q=HPE").json["results"] == []
     # The serial number of a node that is leased is its owner's.
