@@ -54,6 +54,7 @@ class CompiledFact:
     :ivar conditions: conditions of an item, or of the node if there is no loop
     :ivar parts: the values of an item, each with its type if the definition determines it; without ``many`` there is
         one
+    :ivar source: loop, conditions and values as they are written: facts with the same ones combine the same list
     :ivar combine: makes a value or a list of the list
     :ivar kind: the type of what that returns, if the definition determines it
     :ivar counts: whether ``combine`` has a result for an empty list
@@ -67,6 +68,7 @@ class CompiledFact:
     conditions: tuple[Condition, ...]
     parts: tuple[Part, ...]
     many: bool
+    source: str
     combine: Conversion | None
     kind: Kind | None
     counts: bool
@@ -191,6 +193,7 @@ def _compile(fact: Mapping[str, Any], problems: list[Problem], limits: Limits) -
         kind = _KINDS.get(names[-1], kind if _KEEPING.issuperset(names) else None)
     return CompiledFact(
         0, 0, "", frozenset(definition.reads), items, conditions, parts, many,
+        repr((fact.get("loop"), fact.get("conditions"), fact["value"])),
         template.conversion_chain(names) if names else None, kind, counts=names[:1] in _OF_NOTHING)
 
 

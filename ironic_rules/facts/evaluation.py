@@ -96,13 +96,14 @@ class FactData:
     :param free: the roots that are known to have no secrets, which is faster
     """
 
-    __slots__ = ("_conceal", "_left", "_view")
+    __slots__ = ("_conceal", "_left", "_lists", "_view")
 
     def __init__(self, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any], node: Callable[[], JSONObject],
                  conceal: Concealment | None = None, free: frozenset[str] = frozenset()) -> None:
         self._view = _View({"inventory": lambda: inventory, "plugin_data": lambda: plugin_data, "node": node}, free)
         self._conceal = conceal if conceal is not None and conceal.has_sources else None
         self._left = MAX_ITEMS
+        self._lists: dict[str, tuple[list[Any], str | None]] = {}
 
     def value_of(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
         """Return the value of a fact, if there is one, and the reason why it is absent or incomplete."""
@@ -132,6 +133,18 @@ class FactData:
         return (None, None) if kind is None else (FactValue(kind, (value,)), None)
 
     def _list(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
+        # Number, sum and maximum of the same items read these once.
+        if fact.source not in self._lists:
+            self._lists[fact.source] = self._items(fact)
+        found, problem = self._lists[fact.source]
+        if fact.combine is None:
+            value, wrong = _of_list(found, fact.kind)
+        else:
+            value, wrong = _combined(fact, found)
+        return value, wrong or problem
+
+    def _items(self, fact: CompiledFact) -> tuple[list[Any], str | None]:
+        """Return what is combined, and the problem of one of its values."""
         view = self._view
         problem: str | None = None
         found: list[Any] = []
@@ -156,11 +169,7 @@ class FactData:
                         problem = self._add(fact, found) or problem
                 except CannotEvaluate:  # a condition
                     pass
-        if fact.combine is None:
-            value, wrong = _of_list(found, fact.kind)
-        else:
-            value, wrong = _combined(fact, found)
-        return value, wrong or problem
+        return found, problem
 
     def _add(self, fact: CompiledFact, found: list[Any]) -> str | None:
         """Add the values of an item; return the problem of one."""

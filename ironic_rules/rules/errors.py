@@ -24,10 +24,8 @@ class CannotEvaluate(IronicRulesError):
 class MissingPath(CannotEvaluate):
     """``path`` is the template's own text, never data."""
 
-    message = "{path} is missing"
-
     def __init__(self, path: str) -> None:
-        super().__init__(path=path)
+        super().__init__(f"{path} is missing", path=path)
 
 
 class Absent(MissingPath):

@@ -126,10 +126,12 @@ _LOCAL = frozenset({"item", template.ROOT_GROUPS})
 
 # Thousands of rules read the same few paths: a shared function for each of them remains in the processor's cache.
 @functools.lru_cache(maxsize=4096)
-def path_getter(used: template.Field, strict: bool) -> Getter:
-    """Return a function that traverses plain mappings and lists; a missing path is None, or MissingPath if strict.
+def path_getter(used: template.Field, strict: bool, missing: type[MissingPath] = MissingPath) -> Getter:
+    """Return a function that traverses plain mappings and lists; a missing path is None, or an error if strict.
 
     With a masked view it returns what it would find in a masked copy of the root.
+
+    :param missing: the error
     """
     root, text, is_local = used.root, used.text, used.root in _LOCAL
     steps = tuple((step, int(step) if step.isdecimal() and len(step) < 10 else None,
@@ -145,10 +147,10 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
                     value = secrets.MASK
         except UnknownRoot:
             # A condition with it is never true, and neither is its inverse.
-            raise MissingPath(text) from None
+            raise missing(text) from None
         except (IndexError, KeyError, TypeError):
             if strict:
-                raise MissingPath(text) from None
+                raise missing(text) from None
             return None
         if value.__class__ is str:
             return value if "://" not in value or is_local else view.shown(root, text, value)
@@ -231,7 +233,7 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
     Null is like a missing value for a conversion; for a group of a regular expression, it means no part in the match.
     """
     absent = absent and used.root in template.NAMES
-    get, text = _present(path_getter(used, True)) if absent else path_getter(used, strict), used.text
+    get, text = path_getter(used, True, Absent) if absent else path_getter(used, strict), used.text
     if used.is_plain and used.root != template.ROOT_GROUPS:
         return get
     convert = template.conversion_chain(used.conversions) if used.conversions else None
@@ -256,16 +258,6 @@ def _converted(used: template.Field, strict: bool, limit: int, *, absent: bool =
         return value
 
     return converted
-
-
-def _present(get: Getter) -> Getter:
-    def present(view: View) -> object:
-        try:
-            return get(view)
-        except MissingPath as exc:
-            raise Absent(exc.facts["path"]) from None
-
-    return present
 
 
 def _check_length(value: object, limit: int) -> None:
