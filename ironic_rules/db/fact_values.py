@@ -124,10 +124,11 @@ def count_nodes(conn: sa.Connection, known: Mapping[str, StoredFact], conditions
 
 
 def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFact, conditions: Conditions,
-           limit: int | None) -> Counts:
+           limit: int | None, *, narrowed: bool = False) -> Counts:
     """Return how many nodes, of those that fulfil conditions, have which values.
 
     :param limit: maximum number of values; None: all
+    :param narrowed: it takes long to find the nodes
     """
     if fact.type is None:
         return Counts([], 0)
@@ -137,7 +138,15 @@ def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFac
     number = of_nodes_.label("number")
     query = sa.select(table.c.value, number).where(*where).group_by(table.c.value).order_by(
         number.desc(), table.c.value).limit(limit).prefix_with("STRAIGHT_JOIN", dialect="mysql")
-    values = [(_plain(fact, value), count) for value, count in conn.execute(query)]
+    is_whole = fact.is_list or not narrowed
+    if not is_whole:
+        # Of all values, also those beyond the limit. A query of its own would find the nodes once more; but the index
+        # has the number of all nodes with a value, and servers keep all values for a sum over them.
+        query = query.add_columns(sa.func.sum(number).over())
+    rows = conn.execute(query).all()
+    values = [(_plain(fact, row[0]), row[1]) for row in rows]
+    if not is_whole:
+        return Counts(values, int(rows[0][2]) if rows else 0)
     if not fact.is_list and (limit is None or len(values) < limit):
         return Counts(values, sum(count for _, count in values))
     present = sa.select(of_nodes_).where(*where).prefix_with("STRAIGHT_JOIN", dialect="mysql")

@@ -115,19 +115,35 @@ def find_values(conn: sa.Connection, text: str, known: Mapping[str, StoredFact],
     :param conditions: for rows of ``fact_texts``;  limit: maximum number of values
     """
     names = {fact.id: name for name, fact in known.items() if fact.is_text}
-    if not names:
-        return []
     forms = dict.fromkeys((text, text.lower(), text.upper(), text.capitalize(), mac_begin(text.lower()) or text))
-    # Many nodes have the same value: the first rows may be of one value only.
-    query = sa.select(fact_texts.c.fact_id, fact_texts.c.value).where(
-        fact_texts.c.fact_id.in_(list(names)), *conditions).distinct().limit(limit)
     found: set[FoundValue] = set()
-    in_text = conn.dialect.name == "postgresql"
     for form in forms:
-        # One after the other: for several at once, SQLite looks at all values.
-        found |= {FoundValue(names[row.fact_id], row.value)
-                  for row in conn.execute(query.where(begins(fact_texts.c.value, form, in_text=in_text)))}
+        # From each value to the next one: a query for different values would read the rows of all nodes with the same.
+        last: dict[int, str | None] = dict.fromkeys(names)
+        while last and len(found) < limit:
+            before = list(last.items())
+            last = {row.fact_id: row.value for at in range(0, len(before), _AT_ONCE)
+                    for row in conn.execute(_next_values(before[at:at + _AT_ONCE], form, conditions))}
+            found |= {FoundValue(names[fact_id], value) for fact_id, value in last.items() if value is not None}
     return sorted(found)[:limit]
+
+
+#: Facts in one statement; SQLite has 500 parts at most.
+_AT_ONCE = 100
+
+
+def _next_values(last: Iterable[tuple[int, str | None]], form: str,
+                 conditions: list[Condition]) -> sa.CompoundSelect[Any]:
+    """Return the query of the first value of each fact that begins with a text, and is after the last one.
+
+    :param last: by the ids of facts
+    """
+    own, value = fact_texts.c.fact_id, fact_texts.c.value
+    return sa.union_all(*(
+        sa.select(sa.select(own, value).where(
+            own == fact_id, begins(value, form), *([] if before is None else [value > before]), *conditions,
+        ).order_by(value).limit(1).subquery())
+        for fact_id, before in last))
 
 
 def find_traits(conn: sa.Connection, text: str, conditions: Iterable[Condition], limit: int) -> list[str]:

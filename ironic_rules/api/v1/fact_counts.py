@@ -50,6 +50,7 @@ class _Counting:
         node_access.confine(request, wanted)
         clause = query.get("where")
         self._listed = self.asked.conditions(wanted, None if clause is None else self.asked.read(clause))
+        self._narrowed = clause is not None
         self.nodes = fact_values.count_nodes(conn, self.asked.known, self._conditions)
 
     def _conditions(self, asking: Asking) -> list[Condition]:
@@ -60,7 +61,7 @@ class _Counting:
         fact = self.asked.facts([name], "fact")[name]
         is_number = fact.type in NUMBERS and fact.type != "boolean"
         found = fact_values.counts(self._conn, self.asked.known, fact, self._conditions,
-                                   None if is_number else self._limit)
+                                   None if is_number else self._limit, narrowed=self._narrowed)
         shown = found.values[:self._limit]
         return {
             "fact": name, "type": fact.type, "unit": fact.unit, "is_list": fact.is_list, "nodes": self.nodes,
