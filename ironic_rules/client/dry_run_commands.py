@@ -63,7 +63,7 @@ class ReapplyRules(command.ShowOne):
         requests = Requests(self.app)
         filters = node_commands.chosen_filters(parsed_args)
         if (parsed_args.node is None) == (filters is None):
-            raise exceptions.CommandError("Either a node, or --all, or --filter is required")
+            raise exceptions.CommandError("Either a node, or --all, --filter or --where is required")
         if filters is not None:
             return self._many(requests, filters, parsed_args)
         begun = requests.reapply(parsed_args.node, parsed_args.dry_run, parsed_args.allow_deployed)

@@ -1,4 +1,4 @@
-"""Commands for facts: named values that the service finds in inventories, and counts over the fleet."""
+"""Commands for facts: named values that the service finds in inventories, counts over the fleet, files of facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import upstream
+from ironic_rules.client import rule_commands, rule_file, rule_text, upstream
 from ironic_rules.client.rule_requests import Requests
 
 _SUMMARY = ("name", "type", "is_list", "unit", "origin", "watched", "problems", "description")
@@ -122,7 +122,8 @@ class ListFactValues(command.Lister):
         if parsed_args.by is not None:
             table = requests.fact_table([name, parsed_args.by], query)
             if not table["complete"]:
-                print("There are more pairs than are shown.", file=sys.stderr)
+                others = f": {table['others']} nodes have other values of {name}" if table["others"] else ""
+                print(f"There are more pairs than are shown{others}.", file=sys.stderr)
             return (name, parsed_args.by, "nodes"), [(*cell["values"], cell["nodes"]) for cell in table["cells"]]
         found = requests.fact_values(name, query)
         unit = f" ({found['unit']})" if found["unit"] else ""
@@ -135,6 +136,86 @@ class ListFactValues(command.Lister):
         if found["absent"]:
             rows.append(("(absent)", found["absent"]))
         return (f"{name}{unit}", "nodes"), rows
+
+
+class ApplyFacts(command.Lister):
+    """Make the facts of a bundle those of a file or directory: all of them, or none if one is refused.
+
+    A fact is the stored one with its name. New definitions are found in the stored inventories in the background.
+    """
+
+    _status = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        rule_commands.add_apply_arguments(parser, "fact")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        given = rule_file.read_whole(parsed_args.source, rule_file.FACTS)
+        try:
+            reply = Requests(self.app).apply_facts(given.rules, parsed_args.bundle, prune=parsed_args.prune,
+                                                   dry_run=parsed_args.dry_run)
+        except exceptions.CommandError as error:
+            raise exceptions.CommandError(given.explained(str(error))) from error
+        counts = ", ".join(f"{len(reply[kind])} {kind}" for kind in _CHANGES)
+        print(f"{'Dry run' if reply['dry_run'] else 'Facts'}: {counts}", file=sys.stderr)
+        if reply["operation"]:
+            print(f"Operation {reply['operation']} finds the values of all nodes.", file=sys.stderr)
+        if parsed_args.detailed_exitcode and any(reply[kind] for kind in _CHANGES if kind != "unchanged"):
+            self._status = rule_commands.CHANGED
+        return ("name", "change"), [(name, kind) for kind in _CHANGES for name in reply[kind]]
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self._status
+
+
+#: The lists of a reply, as the rows are ordered.
+_CHANGES = ("created", "changed", "removed", "unchanged")
+
+
+class ExportFacts(command.Command):
+    """Write operators' facts as YAML, so that apply takes them."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        rule_commands.add_export_arguments(parser, "Facts")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        found = [fact for fact in Requests(self.app).operators_facts(parsed_args.bundle)
+                 if parsed_args.all or fact["bundle"] == parsed_args.bundle]
+        rule_commands.write_exported(self.app, parsed_args.file, rule_text.write(
+            {name: fact[name] for name in _EXPORTED
+             if fact[name] not in _UNSAID and (name != "bundle" or parsed_args.all)} for fact in found))
+
+
+#: Fields in the order of the file, and values that are not written, as a fact without the field has them.
+_EXPORTED = ("name", "bundle", "description", "unit", "loop", "conditions", "value", "combine", "watched")
+_UNSAID: tuple[Any, ...] = (None, [], False)
+
+
+class ListVocabulary(command.Lister):
+    """List the names that questions can have, with their types and most frequent values; or the operators."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("names", metavar="<name>", nargs="*",
+                            help="Facts, or fields such as node[owner]. Default: all. Who may see the nodes of one "
+                                 "project only gets values of names that are given.")
+        parser.add_argument("--operators", action="store_true", help="List the operators.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        found = Requests(self.app).vocabulary(parsed_args.names)
+        if parsed_args.operators:
+            return ("operator", "types", "lists", "operand"), [
+                (each["name"], ", ".join(each["types"]), each["lists"], each["operand"]) for each in found["operators"]]
+        wanted = frozenset(parsed_args.names)
+        return ("name", "of", "type", "is_list", "unit", "values"), [
+            (each["written"], each["of"], each["type"], each["is_list"], each["unit"],
+             ", ".join(map(str, each["values"])))
+            for each in found["names"] if not wanted or wanted & {each["written"], f"{each['of']}[{each['name']}]"}]
 
 
 def _add_fields(parser: argparse.ArgumentParser, *, is_value_required: bool) -> None:

@@ -35,18 +35,20 @@ class OfNode(command.Command):
 
 
 def add_filter_arguments(parser: Any) -> None:
-    """Add ``--all`` and ``--filter`` to a parser, or to a group of one."""
+    """Add ``--all``, ``--filter`` and ``--where`` to a parser, or to a group of one."""
     parser.add_argument("--all", action="store_true", dest="all_nodes", help="All nodes.")
     parser.add_argument("--filter", metavar="<name>=<value>", dest="filters", action="append", default=[],
                         help="The nodes of a list with this filter, such as driver=ipmi; may be repeated.")
+    parser.add_argument("--where", metavar="<clause>",
+                        help="The nodes that a question selects, e.g. 'vendor = Dell and memory_gib >= 512'.")
 
 
 def chosen_filters(parsed_args: argparse.Namespace) -> dict[str, str] | None:
-    """Return the filters, empty for all nodes; None if neither option was given.
+    """Return the filters, empty for all nodes; None if none of the options was given.
 
     :raises CommandError: one of them is not a name with a value
     """
-    found: dict[str, str] = {}
+    found = {} if parsed_args.where is None else {"where": parsed_args.where}
     for each in parsed_args.filters:
         name, separator, value = each.partition("=")
         if not (name and separator):

@@ -65,6 +65,50 @@ class GetRule(extended_commands.ShowRule):
     """Show a rule, as ``show`` does."""
 
 
+def add_apply_arguments(parser: argparse.ArgumentParser, noun: str) -> None:
+    """Add the arguments of commands that make what is stored that of files.
+
+    :param noun: of one thing in them
+    """
+    parser.add_argument("source", metavar="<directory|file>",
+                        help=f"JSON or YAML file with one {noun} or a list of {noun}s; directory of which all files "
+                             "*.yaml, *.yml and *.json are read; '-' for the standard input.")
+    parser.add_argument("--bundle", metavar="<bundle>",
+                        help=f"Apply to the {noun}s of this bundle. Default: to those without a bundle.")
+    parser.add_argument("--prune", action="store_true",
+                        help=f"Remove {noun}s of the bundle that are not among those given.")
+    parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
+    parser.add_argument("--detailed-exitcode", action="store_true",
+                        help=f"Exit with status {CHANGED} if anything was changed, or would be with --dry-run.")
+
+
+def add_export_arguments(parser: argparse.ArgumentParser, noun: str, all_note: str = "") -> None:
+    """Add the arguments of commands that write what is stored to a file.
+
+    :param noun: of the things, as the first word of a sentence;  all_note: what is said of all of them
+    """
+    parser.add_argument("file", metavar="<file>", nargs="?", default="-",
+                        help="File to write or overwrite. Default: '-', the standard output.")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--bundle", metavar="<bundle>",
+                        help=f"{noun} of this bundle. Default: those without a bundle.")
+    chosen.add_argument("--all", action="store_true", help=f"{noun} of all bundles, each with its bundle{all_note}.")
+
+
+def write_exported(app: Any, file: str, text: str) -> None:
+    """Write a text to a file, or to the standard output.
+
+    :raises CommandError: the file cannot be written
+    """
+    if file == "-":
+        app.stdout.write(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise exceptions.CommandError(f"{file} cannot be written: {error}") from error
+
+
 class ApplyRules(command.Lister):
     """Make the rules of a bundle those of a file or directory: all of them, or none if one is refused.
 
@@ -75,18 +119,9 @@ class ApplyRules(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("source", metavar="<directory|file>",
-                            help="JSON or YAML file with one rule or a list of rules; directory of which all files "
-                                 "*.yaml, *.yml and *.json are read; '-' for the standard input.")
-        parser.add_argument("--bundle", metavar="<bundle>",
-                            help="Apply to the rules of this bundle. Default: to those without a bundle.")
-        parser.add_argument("--prune", action="store_true",
-                            help="Remove rules of the bundle that are not among those given.")
-        parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
+        add_apply_arguments(parser, "rule")
         parser.add_argument("--revision", metavar="<revision>", type=int,
                             help="Change nothing unless this is the current revision of the set of rules.")
-        parser.add_argument("--detailed-exitcode", action="store_true",
-                            help=f"Exit with status {CHANGED} if anything was changed, or would be with --dry-run.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
@@ -178,13 +213,7 @@ class ExportRules(command.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("file", metavar="<file>", nargs="?", default="-",
-                            help="File to write or overwrite. Default: '-', the standard output.")
-        chosen = parser.add_mutually_exclusive_group()
-        chosen.add_argument("--bundle", metavar="<bundle>",
-                            help="Rules of this bundle. Default: those without a bundle.")
-        chosen.add_argument("--all", action="store_true",
-                            help="Rules of all bundles, each with its bundle, which import takes but apply does not.")
+        add_export_arguments(parser, "Rules", ", which import takes but apply does not")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -196,13 +225,7 @@ class ExportRules(command.Command):
             _exported(rule, parsed_args.all) for rule in found if not rule["sensitive"])
         for line in _left_out(sealed):
             print(line, file=sys.stderr)
-        if parsed_args.file == "-":
-            self.app.stdout.write(text)
-            return
-        try:
-            Path(parsed_args.file).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise exceptions.CommandError(f"{parsed_args.file} cannot be written: {error}") from error
+        write_exported(self.app, parsed_args.file, text)
 
 
 def _tag(requests: Requests, bundle: str | None, revision: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Reading rules from files and directories, and where in them a problem is that the service reports."""
+"""Reading rules and facts from files and directories, and where in them a problem is that the service reports."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from osc_lib import exceptions
 from ironic_rules.client import rule_text
 
 SUFFIXES = (".yaml", ".yml", ".json")
-#: Begins a problem of one rule in an error of the service, whose problems are separated by "; ".
-_PROBLEM = re.compile(r"(?:^|; )/rules/(\d+)(?=[/:])")
-#: Keys of what ``GET /v1/inspection_rules`` replies: of the list, and of the link to its following page.
-_LIST, _NEXT = "inspection_rules", "next"
-#: Fields that a service prints and that none of them takes back: here those of this one, and of an Ironic.
-PRINTED = frozenset(("created_at", "updated_at", "nodes_counted", "built_in", "valid", "problems", "links"))
+#: Begins a problem of one rule or fact in an error of the service, whose problems are separated by "; ".
+_PROBLEM = re.compile(r"(?:^|; )/(?:rules|facts)/(\d+)(?=[/:])")
+_POINTER = re.compile(r"/(?:rules|facts)/(\d+)(?=/|\Z)")
+#: Keys of the lists that a service replies, and of the link to the following page.
+RULES, FACTS, _NEXT = "inspection_rules", "facts", "next"
+#: Fields that a service prints and that none of them takes back: of rules those of this one, and of an Ironic.
+PRINTED = {
+    RULES: frozenset(("created_at", "updated_at", "nodes_counted", "built_in", "valid", "problems", "links")),
+    FACTS: frozenset(("created_at", "updated_at", "type", "is_list", "origin", "problems", "links", "operation"))}
 #: Fields of which a printed rule has at least one, and a file that a person writes has none.
 _PRINTED_BY_ALL = ("created_at", "links")
 _STATUS = re.compile(r" \(HTTP \d+\)(?: \(Request-ID: [^()]*\))?$")
@@ -65,23 +68,24 @@ class GivenRules:
                 found.add(rule, place)
         return found
 
-    def writable(self) -> GivenRules:
+    def writable(self, kind: str = RULES) -> GivenRules:
         """Return these rules as they are sent: of lists that a service has printed, each rule, without :data:`PRINTED`.
 
+        :param kind: the key of such a list
         :raises CommandError: a list is one page of several
         """
         for rule, place in zip(self.rules, self.places, strict=True):
-            if isinstance(rule, dict) and isinstance(rule.get(_LIST), list) and rule.get(_NEXT):
+            if isinstance(rule, dict) and isinstance(rule.get(kind), list) and rule.get(_NEXT):
                 raise exceptions.CommandError(
                     f"{place.of('')} contains one page of a list of rules, and {_NEXT!r} names the following one: "
                     "use export, or request a list with a higher limit")
         found = GivenRules()
-        listed = self.listed(_LIST)
+        listed = self.listed(kind)
         for index, (rule, place) in enumerate(zip(listed.rules, listed.places, strict=True)):
             if isinstance(rule, dict) and any(name in rule for name in _PRINTED_BY_ALL):
                 if problem := _lack(rule):
                     found.incomplete.append((index, problem))
-                rule = {name: value for name, value in rule.items() if name not in PRINTED}
+                rule = {name: value for name, value in rule.items() if name not in PRINTED[kind]}
             found.add(rule, place)
         return found
 
@@ -96,7 +100,7 @@ class GivenRules:
 
     def located(self, pointer: str) -> str:
         """Return a pointer into a request as the place in the file, e.g. ``racks.yaml: /3`` for ``/rules/17``."""
-        found = re.match(r"/rules/(\d+)(?=/|\Z)", pointer)
+        found = _POINTER.match(pointer)
         if found is None or int(found[1]) >= len(self.places):
             return pointer
         return self.places[int(found[1])].of(pointer[found.end():])
@@ -148,12 +152,13 @@ def read(source: str) -> GivenRules:
     return given
 
 
-def read_whole(source: str) -> GivenRules:
-    """Return the rules of a file or directory as they are sent.
+def read_whole(source: str, kind: str = RULES) -> GivenRules:
+    """Return the rules, or facts, of a file or directory as they are sent.
 
+    :param kind: the key of a list of them that a service has printed
     :raises CommandError: as :func:`read`, and if any of them cannot be sent
     """
-    given = read(source).writable()
+    given = read(source).writable(kind)
     if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.unsendable()]:
         raise exceptions.CommandError("\n".join(problems))
     return given
@@ -175,6 +180,8 @@ def _lack(rule: Mapping[str, object]) -> str | None:
     """Return why a printed rule cannot be written to a service."""
     if rule.get("built_in") is True:
         return "this is a built-in rule, which belongs to a file of its service"
+    if rule.get("origin") == "built-in":
+        return "this is a built-in fact, which its service has anyway"
     if rule.get("sensitive") is True and rule.get("actions") is None:
         return ("the rule is sensitive, so no service shows its conditions and actions: "
                 "take them from where it was written")

@@ -231,6 +231,30 @@ class Requests:
         """Create a fact; return it as stored."""
         return dict(self._json("POST", _FACTS, body=fact))
 
+    def operators_facts(self, bundle: str | None) -> list[dict[str, Any]]:
+        """Return the facts of operators, those of a bundle or all, with all fields, as of one moment.
+
+        :raises CommandError: also if facts were changed between two pages
+        """
+        tags: set[str | None] = set()
+        found = self._collect(_FACTS, "facts", {"detail": True, "origin": "operator", "bundle": bundle}, 0, tags)
+        if len(tags) > 1:
+            raise exceptions.CommandError("The facts were changed while they were read. Repeat the command.")
+        return found
+
+    def apply_facts(self, facts: Sequence[object], bundle: str | None, *, prune: bool, dry_run: bool) -> dict[str, Any]:
+        """Make the facts of a bundle those given; return what has changed."""
+        return dict(self._json("PUT", _FACTS, body={
+            "facts": facts, "bundle": bundle, "prune": prune, "dry_run": dry_run}))
+
+    def vocabulary(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the names and operators of questions.
+
+        :param names: those of which a caller who is confined to a project wants the frequent values
+        """
+        query = f"?{urlencode({'names': ','.join(names)})}" if names else ""
+        return dict(self._json("GET", f"{_FACTS}/vocabulary{query}"))
+
     def patch_fact(self, name: str, operations: Sequence[Mapping[str, Any]]) -> None:
         """Change a fact by operations of RFC 6902."""
         self._json("PATCH", f"{_FACTS}/{quote(name, safe='')}", body=operations)

@@ -52,7 +52,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def run(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """``openstack baremetal inspection rule …`` in an empty directory."""
+    """``openstack baremetal inspection rule …``, or of others, in an empty directory."""
     from openstackclient.shell import OpenStackShell  # here, because importing it warns
 
     monkeypatch.chdir(tmp_path)
@@ -60,11 +60,11 @@ def run(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
 
-    def run(command: str, json_rows: bool = True) -> Done:
+    def run(command: str, json_rows: bool = True, of: str = "inspection rule") -> Done:
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             status = OpenStackShell().run(
-                ["--os-auth-type", "none", "--os-endpoint", endpoint, "baremetal", "inspection", "rule",
+                ["--os-auth-type", "none", "--os-endpoint", endpoint, "baremetal", *of.split(),
                  *command.split(), *(["-f", "json"] if json_rows else [])])
         return Done(status, output.getvalue(), errors.getvalue())
 
@@ -233,3 +233,63 @@ def test_what_an_ironic_prints_is_imported_as_it_is(run: Run, endpoint: str, tmp
     assert imported.status == refused.status == 1
     assert "ironic.json: /inspection_rules/1: the rule is sensitive" in refused.errors
     assert [row["result"] for row in again.rows] == ["unchanged"]
+
+
+RACK = {"name": "rack", "unit": "m", "value": "{plugin_data[rack]}", "watched": True}
+FAST = {"name": "fast_nics", "description": "25 Gbit/s or more", "loop": "{inventory[interfaces]}",
+        "conditions": [{"op": "ge", "args": ["{item[speed_mbps]}", 25000]}], "value": "{item[name]}",
+        "combine": "count"}
+
+
+def test_facts_are_kept_in_files(run: Run, tmp_path: Path) -> None:
+    def fact(command: str, json_rows: bool = True) -> Done:
+        return run(command, json_rows, of="fact")
+
+    write(tmp_path / "facts" / "a.yaml", RACK)
+    write(tmp_path / "facts" / "b.yaml", FAST)
+    tried = fact("apply facts --bundle site --dry-run --detailed-exitcode")
+    assert (tried.status, tried.changes()) == (CHANGED, [("rack", "created"), ("fast_nics", "created")])
+    assert tried.errors.splitlines() == ["Dry run: 2 created, 0 changed, 0 removed, 0 unchanged"]
+
+    applied = fact("apply facts --bundle site --prune")
+    assert (applied.status, applied.changes()) == (0, [("rack", "created"), ("fast_nics", "created")])
+    assert "finds the values of all nodes" in applied.errors
+    assert fact("apply facts --bundle site --prune --detailed-exitcode").status == 0
+
+    exported = fact("export --bundle site", json_rows=False).output
+    assert sorted(yaml.safe_load(exported), key=lambda each: each["name"]) == [FAST, RACK]
+    assert fact("export one.yaml", json_rows=False).status == 0
+    assert yaml.safe_load((tmp_path / "one.yaml").read_text()) == []
+    assert {each["bundle"] for each in yaml.safe_load(fact("export --all", json_rows=False).output)} == {"site"}
+
+    # What the service has printed is taken, and so is a file that export has written.
+    shown = json.loads(fact("show rack").output)
+    write(tmp_path / "facts" / "a.yaml", shown)
+    (tmp_path / "facts" / "b.yaml").unlink()
+    assert fact("apply facts --bundle site --prune").changes() == [("fast_nics", "removed"), ("rack", "unchanged")]
+    listed = json.loads(fact("list --bundle site").output)
+    assert [(each["name"], each["watched"]) for each in listed] == [("rack", True)]
+    assert fact("delete rack", json_rows=False).status == 0
+
+
+def test_problems_of_facts_are_named_by_their_places_in_the_files(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "facts" / "a.yaml", {**RACK, "value": "{inventory[x]|gibb}"}, {"name": "vendor", "value": 5})
+    write(tmp_path / "facts" / "b.yaml", {"name": "b", "origin": "built-in", "created_at": "x", "value": "{node[x]}"})
+
+    refused = run("apply facts", of="fact")
+    (tmp_path / "facts" / "b.yaml").write_text("name: Big\nvalue: '{node[name]}'\n")
+    also = run("apply facts", of="fact")
+
+    assert refused.status == also.status == 1
+    assert "facts/b.yaml: /0: this is a built-in fact" in refused.errors
+    assert "facts/a.yaml: /0/value: " in also.errors
+    assert "facts/b.yaml: /name: must be a lower-case letter" in also.errors
+    assert "Nothing was changed." in also.errors
+
+
+def test_the_vocabulary_is_listed(run: Run) -> None:
+    names = {each["name"]: each for each in run("vocabulary", of="fact").rows}
+    assert names["node[boot_mode]"]["values"] == "uefi, bios"
+    assert [each["name"] for each in run("vocabulary vendor node[owner]", of="fact").rows] == ["vendor", "owner"]
+    operators = {each["operator"]: each["operand"] for each in run("vocabulary --operators", of="fact").rows}
+    assert (operators["in"], operators["is absent"], operators["="]) == ("several", "none", "one")

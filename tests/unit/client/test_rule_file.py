@@ -7,6 +7,7 @@ import pytest
 from osc_lib.exceptions import CommandError
 
 from ironic_rules.client import rule_file
+from ironic_rules.models import facts
 from ironic_rules.models.rules import RULE as FIELDS
 from ironic_rules.models.rules import WRITABLE
 
@@ -137,7 +138,8 @@ SENT = {name: PRINTED[name] for name in ("uuid", "priority", "sensitive", "phase
 
 
 def test_fields_that_services_print_and_none_takes_are_those_of_the_model():
-    assert set(FIELDS.shown) - set(WRITABLE) == rule_file.PRINTED
+    assert set(FIELDS.shown) - set(WRITABLE) == rule_file.PRINTED[rule_file.RULES]
+    assert {*facts.FACT.shown, "operation"} - set(facts.WRITABLE) == rule_file.PRINTED[rule_file.FACTS]
 
 
 def test_what_a_service_has_printed_is_read_as_rules_that_can_be_written(written):
