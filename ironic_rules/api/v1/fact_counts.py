@@ -29,8 +29,8 @@ from ironic_rules.models.questions import StoredFact
 from ironic_rules.policies import rules as policies
 from ironic_rules.text import enumeration
 
-#: Number of values that are shown by default, and at most; and of pairs of values.
-_FEW, _MOST, _PAIRS = 20, 1000, 2000
+#: Number of values that are shown by default, and at most; of rows of a table, and of pairs of values in it.
+_FEW, _MOST, _MOST_ROWS, _PAIRS = 20, 1000, 100, 2000
 #: Number of ranges of a histogram.
 _RANGES = 10
 
@@ -74,9 +74,15 @@ class _Counting:
         """Return a table of the values of two facts as JSON."""
         if len(set(names)) != 2:
             raise InvalidParameterValue("by must be the names of two facts, such as vendor,bios_version.")
-        first, second = self.asked.facts(names, "by").values()
-        found = fact_values.pairs(self._conn, self.asked.known, first, second, self._conditions, _PAIRS)
-        return {"by": list(names), "nodes": self.nodes, "complete": len(found) < _PAIRS,
+        first, second = names
+        fact, known, most = self.asked.facts(names, "by")[first], self.asked.known, min(self._limit, _MOST_ROWS)
+        counts = fact_values.counts(self._conn, known, fact, self._conditions, most + 1, narrowed=self._narrowed)
+        rows = counts.values[:most]
+        found = fact_values.pairs(self._conn, known, first, [value for value, _ in rows], second, self._conditions,
+                                  _PAIRS)
+        return {"by": list(names), "nodes": self.nodes,
+                "complete": len(counts.values) <= most and len(found) < _PAIRS,
+                "others": None if fact.is_list else counts.present - sum(number for _, number in rows),
                 "cells": [{"values": [one, other], "nodes": count} for one, other, count in found]}
 
 
@@ -129,8 +135,9 @@ class FactsValuesController(Resource):
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Return what ``/v1/facts/{fact}/values`` does of several ``facts``, and the table of the two facts in ``by``.
 
-        A cell of the table is a pair of values, and the number of nodes with both. ``complete`` is false if there are
-        more than 2,000.
+        A cell of the table is a pair of values, and the number of nodes with both. The table has the ``limit`` most
+        frequent values of the first fact (20, at most 100), and 2,000 cells at most; ``complete`` says whether these
+        are all. ``others`` counts the nodes with other values of the first fact, null for a list.
 
         :raises InvalidParameterValue: 400
         """

@@ -166,8 +166,14 @@ def test_values_are_counted(app: Client, fleet: dict[str, Any]) -> None:
     assert app.get("/v1/facts/nothing/values", expect_errors=True).status_int == 404
     shown = app.get("/v1/facts/values?facts=vendor,virtual&by=vendor,virtual&where=vendor+is+not+absent").json
     assert [each["fact"] for each in shown["facts"]] == ["vendor", "virtual"]
-    assert shown["table"] == {"by": ["vendor", "virtual"], "nodes": 3, "complete": True, "cells": [
+    assert shown["table"] == {"by": ["vendor", "virtual"], "nodes": 3, "complete": True, "others": 0, "cells": [
         {"values": ["Dell", False], "nodes": 2}, {"values": ["HPE", True], "nodes": 1}]}
+    cut = app.get("/v1/facts/values?by=vendor,memory_gib&limit=1").json["table"]
+    assert (cut["complete"], cut["others"]) == (False, 1)
+    assert cut["cells"] == [{"values": ["Dell", 512], "nodes": 1}, {"values": ["Dell", 64], "nodes": 1}]
+    of_list = app.get("/v1/facts/values?by=gpus,vendor&limit=1").json["table"]
+    assert (of_list["complete"], of_list["others"], of_list["cells"]) == (False, None, [
+        {"values": ["H100", "Dell"], "nodes": 1}, {"values": ["H100", "HPE"], "nodes": 1}])
 
 
 def test_the_vocabulary_completes_questions(app: Client, fleet: dict[str, Any]) -> None:
