@@ -18,7 +18,7 @@
 //   guide.js      begin(node): a first rule in five steps
 //
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
-// localStorage but that the guide is over, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
+// localStorage but that the guide is over and the theme, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
 // (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.
 
 import {announce, el, fill} from "./dom.js";
@@ -26,7 +26,8 @@ import {askAgain, hasCredentials, hasDeclined, onUnauthorized, setCredentials} f
 import {address, go, here, isDirty, knowViews, leave} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
-import {notice} from "./parts.js";
+import {icon, notice} from "./parts.js";
+import {nextTheme, theme} from "./theme.js";
 import {begin} from "./guide.js";
 
 const VIEWS = {
@@ -113,6 +114,20 @@ function markCurrent(name) {
   }
 }
 
+// theme -> icon
+const THEMES = {auto: "sun-moon", light: "sun", dark: "moon"};
+
+function themeButton() {
+  const text = () => `Colors: ${theme()}`;
+  const button = el("button", {class: "quiet", "aria-label": text(), title: text(), onclick: () => {
+    announce(`Colors: ${nextTheme()}`);
+    button.setAttribute("aria-label", text());
+    button.setAttribute("title", text());
+    fill(button, icon(THEMES[theme()]));
+  }}, icon(THEMES[theme()]));
+  return button;
+}
+
 function showSession() {
   fill(document.getElementById("session"),
     hasCredentials() && el("button", {class: "quiet", onclick: () => {
@@ -125,7 +140,7 @@ function showSession() {
       showSession();
       show();
     }}, "Sign in"),
-    el("button", {class: "quiet", "aria-label": "Keys", title: "Keys (?)", onclick: showShortcuts}, "?"));
+    themeButton(), el("button", {class: "quiet", "aria-label": "Keys", title: "Keys (?)", onclick: showShortcuts}, "?"));
 }
 
 onUnauthorized((error) => signIn(error, hasCredentials()), showSession);

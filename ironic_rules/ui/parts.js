@@ -26,14 +26,40 @@ export function notice(error, again = null) {
   return made;
 }
 
-/** Return a text for an empty list: what it would hold, and what to do. */
+/** Return a text for an empty list: why it is empty, and what fills it. Links and buttons may be among the children. */
 export function empty(...children) {
   return el("p", {class: "empty"}, children);
 }
 
-/** Return a place of an answer that has not come: it keeps its height, so that nothing jumps. */
+/** Return an icon of vendor/icons.json. It is decoration: the text beside it, or the name of its button, says the same. */
+export function icon(name) {
+  return el("svg:svg", {class: "icon", "aria-hidden": "true"}, el("svg:use", {href: `vendor/icons.svg#${name}`}));
+}
+
+/** Return a skeleton of an answer that has not come: it keeps the height, so that nothing jumps; `text` is for screen readers. */
 export function loading(text = "Loading …", lines = 3) {
-  return el("div", {class: "loading", "aria-busy": "true", style: {"min-block-size": `${lines * 1.6}em`}}, text);
+  return el("div", {class: "skeleton", "aria-busy": "true", style: {"min-block-size": `${lines * 1.6}em`}}, el("span", {class: "unseen"}, text),
+    Array.from({length: Math.max(1, Math.min(8, Math.floor(lines / 2)))}, () => el("i", {"aria-hidden": "true"})));
+}
+
+/**
+ * Return counts as bars.
+ *
+ * @param {Array} rows {label, count, kind, href, onclick, isCurrent}; `kind` is good, busy or bad for a color of a state; with `href` a row is a link, with
+ *   `onclick` a button
+ */
+export function bars(rows) {
+  const most = Math.max(1, ...rows.map(({count}) => count));
+  return el("ul", {class: "bars"}, rows.map(({label, count, kind = "", href, onclick, isCurrent = false}) => el("li", {},
+    el(href ? "a" : onclick ? "button" : "div", {href, onclick, "aria-current": href && isCurrent ? "true" : null, "aria-pressed": onclick ? String(isCurrent) : null},
+      el("span", {}, label), el("span", {class: "bars-track", "aria-hidden": "true"}, el("i", {class: kind, style: {"inline-size": `${count / most * 100}%`}})),
+      el("span", {class: "num"}, count.toLocaleString())))));
+}
+
+/** Return parts of a whole as one bar; their counts stand beside it, or in a table. `parts` are {label, count, kind}. */
+export function split(label, parts) {
+  return el("div", {class: "split", role: "img", "aria-label": `${label}: ${parts.map((part) => `${part.count} ${part.label}`).join(", ")}`},
+    parts.filter(({count}) => count > 0).map(({label: name, count, kind = ""}) => el("span", {class: kind, title: `${count} ${name}`, style: {"flex-grow": String(count)}})));
 }
 
 /**
@@ -44,16 +70,18 @@ export function loading(text = "Loading …", lines = 3) {
  * @param {Array<Array>} rows cells: children of el, or {class, children}
  */
 export function table(caption, columns, rows) {
+  const names = columns.map((column) => (typeof column === "string" ? column : column.text));
+  const label = (index) => (typeof names[index] === "string" ? names[index] || null : null);
   const head = columns.map((column) => {
     const {text, sort, sorted = null, ...others} = typeof column === "string" ? {text: column} : column;
     return el("th", {scope: "col", class: others.class, "aria-sort": sort ? sorted ?? "none" : null},
       sort ? el("button", {class: "sort", onclick: sort}, text,
         el("span", {"aria-hidden": "true"}, sorted === "ascending" ? " ▲" : sorted === "descending" ? " ▼" : "")) : text);
   });
-  return scrolling(caption, el("table", {}, el("caption", {class: "unseen"}, caption), el("thead", {}, el("tr", {}, head)),
-      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) =>
+  return scrolling(caption, el("table", {class: "rows"}, el("caption", {class: "unseen"}, caption), el("thead", {}, el("tr", {}, head)),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, index) =>
         cell !== null && typeof cell === "object" && !(cell instanceof Node) && !Array.isArray(cell)
-          ? el("td", {class: cell.class}, cell.children) : el("td", {}, cell)))))));
+          ? el("td", {class: cell.class, "data-label": label(index)}, cell.children) : el("td", {"data-label": label(index)}, cell)))))));
 }
 
 /** Return a frame in which something wide scrolls; keys reach it only while it does. */
@@ -76,10 +104,14 @@ const KINDS = [
   [/fail|error/, "bad"], [/wait|ing$|hold/, "busy"], [/^(?:active|available|manageable)$/, "good"],
 ];
 
+/** Return what a provision state is like: good, busy, bad or plain. */
+export function kindOf(name) {
+  return KINDS.find(([pattern]) => pattern.test(name ?? ""))?.[1] ?? "plain";
+}
+
 /** Return a provision state with a colour, which is never the only sign: the name is its text. */
 export function state(name) {
-  const kind = KINDS.find(([pattern]) => pattern.test(name ?? ""))?.[1] ?? "plain";
-  return el("span", {class: `state ${kind}`}, name ?? "none");
+  return el("span", {class: `state ${kindOf(name)}`}, name ?? "none");
 }
 
 /** Return a link to the page of a node. */
