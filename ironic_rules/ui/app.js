@@ -35,6 +35,7 @@ const VIEWS = {
   rules: () => import("./views/rules.js"),
   workbench: () => import("./views/workbench.js"),
   node: () => import("./views/node.js"),
+  compare: () => import("./views/compare.js"),
   templates: () => import("./views/templates.js"),
   journal: () => import("./views/journal.js"),
   operations: () => import("./views/operations.js"),

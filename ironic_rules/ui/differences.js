@@ -1,4 +1,4 @@
-// What came, went and changed between two inspections.
+// What came, went and changed between two reports of a machine.
 
 import {el, when} from "./dom.js";
 import {empty, short, table} from "./parts.js";
@@ -27,9 +27,9 @@ export function differences(told) {
   return [
     el("p", {class: "dim"}, "From ", when(told.from.created_at), " to ", when(told.to.created_at), "."),
     rows.length === 0 ? empty("The same disks, interfaces, memory, PCI devices and firmware.")
-      : table("What came, went and changed", ["Part", "What", "Which", "Before", "After"], rows),
+      : table("Changes", ["Part", "Change", "Item", "Before", "After"], rows),
     el("details", {}, el("summary", {}, `All of the inventory: ${patch.length} ${patch.length === 1 ? "difference" : "differences"}`),
-      table("All differences", ["What", "Where", "Value"], patch.slice(0, MOST).map(({op, path, value: to}) => [
+      table("All differences", ["Change", "Path", "Value"], patch.slice(0, MOST).map(({op, path, value: to}) => [
         mark(...{add: ["came", "good"], remove: ["went", "plain"]}[op] ?? ["changed", "busy"]), el("code", {}, path), value(to)])),
       patch.length > MOST && empty(`These are the first ${MOST}.`)),
   ];
@@ -47,4 +47,12 @@ function describe(item) {
   const known = ["name", "model", "vendor", "serial", "mac_address", "bus", "vendor_id", "product_id", "component", "id"];
   const told = known.filter((key) => item?.[key]).map((key) => short(item[key], 60));
   return told.length > 0 ? told.join(" · ") : short(item);
+}
+
+/** Return options of a choice among versions of an inventory. */
+export function versionOptions(versions, chosen = null) {
+  return versions.map((each) => {
+    const date = new Date(each.created_at).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "medium"});
+    return el("option", {value: each.version, selected: String(each.version) === String(chosen)}, `${date}, ${each.status} (${each.version})`);
+  });
 }

@@ -71,7 +71,7 @@ export function split(label, parts) {
  */
 export function table(caption, columns, rows) {
   const names = columns.map((column) => (typeof column === "string" ? column : column.text));
-  const label = (index) => (typeof names[index] === "string" ? names[index] || null : null);
+  const label = (index) => names[index]?.textContent ?? (names[index] || null);
   const head = columns.map((column) => {
     const {text, sort, sorted = null, ...others} = typeof column === "string" ? {text: column} : column;
     return el("th", {scope: "col", class: others.class, "aria-sort": sort ? sorted ?? "none" : null},
@@ -141,8 +141,8 @@ export function timeOf(headers) {
 }
 
 /** Return a button that copies a text, and says that it has. */
-export function copyButton(text, label = "Copy") {
-  return el("button", {class: "quiet", onclick: async (event) => {
+export function copyButton(text, label = "Copy", named = null) {
+  return el("button", {class: "quiet", "aria-label": named && `${label} the ${named}`, onclick: async (event) => {
     const button = event.currentTarget;
     try {
       await navigator.clipboard.writeText(text);
@@ -162,12 +162,24 @@ export function confirmed(question, yes, details = null) {
     const id = newId("question");
     let answer = false;
     const dialog = el("dialog", {"aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
-      el("h2", {id}, question), details,
-      el("form", {method: "dialog", class: "buttons", onsubmit: (event) => { answer = event.submitter?.value === "yes"; }},
-        el("button", {class: "primary", value: "yes"}, yes), el("button", {value: "no", autofocus: true}, "Cancel")));
+      el("h2", {id}, question),
+      el("form", {method: "dialog", onsubmit: (event) => { answer = event.submitter?.value === "yes"; }}, details,
+        el("div", {class: "buttons"}, el("button", {class: "primary", value: "yes"}, yes), el("button", {value: "no", autofocus: true}, "Cancel"))));
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+/**
+ * Return a button of an action. With a `reason` why it cannot be used now it stays within reach, and says the reason.
+ *
+ * @param {object} options `picture`: name of its icon; `reason`: null, or a text; `kind`: class of the button
+ */
+export function actionButton(text, {picture, reason = null, kind = null}, action) {
+  return el("button", {class: kind, "aria-disabled": reason && "true", title: reason, onclick: (event) => {
+    if (reason === null) action(event);
+    else announce(reason);
+  }}, icon(picture), text);
 }
 
 /** Return a value of JSON on one line, shortened. */
