@@ -15,8 +15,8 @@ let isEnded = false; // for browsers that keep nothing
 
 // [title, text, the view where it is done]
 const STEPS = [
-  ["See why", "The reason of the failure is at the top of the machine's page. The time line has its inspections with what each "
-    + "rule did, and the inventory has all that the machine has sent.", "node"],
+  ["See why", "The page of the machine says why its inspection failed. The time line has what each rule did, and the inventory "
+    + "has all that the machine reported.", "node"],
   ["Click a value", "A value of a machine, clicked in the tree on the left, becomes a condition of the rule. The right side says "
     + "what the condition found, and why it holds or does not. Beside this machine is one that has not failed, because no "
     + "rule runs where a hook has ended the inspection.", "workbench"],
@@ -24,7 +24,7 @@ const STEPS = [
     + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", "workbench"],
   ["Save", "Save the rule: the next inspections run it.", "workbench"],
   ["Inspect", "Let the machine be inspected again. In the demo, somebody has given it a disk meanwhile: it turns green, and its "
-    + "time line names your rule. \u201cApply again\u201d does without a reboot, with what the machine has sent before.", "node"],
+    + "time line names your rule. \u201cRe-run rules\u201d does without a reboot, on its newest report.", "node"],
 ];
 const SAVE = 3;
 

@@ -1,94 +1,113 @@
-// One node: why it failed, what its inspections did, and what it is made of.
+// One machine: what it is, what can be done with it, why it failed, what its inspections did, and all that it reported.
 
 import {announce, el, fill, shown, when} from "../dom.js";
 import {pages, poll, request} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
-import {confirmed, empty, keepingFocus, loading, notice, ruleLink, section, short, startOperation, state, table} from "../parts.js";
+import {actionButton, confirmed, empty, icon, keepingFocus, loading, notice, ruleLink, section, short, startOperation, state, table} from "../parts.js";
 import {tree} from "../tree.js";
-import {differences} from "../differences.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
 import {begin, benchOf, isOver} from "../guide.js";
 import {called, lines, named} from "../messages.js";
+import {versionOptions} from "../differences.js";
+import {machine, nics, reported, traitChips} from "../machine.js";
 
 export const title = "Node";
 
+// Those that the machine's own boot does not slow down; "wait" is the boot.
 const STAGES = ["wait", "lookup", "queue", "receive", "hooks", "rules", "finish", "commit"];
-// What can be begun here, and in which states the service accepts it.
+const BOOT = "wait";
+// The states in which the service accepts an action.
 const REST = ["manageable", "available", "inspect failed"];
-const ACTIONS = {manage: ["enroll"], inspect: REST, reapply: ["enroll", ...REST], abort: ["inspect wait"]};
-const KINDS = {ramdisk: "inspection", "out-of-band": "out-of-band inspection", reapply: "rules applied again"};
+const ACTIONS = {manage: ["enroll", "available", "inspect failed", "clean failed", "adopt failed"], provide: ["manageable"], inspect: REST,
+  reapply: ["enroll", ...REST]};
+const KINDS = {ramdisk: "inspection", "out-of-band": "out-of-band inspection", reapply: "re-run of rules"};
 
 export async function show(main, {path}, signal) {
   const [ident] = path;
   const base = `/v1/nodes/${encodeURIComponent(ident)}`;
   const head = el("div", {class: "head"}, el("h1", {}, "Node"), el("span", {class: "dim"}, ident));
-  const actions = el("div", {class: "buttons"});
-  const refused = el("div", {});
-  const why = el("div", {});
-  const [timeline, traits, ports, steps, callbacks] = Array.from({length: 5}, () => el("div", {}));
+  const actions = el("div", {class: "buttons actions"});
+  const [summary, traits, refused, why, timeline, network, steps, rejected, below] = Array.from({length: 9}, () => el("div", {}));
   const inventory = el("div", {}, loading("Loading the inventory …", 16));
   // All parts at once, so that nothing that is read already moves: the reason first, then what there is to know.
   const parts = [
     el("div", {class: "columns"}, section("Time line", timeline),
-      el("div", {class: "stack sections"}, section("Traits", traits), section("Ports", ports),
-        section("What a deployment runs", steps), section("Refused callbacks that came near", callbacks))),
+      el("div", {class: "stack sections"}, section("Network", network), section("Steps of a deployment", steps),
+        section("Rejected reports that nearly matched", rejected))),
     section("Inventory", inventory)];
-  const below = el("div", {});
   const wait = () => fill(below, loading("Loading the node …", 40));
   fill(main, head, wait());
 
   const names = rules(signal);
-  let version = null; // of the inspection that the time line shows as the newest
+  let node = null; // as it was told last
+  let isDrawn = false;
   let stamp = null;
+  let offeredFor = null;
+  let report = {version: null, json: null}; // the newest one
+
+  async function readReport(newest) {
+    const version = newest?.find((entry) => entry.inventory_id)?.inventory_id ?? null;
+    if (version === null || version === report.version) return;
+    const {json} = await request("GET", `${base}/inventory?version=${version}`, {signal});
+    report = {version, json};
+  }
+
   const reload = async () => {
-    const [newest] = await Promise.all([
-      showTimeline(timeline, base, names, signal, why),
-      showTable(ports, `${base}/ports/detail`, "ports", "Ports", ["Address", "PXE", "Physical network", "Switch"], (port) => [
-        {class: "nowrap", children: el("code", {}, port.address)}, port.pxe_enabled ? "yes" : "no", port.physical_network ?? "",
-        [port.local_link_connection?.switch_info ?? port.local_link_connection?.switch_id ?? "",
-          port.local_link_connection?.port_id ? ` ${port.local_link_connection.port_id}` : ""]],
-      "No port. An inspection adds those that the machine reports.", signal),
-      showSteps(steps, base, signal),
-      showTraits(traits, base, names, signal),
-      showTable(callbacks, `${base}/inspection_journal`, "inspection_journal", "Refused callbacks",
-        ["Last", "Why", "From", "Times"], (entry) => [
-          {class: "nowrap", children: el("a", {href: address("journal", entry.uuid)}, when(entry.seen_at))},
-          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]}, entry.source,
-          {class: "num", children: entry.times}],
-        "None: no machine with an address of this node was turned away.", signal),
-    ]);
+    const [facts, told, origins, inspections] = await Promise.all([request("GET", `${base}/facts`, {signal}), request("GET", `${base}/traits`, {signal}),
+      request("GET", `${base}/trait_origins`, {signal}), request("GET", `${base}/inspections?detail=true&sort_key=id&sort_dir=desc&limit=30`, {signal})]);
+    const known = await names;
+    const templates = told.json?.traits.length > 0
+      ? (await pages("/v1/deploy_templates?fields=uuid,name&limit=1000", "deploy_templates", {signal, most: 5000})).items : [];
+    const before = report.version;
+    const read = readReport(inspections.json?.inspections);
+    const own = facts.json?.facts ?? {};
+    const hasFacts = Object.keys(own).length > 0;
+    if (!hasFacts) await read;
+    keepingFocus(summary, () => fill(summary, facts.error && notice(facts.error, reload), machine(node, hasFacts ? own : reported(report.json)),
+      !hasFacts && report.json && el("p", {class: "dim small"}, "As the machine reported it. No inspection has finished yet, so that nothing of it is saved.")));
+    keepingFocus(traits, () => fill(traits, told.error ?? origins.error ? notice(told.error ?? origins.error, reload)
+      : traitChips(told.json.traits, new Map(origins.json.trait_origins.map(({trait, rule}) => [trait, rule])), known,
+        new Map(templates.map((template) => [template.name, template.uuid])))));
+    if (!isDrawn) fill(main, head, summary, traits, actions, refused, why, wait());
+    isDrawn = true;
+    drawNode();
+    const ports = pages(`${base}/ports/detail`, "ports", {signal, most: 500});
+    await Promise.all([showSteps(steps, base, signal), showRejected(rejected, base, signal), read]);
+    const {items, error} = await ports;
+    keepingFocus(network, () => fill(network, error ? notice(error, reload) : nics(items, report.json)));
+    keepingFocus(timeline, () => showTimeline(timeline, node, known, inspections, reload));
     if (!below.contains(timeline)) fill(below, parts);
-    const seen = newest?.[0]?.inventory_id ?? null;
-    if (version === null || seen !== version) {
-      version = seen ?? 0;
-      await showInventory(inventory, base, newest ?? [], signal);
-    }
+    if (before === null || before !== report.version) await showInventory(inventory, base, node.name ?? node.uuid, report, signal);
   };
 
-  let before = null; // the provision state
-  const update = ({json: node, error}, again) => {
-    if (error) {
-      if (stamp === null) fill(main, el("h1", {}, "Node"), notice(error, again));
-      else fill(why, notice(error, again));
-      return;
-    }
-    if (stamp === null) fill(main, head, actions, refused, why, wait());
-    document.title = `${shown(node.name ?? node.uuid)} – ironic-rules`;
+  function drawNode() {
     fill(head, el("h1", {}, node.name ?? node.uuid), state(node.provision_state),
       node.target_provision_state && el("span", {class: "dim"}, `→ ${node.target_provision_state}`),
-      node.maintenance && el("span", {class: "tag"}, "maintenance"),
-      el("span", {class: "dim"}, el("code", {}, node.uuid)),
-      el("span", {class: "dim"}, [node.driver, node.resource_class, node.power_state].filter(Boolean).join(" · ")),
-      node.provision_updated_at && el("span", {class: "dim"}, "since ", when(node.provision_updated_at)));
-    why.dataset.error = node.last_error ?? "";
-    explain(why, node);
-    if (before !== node.provision_state) {
-      if (before !== null) announce(`${node.name ?? node.uuid} is ${node.provision_state}`);
-      before = node.provision_state;
-      keepingFocus(actions, () => fill(actions, offered(node)));
+      node.provision_updated_at && el("span", {class: "dim"}, "since ", when(node.provision_updated_at)),
+      node.maintenance && el("span", {class: "tag"}, "maintenance"), node.retired && el("span", {class: "tag"}, "retired"),
+      el("span", {class: "dim"}, node.target_power_state ? `${node.power_state} → ${node.target_power_state}` : node.power_state ?? "power unknown"),
+      el("code", {class: "dim small"}, node.uuid));
+    explain(why);
+    const decides = [node.provision_state, node.maintenance, node.power_state, node.target_power_state, node.retired, node.inspection_finished_at].join();
+    if (decides === offeredFor) return;
+    offeredFor = decides;
+    keepingFocus(actions, () => fill(actions, offered()));
+  }
+
+  let before = null; // the provision state
+  const update = ({json, error}, again) => {
+    if (error) {
+      if (isDrawn) fill(why, notice(error, again));
+      else fill(main, el("h1", {}, "Node"), notice(error, again));
+      return;
     }
+    node = json;
+    document.title = `${shown(node.name ?? node.uuid)} – ironic-rules`;
+    if (isDrawn) drawNode();
+    if (before !== null && before !== node.provision_state) announce(`${node.name ?? node.uuid} is ${node.provision_state}`);
+    before = node.provision_state;
     const now = [node.provision_state, node.provision_updated_at, node.inspection_finished_at, node.updated_at].join();
     if (now !== stamp) {
       stamp = now;
@@ -97,39 +116,67 @@ export async function show(main, {path}, signal) {
   };
   await poll(base, {signal, seconds: 5}, update);
 
-  function offered(node) {
+  function offered() {
     const name = node.name ?? node.uuid;
-    const can = (action) => ACTIONS[action].includes(node.provision_state);
+    const unless = (action) => (ACTIONS[action].includes(node.provision_state) ? null
+      : `Possible in ${ACTIONS[action].join(", ")}; this machine is ${node.provision_state}.`);
     const reboots = node.inspect_interface === "agent"
       ? "It is rebooted into the ramdisk, which reports what it has; hooks and rules run on the report."
       : "Its data are read from its BMC; hooks and rules run on them.";
+    const power = (text, picture, target, question = null) => actionButton(text, {picture,
+      reason: node.target_power_state ? `The power changes to ${node.target_power_state} now.` : node.provision_state === "clean wait" ? "Not while the machine is cleaned." : null}, async () => {
+      const details = el("p", {}, node.instance_uuid ? `It has the instance ${node.instance_uuid}, which is interrupted.` : "It has no instance.");
+      if (question === null || await confirmed(`${question} ${name}?`, question, details)) await change("PUT", "states/power", {target});
+    });
     return [
-      can("manage") && el("button", {onclick: () => change("manage")}, "Manage"),
-      can("inspect") && el("button", {onclick: async () => {
-        if (await confirmed(`Inspect ${name}?`, "Inspect", el("p", {}, reboots))) await change("inspect");
-      }}, node.inspection_finished_at || node.provision_state === "inspect failed" ? "Inspect again \u2026" : "Inspect \u2026"),
-      can("reapply") && el("button", {class: "quiet", onclick: () => startOperation(`Apply hooks and rules again to ${name}?`,
-        "Over the data of its last inspection, without a reboot. What they change is saved.", "Apply",
-        `${base}/inventory/reapply`, {})}, "Apply again \u2026"),
-      can("abort") && el("button", {onclick: () => change("abort")}, "Abort the inspection"),
+      node.provision_state === "inspect wait"
+        ? actionButton("Abort the inspection", {picture: "ban"}, () => provision("abort"))
+        : actionButton(node.inspection_finished_at || node.provision_state === "inspect failed" ? "Inspect again \u2026" : "Inspect \u2026",
+          {picture: "search", reason: unless("inspect"), kind: unless("inspect") ? null : "primary"}, async () => {
+            if (await confirmed(`Inspect ${name}?`, "Inspect", el("p", {}, reboots))) await provision("inspect");
+          }),
+      actionButton("Re-run rules \u2026", {picture: "refresh-cw", reason: unless("reapply")}, () => startOperation(`Re-run hooks and rules on ${name}?`,
+        "They run on its newest report, without a reboot. The changes are saved.", "Re-run", `${base}/inventory/reapply`, {})),
+      actionButton("Manage", {picture: "wrench", reason: node.provision_state === "manageable" ? "The machine is manageable already." : unless("manage")}, () => provision("manage")),
+      actionButton("Provide", {picture: "check", reason: node.retired ? "The machine is retired." : unless("provide")}, () => provision("provide")),
+      node.maintenance ? actionButton("End maintenance", {picture: "wrench"}, () => change("DELETE", "maintenance"))
+        : actionButton("Maintenance \u2026", {picture: "wrench"}, async () => {
+          const reason = el("input", {autofocus: true, maxlength: 255, autocomplete: "off"});
+          const details = el("label", {class: "field"}, el("span", {}, "Reason, for others"), reason);
+          if (await confirmed(`Put ${name} into maintenance?`, "Put into maintenance", details)) {
+            await change("PUT", "maintenance", reason.value.trim() ? {reason: reason.value.trim()} : {});
+          }
+        }),
+      node.power_state !== "power on" && power("Power on", "power", "power on"),
+      node.power_state !== "power off" && [power("Power off \u2026", "power-off", "power off", "Power off"), power("Reboot \u2026", "rotate-cw", "rebooting", "Reboot")],
+      el("a", {class: "button", href: address("compare", name)}, icon("git-compare"), "Compare"),
     ];
   }
 
-  async function change(target) {
-    const {error} = await request("PUT", `${base}/states/provision`, {body: {target}});
+  function provision(target) {
+    return change("PUT", "states/provision", {target});
+  }
+
+  async function change(method, what, body) {
+    const {error} = await request(method, `${base}/${what}`, {body});
+    if (signal.aborted) return; // the person has gone to another view
     fill(refused, error && notice(error));
     if (error) return;
     const reply = await request("GET", base);
-    if (!signal.aborted) update(reply); // otherwise the person has gone to another view
+    if (!signal.aborted) update(reply);
   }
 
-  function explain(place, node) {
+  function explain(place) {
+    const text = `${node.last_error ?? ""} ${node.maintenance_reason ?? ""} ${node.provision_state}`;
+    if (place.dataset.text === text) return;
+    place.dataset.text = text;
+    const maintenance = node.maintenance_reason && el("div", {class: "notice busy"}, el("p", {}, el("strong", {}, "In maintenance")), lines(node.maintenance_reason));
     if (!node.last_error) {
-      fill(place, node.maintenance_reason && el("div", {class: "notice busy"}, lines(node.maintenance_reason)));
+      fill(place, maintenance);
       return;
     }
     const failed = /fail|error/.test(node.provision_state);
-    fill(place, el("div", {class: `notice ${failed ? "bad" : "busy"}`, id: "why"},
+    fill(place, maintenance, el("div", {class: `notice ${failed ? "bad" : "busy"}`, id: "why"},
       el("p", {}, el("strong", {}, failed ? "Why it failed" : "Last error")), lines(node.last_error),
       el("div", {class: "buttons"},
         el("button", {onclick: () => timeline.querySelector("details.failed")?.toggleAttribute("open", true)
@@ -150,24 +197,24 @@ async function rules(signal) {
   return new Map(items.map((rule) => [rule.uuid, called(rule)]));
 }
 
-async function showTimeline(place, base, names, signal) {
-  const {json, error} = await request("GET", `${base}/inspections?detail=true&sort_key=id&sort_dir=desc&limit=30`, {signal});
+function showTimeline(place, node, known, {json, error}, again) {
   if (error) {
-    fill(place, notice(error, () => showTimeline(place, base, names, signal)));
-    return null;
+    fill(place, notice(error, again));
+    return;
   }
-  const known = await names;
   // What was opened or closed stays so; an inspection that has just ended is open.
   const drawn = new Map([...place.querySelectorAll("details[data-uuid]")].map((each) => [each.dataset.uuid, each.open]));
   fill(place, json.inspections.length === 0
-    ? empty("No inspection has ended yet.")
-    : el("ol", {class: "timeline"}, json.inspections.map((entry, index) => el("li", {},
-      inspection(entry, known, drawn.get(entry.uuid) ?? index === 0)))),
-  json.next && empty("Older ones are kept, too; this list has the newest 30."));
-  return json.inspections;
+    ? empty("No inspection has ended yet. “Inspect” begins one.")
+    : el("ol", {class: "timeline"}, json.inspections.map((entry, index) => {
+      const earlier = json.inspections.slice(index + 1).find((each) => each.inventory_id && each.inventory_id !== entry.inventory_id);
+      const changes = entry.inventory_id && earlier ? address("compare", node.name ?? node.uuid, {from: earlier.inventory_id, to: entry.inventory_id}) : null;
+      return el("li", {}, inspection(entry, known, drawn.get(entry.uuid) ?? index === 0, changes));
+    })),
+  json.next && empty("These are the newest 30. Older ones are kept, too."));
 }
 
-function inspection(entry, known, isOpen) {
+function inspection(entry, known, isOpen, changes) {
   const seconds = Object.values(entry.seconds ?? {}).reduce((sum, each) => sum + each, 0);
   const failed = entry.outcome !== "finished";
   const matched = entry.rules?.length ?? 0;
@@ -181,15 +228,16 @@ function inspection(entry, known, isOpen) {
         el("p", {}, el("strong", {}, entry.failure.hook ? `Hook ${entry.failure.hook}` : entry.failure.rule
           ? ["Rule ", ruleLink(entry.failure.rule, known)] : "Failed"),
         entry.failure.pointer && [" at ", el("code", {}, entry.failure.pointer)]), lines(entry.failure.reason ?? "")),
-      stages(entry.seconds ?? {}, seconds),
-      failed && matched > 0 && el("p", {class: "dim"}, "The inspection failed, so that nothing of what these rules did was saved."),
-      matched > 0 && table("Rules that matched", ["Rule that matched", failed ? "Not saved" : "What it changed"], entry.rules.map((rule) => [
+      stages(entry.seconds ?? {}),
+      failed && matched > 0 && el("p", {}, el("strong", {}, "Not saved: "), "the inspection failed, so that nothing of what these rules did was saved."),
+      matched > 0 && table("Rules that matched", ["Rule that matched", failed ? "Not saved" : "Changes"], entry.rules.map((rule) => [
         {class: "name", children: ruleLink(rule.rule, known)},
-        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : changeList(rule.changes)])),
+        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : {class: failed ? "not-saved" : null, children: changeList(rule.changes)}])),
       matched === 0 && !failed && empty("No rule matched."),
       entry.messages?.length > 0 && el("ul", {class: "messages"}, entry.messages.map((message) =>
         el("li", {}, el("span", {class: "tag"}, message.level ?? ""), " ", message.text ? lines(message.text) : short(message)))),
-      el("p", {class: "dim"}, [entry.source && `from ${entry.source}`, entry.conductor && `conductor ${entry.conductor}`,
+      changes && el("p", {}, el("a", {href: changes}, "Compare with the report before")),
+      el("p", {class: "dim small"}, [entry.source && `from ${entry.source}`, entry.conductor && `conductor ${entry.conductor}`,
         entry.request_id, entry.user && `by ${entry.user}`].filter(Boolean).join(" · ")));
   };
   const details = el("details", {class: failed ? "failed" : "", "data-uuid": entry.uuid, ontoggle: () => { if (details.open) build(); }},
@@ -204,33 +252,15 @@ function inspection(entry, known, isOpen) {
   return details;
 }
 
-function stages(seconds, sum) {
+/** Return the stages as bars, on the scale of the longest but the machine's boot, which takes minutes where the others take seconds. */
+function stages(seconds) {
   const told = STAGES.filter((name) => seconds[name] !== undefined);
   if (told.length === 0) return null;
-  return el("div", {},
-    el("div", {class: "stages", "aria-hidden": "true"}, told.map((name) => el("span", {class: `stage ${name}`, style: {
-      "flex-grow": String(Math.max(seconds[name] / (sum || 1), 0.004))}}))),
-    el("dl", {class: "facts"}, told.map((name) => el("div", {}, el("dt", {}, el("span", {class: `stage-dot ${name}`, "aria-hidden": "true"}), name),
-      el("dd", {}, `${Number(seconds[name]).toFixed(3)} s`)))));
-}
-
-async function showTraits(place, base, names, signal) {
-  const [{json, error}, origins] = await Promise.all([
-    request("GET", `${base}/traits`, {signal}), request("GET", `${base}/trait_origins`, {signal})]);
-  if (error ?? origins.error) {
-    fill(place, notice(error ?? origins.error, () => showTraits(place, base, names, signal)));
-    return;
-  }
-  const givers = new Map(origins.json.trait_origins.map(({trait, rule}) => [trait, rule]));
-  const known = await names;
-  const {items} = json.traits.length > 0
-    ? await pages("/v1/deploy_templates?fields=uuid,name&limit=1000", "deploy_templates", {signal, most: 5000}) : {items: []};
-  const templates = new Map(items.map((template) => [template.name, template.uuid]));
-  fill(place, json.traits.length === 0 ? empty("No trait. Rules give them, by what they find in the inventory.")
-    : table("Traits", ["Trait", "Given by", "Deploy template"], json.traits.map((trait) => [
-      el("code", {}, trait), givers.get(trait) ? ruleLink(givers.get(trait), known)
-        : el("span", {class: "dim"}, "not by a rule of a known inspection"),
-      templates.has(trait) ? el("a", {href: address("templates", templates.get(trait))}, "its steps") : ""])));
+  const most = Math.max(...told.filter((name) => name !== BOOT).map((name) => Number(seconds[name])), 0.001);
+  return el("ul", {class: "stages", "aria-label": "Stages"}, told.map((name) => el("li", {class: name === BOOT ? "idle" : null}, el("span", {class: "dim"}, name),
+    name === BOOT ? el("span", {class: "dim"}, "for the machine; not on the scale")
+      : el("i", {"aria-hidden": "true", style: {"inline-size": `${seconds[name] / most * 100}%`}}),
+    el("span", {class: "num"}, `${Number(seconds[name]).toFixed(3)} s`))));
 }
 
 async function showSteps(place, base, signal) {
@@ -242,11 +272,13 @@ async function showSteps(place, base, signal) {
   fill(place, stepTable(json));
 }
 
-async function showTable(place, path, name, caption, columns, cells, otherwise, signal) {
-  const {items, error, more} = await pages(path, name, {signal, most: 200});
-  const again = () => showTable(place, path, name, caption, columns, cells, otherwise, signal);
-  fill(place, error ? notice(error, again) : items.length === 0 ? empty(otherwise)
-    : [table(caption, columns, items.map(cells)), more && empty("There are more than these 200.")]);
+async function showRejected(place, base, signal) {
+  const {items, error, more} = await pages(`${base}/inspection_journal`, "inspection_journal", {signal, most: 200});
+  fill(place, error ? notice(error, () => showRejected(place, base, signal)) : items.length === 0 ? empty("None: no report with an address of this machine was rejected.")
+    : [table("Rejected reports", ["Last", "Reason", "From", {text: "Times", class: "num"}], items.map((entry) => [
+      {class: "nowrap", children: el("a", {href: address("journal", entry.uuid)}, when(entry.seen_at))},
+      {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]}, entry.source,
+      {class: "num", children: entry.times}])), more && empty("There are more than these 200.")]);
 }
 
 /** Return the values of a report that could not be used as they came; nothing, if there are none. */
@@ -257,42 +289,25 @@ function warned(warnings = []) {
     el("ul", {}, warnings.map((each) => el("li", {}, el("code", {}, each.path || "/"), ` ${each.problem}. Hooks and rules read: ${used(each)}.`))));
 }
 
-async function showInventory(place, base, newest, signal) {
+async function showInventory(place, base, ident, newest, signal) {
   const {items, error} = await pages(`${base}/inventory/versions?sort_dir=desc`, "versions", {signal, most: 100});
   if (error || items.length === 0) {
-    fill(place, error ? notice(error, () => showInventory(place, base, newest, signal)) : empty("No data have been received. An inspection brings them."));
+    fill(place, error ? notice(error, () => showInventory(place, base, ident, newest, signal)) : empty("No report has been received. An inspection brings one."));
     return;
   }
   const body = el("div", {}, loading("Loading the inventory …", 16));
-  const options = () => items.map((each) => {
-    const date = new Date(each.created_at).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "medium"});
-    return el("option", {value: each.version}, `${date}, ${each.status} (${each.version})`);
-  });
-  const one = el("select", {onchange: showOne}, options());
-  const other = el("select", {onchange: compare}, el("option", {value: ""}, "–"), options());
+  const one = el("select", {onchange: () => showOne()}, versionOptions(items));
+  const other = el("select", {onchange: () => go(address("compare", ident, {from: Math.min(one.value, other.value), to: Math.max(one.value, other.value)}))},
+    el("option", {value: ""}, "–"), versionOptions(items));
   fill(place, el("div", {class: "bar"}, el("label", {class: "field"}, el("span", {}, "Received"), one),
     items.length > 1 && el("label", {class: "field"}, el("span", {}, "Compare with"), other)), body);
 
   async function showOne() {
-    if (other.value) {
-      await compare();
-      return;
-    }
-    fill(body, loading("Loading the inventory …", 16));
-    const reply = await request("GET", `${base}/inventory?version=${encodeURIComponent(one.value)}`, {signal});
+    const known = Number(one.value) === Number(newest.version) ? newest.json : null;
+    if (!known) fill(body, loading("Loading the inventory …", 16));
+    const reply = known ? {json: known} : await request("GET", `${base}/inventory?version=${encodeURIComponent(one.value)}`, {signal});
     if (reply.error) fill(body, notice(reply.error, showOne));
     else fill(body, warned(reply.json.warnings), tree({inventory: reply.json.inventory, plugin_data: reply.json.plugin_data}, {label: "the inventory"}));
-  }
-
-  async function compare() {
-    if (!other.value) {
-      await showOne();
-      return;
-    }
-    fill(body, loading("Comparing …", 6));
-    const [from, to] = [other.value, one.value].map(Number).sort((a, b) => a - b);
-    const reply = await request("GET", `${base}/inventory/diff?from=${from}&to=${to}`, {signal});
-    fill(body, reply.error ? notice(reply.error, compare) : differences(reply.json));
   }
 
   await showOne();

@@ -122,7 +122,8 @@ def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(dem
     newest = her.page.locator(".timeline > li").first
     expect(newest).to_contain_text("finished")
     expect(newest.get_by_role("link", name="my-first-rule")).to_be_visible()
-    expect(her.page.get_by_role("row", name="CUSTOM_FIRST my-first-rule")).to_be_visible()
+    given = her.page.get_by_role("list", name="Traits").get_by_role("listitem").filter(has_text="CUSTOM_FIRST")
+    expect(given.get_by_role("link", name="my-first-rule")).to_be_visible()
     guide.get_by_role("button", name="Done").click()
     her.check_accessibility()
     # The statistics contain the counts of this second.
@@ -223,10 +224,10 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
     newest = her.page.locator(".timeline > li").first
     expect(newest).to_contain_text("/properties/memory_mb")
     expect(newest).to_contain_text("commit")
-    row = her.page.get_by_role("row").filter(has_text="CUSTOM_VENDOR_DELL")
-    expect(row.first).to_contain_text("Dell server")
+    given = her.page.get_by_role("list", name="Traits").get_by_role("listitem").filter(has_text="CUSTOM_VENDOR_DELL")
+    expect(given).to_contain_text("Dell server")
     her.page.get_by_label("Compare with").select_option(index=2)
-    her.see("Changes", "section:has-text('Inventory')")
+    her.see("Changes between two reports")
     her.see(lost["serial"], CAME + " tr:has-text('went')")
     her.see("physical_mb", CAME + " tr:has-text('Memory')")
     her.check_accessibility()
