@@ -96,26 +96,47 @@ async function showEntry(main, uuid, signal) {
           return [name ? el("a", {href: address("node", id ?? other)}, name) : namedNode(id ?? other), Object.entries(others).map(([key, value]) =>
             el("div", {}, `${key.replaceAll("_", " ")}: `, el("code", {}, short(value))))];
         }))),
-      section("Enrol this machine", enrolment)),
+      section("Enroll this machine", enrolment)),
     entry.report && section("What it sent", tree(entry.report, {label: "the report"})));
 
   const offer = async () => {
     const {json, error} = await request("GET", "/v1/drivers", {signal});
     if (error) fill(enrolment, notice(error, offer));
-    else showEnrolment(enrolment, entry, json.drivers.map((driver) => driver.name), signal);
+    else await showEnrolment(enrolment, entry, json.drivers.map((driver) => driver.name), signal);
   };
   await offer();
 }
 
-function showEnrolment(place, entry, drivers, signal) {
+// Of what a driver reads, the keys by which it reaches the BMC; the others have defaults, or are set at the node.
+const CREDENTIALS = /_(?:address|username|password|system_id|verify_ca)$/;
+const REQUIRED = / Required\.$/;
+const DRIVER_INFO = "driver_info.";
+
+async function showEnrolment(place, entry, drivers, signal) {
   const result = el("div", {});
-  const button = el("button", {class: "primary"}, "Enrol");
+  const button = el("button", {class: "primary"}, "Enroll");
+  const input = (name, label, attributes = {}) => el("label", {class: "field"}, el("span", {}, label),
+    el("input", {name, spellcheck: "false", autocomplete: "off", ...attributes}));
+  const bmc = el("div", {class: "bar", role: "group", "aria-label": "BMC"});
+  const showDriver = async (driver) => {
+    const {json, error} = await request("GET", `/v1/drivers/${encodeURIComponent(driver)}/properties`, {signal});
+    const keys = Object.entries(json ?? {}).filter(([key]) => CREDENTIALS.test(key));
+    fill(bmc, error && notice(error, () => showDriver(driver)), keys.map(([key, text]) => input(DRIVER_INFO + key, `${key.replaceAll("_", " ")}${REQUIRED.test(text) ? "" : " (optional)"}`, {
+      title: text, required: REQUIRED.test(text), type: key.endsWith("password") ? "password" : "text",
+      autocomplete: key.endsWith("password") ? "new-password" : "off", value: key.endsWith("_address") ? entry.bmc_addresses[0] : null})),
+    !error && keys.length === 0 && el("p", {class: "dim"}, "This driver has no BMC."));
+  };
   const form = el("form", {onsubmit: async (event) => {
     event.preventDefault();
-    const {name, driver} = Object.fromEntries(new FormData(form));
+    const body = {};
+    for (const [name, text] of new FormData(form)) {
+      if (text === "") continue;
+      const value = name.endsWith("password") ? text : text.trim();
+      if (name.startsWith(DRIVER_INFO)) body.driver_info = {...body.driver_info, [name.slice(DRIVER_INFO.length)]: value};
+      else body[name] = value;
+    }
     button.disabled = true;
-    const reply = await request("POST", `/v1/inspection_journal/${entry.uuid}/enroll`,
-      {body: {driver, ...(name.trim() ? {name: name.trim()} : {})}, signal});
+    const reply = await request("POST", `/v1/inspection_journal/${entry.uuid}/enroll`, {body, signal});
     button.disabled = false;
     if (reply.error) {
       fill(result, notice(reply.error));
@@ -125,12 +146,12 @@ function showEnrolment(place, entry, drivers, signal) {
     announce("Enrolled");
     go(address("node", reply.json.uuid));
   }},
-  el("p", {class: "dim"}, "It becomes a node that waits for the machine’s next callback."),
-  el("div", {class: "bar"},
-    el("label", {class: "field"}, el("span", {}, "Name"), el("input", {name: "name", spellcheck: "false", autocomplete: "off"})),
-    el("label", {class: "field"}, el("span", {}, "Driver"), el("select", {name: "driver"}, drivers.map((name) => el("option", {}, name)))),
-    button), result);
-  guardLeaving(signal, () => form.isConnected && form.elements.name.value !== "");
+  el("p", {class: "dim"}, "It becomes a node that waits for the machine’s next report."),
+  el("div", {class: "bar"}, input("name", "Name"), input("resource_class", "Resource class (optional)"), input("owner", "Owner (optional)"),
+    el("label", {class: "field"}, el("span", {}, "Driver"), el("select", {name: "driver", onchange: (event) => showDriver(event.target.value)}, drivers.map((name) => el("option", {}, name))))),
+  bmc, button, result);
+  guardLeaving(signal, () => form.isConnected && [...form.elements].some((each) => each.matches("input") && each.value !== each.defaultValue));
+  if (drivers.length > 0) await showDriver(drivers[0]);
   fill(place, drivers.length === 0 ? empty("No conductor is alive, so that there is no driver.") : form);
 }
 
