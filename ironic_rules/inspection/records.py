@@ -45,9 +45,9 @@ def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: 
     :param messages: ``(level, text)``
     """
     conceal = task.conceal
-    # Changes of a failed inspection are not saved.
-    changes = _changes(task) if matched and error is None else []
-    found.changed_by = _authors(changes)
+    changes = _changes(task) if matched else []
+    # Changes of a failed inspection are told, but not saved.
+    found.changed_by = _authors(changes) if error is None else frozenset()
     shown = matched[:_MAX_RULES]
     found.rules = _rules(shown, _written(changes, conceal))
     if len(found.rules) > _MAX_CHANGES:

@@ -62,14 +62,19 @@ def test_an_inspection_leaves_an_entry_with_what_each_rule_changed(whole: Whole)
     assert tried.json["outcome"] == "finished"
 
 
-def test_a_failed_inspection_tells_the_rule(whole: Whole) -> None:
-    rule(whole, set_extra("a", 1), priority=2)
+def test_a_failed_inspection_tells_the_rule_and_what_the_others_would_have_changed(whole: Whole) -> None:
+    rule(whole, set_extra("a", 1), {"op": "add-trait", "args": ["CUSTOM_LOST"]}, priority=2)
     uuid = rule(whole, {"op": "log", "args": ["x"]}, {"op": "fail", "args": ["no"]})
     node = whole.enroll("manageable")
     whole.inspect(node, whole.machine()[1])
     shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
     assert (shown["outcome"], shown["failure"]) == ("failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no"})
-    assert shown["rules"][0]["changes"] == {}
+    assert [change["value"] for change in shown["rules"][0]["changes"]["node"]] == [1, "CUSTOM_LOST"]
+    # It is not saved: a trait that the node gets later is not from this inspection.
+    whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_LOST"]})
+    told, = whole.app.get(f"/v1/nodes/{node}/trait_origins").json["trait_origins"]
+    assert (told["trait"], told["rule"]) == ("CUSTOM_LOST", None)
+    assert "a" not in whole.app.get(f"/v1/nodes/{node}").json["extra"]
 
 
 def test_an_aborted_inspection_and_one_out_of_band_are_entries_too(whole: Whole) -> None:
