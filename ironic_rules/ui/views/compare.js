@@ -36,8 +36,12 @@ async function chooser(left, right, query, signal) {
   const suggest = async ({target}) => {
     const number = (asked += 1);
     if (!target.value.trim()) return;
-    const {json} = await request("GET", `/v1/search?${new URLSearchParams({q: target.value.trim()})}`, {signal});
-    if (number === asked) fill(names, (json?.results ?? []).filter(({type}) => type === "node").map((node) => el("option", {value: node.name ?? node.uuid}, `${node.matched} ${node.value}`)));
+    const found = (await request("GET", `/v1/search?${new URLSearchParams({q: target.value.trim()})}`, {signal})).json?.results ?? [];
+    // Serial numbers and the like are found as facts: their machines are asked for.
+    const facts = await Promise.all(found.filter(({type, fact}) => type === "fact" && IDENTITIES.has(fact)).slice(0, 5).map(async ({where, fact, value}) =>
+      (await request("GET", `/v1/nodes?${new URLSearchParams({where, fields: "uuid,name", limit: 5})}`, {signal})).json?.nodes.map((node) => ({...node, matched: fact, value})) ?? []));
+    const nodes = [...found.filter(({type}) => type === "node"), ...facts.flat()];
+    if (number === asked) fill(names, nodes.map((node) => el("option", {value: node.name ?? node.uuid}, `${node.matched} ${node.value}`)));
   };
   const machine = (name, label, value) => el("label", {class: "field"}, el("span", {}, label),
     el("input", {name, value, list: names.id, oninput: suggest, spellcheck: "false", autocomplete: "off", required: true, placeholder: "Name, serial, MAC …"}));
@@ -61,7 +65,7 @@ async function chooser(left, right, query, signal) {
     const {items, error} = ident ? await pages(`/v1/nodes/${encodeURIComponent(ident)}/inventory/versions?sort_dir=desc`, "versions", {signal, most: 100}) : {items: []};
     const select = (name, label, chosen) => el("label", {class: "field"}, el("span", {}, label), el("select", {name}, versionOptions(items, chosen)));
     fill(others, error ? notice(error) : items.length < 2 ? empty(ident ? "This machine has fewer than two reports." : "Name the machine first.")
-      : [select("from", "Report", query.get("from") ?? items[1].version), select("to", "And", query.get("to") ?? items[0].version)]);
+      : [select("from", "Earlier report", query.get("from") ?? items[1].version), select("to", "Later report", query.get("to") ?? items[0].version)]);
   };
   await choose(kind);
   return form;
@@ -106,7 +110,7 @@ function compared(heading, columns, rows, counted) {
   const list = el("div", {});
   const draw = (all) => {
     const wanted = all ? rows : differing;
-    fill(list, wanted.length === 0 ? empty("No difference.") : table(heading, columns, wanted.map((row) => row.cells)));
+    fill(list, wanted.length === 0 ? empty("No difference.") : table(heading, columns(), wanted.map((row) => row.cells)));
   };
   draw(false);
   return [el("p", {}, el("span", {class: "big"}, String(differing.filter(counted).length)), ` of ${rows.filter(counted).length} differ`),
@@ -125,14 +129,14 @@ async function machines(place, {left, right, signal, again}) {
   const rows = [...Object.keys(FIELDS).map((name) => row(name, one.node[name] ?? null, other.node[name] ?? null)),
     ...all.map((name) => row(name, one.facts[name], other.facts[name], known.get(name)))];
   const counted = ({name}) => !IDENTITIES.has(name);
-  const columns = ["", ...named.map((name) => ({text: el("a", {href: address("node", name)}, name)}))];
+  const columns = () => ["Fact", ...named.map((name) => ({text: el("a", {href: address("node", name)}, name)}))];
   const [own, identities] = [rows.filter(counted), rows.filter((each) => !counted(each))];
   const whole = el("details", {ontoggle: () => { if (whole.open && inventories.childElementCount === 0) compareInventories(inventories, left, right, named, signal); }},
     el("summary", {}, "All of both inventories"));
   const inventories = el("div", {});
   whole.append(inventories);
   fill(place, section("Differences", compared("Differences", columns, own, counted)),
-    identities.length > 0 && section("Their own", table("Facts that no two machines share", columns, identities.map((each) => each.cells))), el("section", {"aria-label": "Inventories"}, whole));
+    identities.length > 0 && section("Their own", table("Facts that no two machines share", columns(), identities.map((each) => each.cells))), el("section", {"aria-label": "Inventories"}, whole));
 }
 
 /** Yield the path of each value of JSON, with the value. */
@@ -189,5 +193,5 @@ async function majority(place, {left, signal, again}) {
   });
   const name = one.node.name ?? one.node.uuid;
   fill(place, el("p", {}, `${total} ${total === 1 ? "machine is" : "machines are"} a `, el("strong", {}, short(product)), ". More than half of them decide what is usual."),
-    section("Differences from the majority", compared("Differences from the majority", ["", {text: el("a", {href: address("node", name)}, name)}, "Usual", {text: "Machines", class: "num"}], rows, () => true)));
+    section("Differences from the majority", compared("Differences from the majority", () => ["Fact", {text: el("a", {href: address("node", name)}, name)}, "Usual", {text: "Machines", class: "num"}], rows, () => true)));
 }

@@ -108,7 +108,7 @@ async function showEntry(main, uuid, signal) {
 }
 
 // Of what a driver reads, the keys by which it reaches the BMC; the others have defaults, or are set at the node.
-const CREDENTIALS = /_(?:address|username|password|system_id|verify_ca)$/;
+const CREDENTIALS = /^[a-z]+_(?:address|username|password|system_id|verify_ca)$/;
 const REQUIRED = / Required\.$/;
 const DRIVER_INFO = "driver_info.";
 
@@ -147,9 +147,9 @@ async function showEnrolment(place, entry, drivers, signal) {
     go(address("node", reply.json.uuid));
   }},
   el("p", {class: "dim"}, "It becomes a node that waits for the machine’s next report."),
-  el("div", {class: "bar"}, input("name", "Name"), input("resource_class", "Resource class (optional)"), input("owner", "Owner (optional)"),
-    el("label", {class: "field"}, el("span", {}, "Driver"), el("select", {name: "driver", onchange: (event) => showDriver(event.target.value)}, drivers.map((name) => el("option", {}, name))))),
-  bmc, button, result);
+  el("div", {class: "bar"}, input("name", "Name (optional)"), el("label", {class: "field"}, el("span", {}, "Driver"),
+    el("select", {name: "driver", onchange: (event) => showDriver(event.target.value)}, drivers.map((name) => el("option", {}, name))))), bmc,
+  el("div", {class: "bar"}, input("resource_class", "Resource class (optional)"), input("owner", "Owner (optional)")), button, result);
   guardLeaving(signal, () => form.isConnected && [...form.elements].some((each) => each.matches("input") && each.value !== each.defaultValue));
   if (drivers.length > 0) await showDriver(drivers[0]);
   fill(place, drivers.length === 0 ? empty("No conductor is alive, so that there is no driver.") : form);

@@ -230,9 +230,9 @@ function inspection(entry, known, isOpen, changes) {
         entry.failure.pointer && [" at ", el("code", {}, entry.failure.pointer)]), lines(entry.failure.reason ?? "")),
       stages(entry.seconds ?? {}),
       failed && matched > 0 && el("p", {}, el("strong", {}, "Not saved: "), "the inspection failed, so that nothing of what these rules did was saved."),
-      matched > 0 && table("Rules that matched", ["Rule that matched", failed ? "Not saved" : "Changes"], entry.rules.map((rule) => [
+      matched > 0 && table("Rules that matched", ["Rule", failed ? "Not saved" : "Changes"], entry.rules.map((rule) => [
         {class: "name", children: ruleLink(rule.rule, known)},
-        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : {class: failed ? "not-saved" : null, children: changeList(rule.changes)}])),
+        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : {class: failed ? "not-saved" : null, children: failed ? [el("span", {class: "tag"}, "not saved"), Object.keys(rule.changes ?? {}).length > 0 && changeList(rule.changes)] : changeList(rule.changes)}])),
       matched === 0 && !failed && empty("No rule matched."),
       entry.messages?.length > 0 && el("ul", {class: "messages"}, entry.messages.map((message) =>
         el("li", {}, el("span", {class: "tag"}, message.level ?? ""), " ", message.text ? lines(message.text) : short(message)))),
