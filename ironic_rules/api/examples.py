@@ -54,6 +54,7 @@ BODIES: Final[Mapping[str, object]] = {
     "PUT /v1/inspection_rules": {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
     "POST /v1/inspection_rules/dry_run": {
         "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
+    "POST /v1/inspection_rules/matches": {"rule": {"actions": [{"op": "log", "args": {"msg": "x"}}]}, "limit": 1},
     "POST /v1/inspection_rules/conditions": {"where": "maintenance = true"},
     "POST /v1/nodes/search": {"where": "maintenance = true"},
     "POST /v1/facts": {"name": "row", "value": "{inventory[hostname]}"},

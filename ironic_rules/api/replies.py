@@ -269,6 +269,9 @@ REPLIES: Final[dict[str, JSONObject]] = {
         revision=INTEGER, created_at=TEXT, summary=TEXT, user=TEXT_OR_NULL, links=LINKS,
         rules=array(_ref("InspectionRule"))),
     "POST /v1/inspection_rules/dry_run": OBJECT, "GET /v1/flavors/{}/explanation": OBJECT,
+    "POST /v1/inspection_rules/matches": whole(
+        rule=TEXT, total={"type": ["integer", "null"]}, marker=TEXT_OR_NULL,
+        nodes=array(whole(uuid=TEXT, name=TEXT_OR_NULL, verdict=TEXT, reason=TEXT_OR_NULL))),
     "GET /v1/inspection_rules/statistics": page("statistics", _ref("Statistics")),
     "GET /v1/inspection_rules/{}/statistics": _ref("Statistics"),
     "GET /v1/inspection_rules/vocabulary": whole(

@@ -174,6 +174,10 @@ RULE_DRY_RUN = schema.Object({
     "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
     "imagined": schema.Boolean(), "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
     "as_if": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "compare": schema.Boolean()})
+#: The rule is checked like that of a POST. ``marker`` is the one of the reply before.
+RULE_MATCHES = schema.Object({
+    "rule": RuleOfSet(), "nodes": schema.Map(), "limit": schema.Integer(1, 1000), "marker": schema.Uuid()},
+    required=("rule",))
 NODE_SEARCH = schema.Object({
     "conditions": schema.List(schema.Map()), "where": schema.Text(MAX_CLAUSE, min_length=1)})
 CLAUSE = schema.Object({"where": schema.Text(MAX_CLAUSE, min_length=1)}, required=("where",))

@@ -38,10 +38,14 @@ from ironic_rules.models.nodes import NODE
 from ironic_rules.models.rules import OwnedValue, Rule
 from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task, Watch
-from ironic_rules.rules import CompiledRule, Facts, Limits, RuleSet
+from ironic_rules.rules import CompiledRule, Facts, Limits, RuleRuns, RuleSet
 from ironic_rules.rules.changes import difference_of_port, hide_changes
+from ironic_rules.rules.phase import considered
 
 FINISHED, FAILED, REFUSED = "finished", "failed", "refused"
+#: Verdicts of a rule on a machine, besides ``failed``: an inspection does not reach a disabled rule, one of another
+#: scope, and one after the rule that fails.
+MATCHED, UNMATCHED, UNREACHED = "matched", "unmatched", "unreached"
 #: Changes that a trial shows which changes nothing: to find them costs a third of the trial of such a node.
 _NOTHING: JSONObject = {
     "node": {"patch": []}, "ports": [], "ports_created": [], "ports_removed": [],
@@ -153,7 +157,8 @@ class Result:
 
 
 def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: InspectionData, given: RulesToTry, *,
-              traces: bool, early: bool = False, before: JSONObject | None = None) -> Result:
+              traces: bool, early: bool = False, before: JSONObject | None = None,
+              runs: RuleRuns | None = None) -> Result:
     """Return what an inspection of the machine would do.
 
     :param machine: why the callback would be refused, if no early rule refuses it before
@@ -161,6 +166,7 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
         explained nevertheless: their traces tell what is secret
     :param early: the data have not passed the early rules yet
     :param before: the plug-in data that those of the trial are compared with; None: those of ``data``
+    :param runs: gets which rules were evaluated, for :func:`verdict`
     :raises IronicRulesError: rules change a machine that has an instance as they may not
     """
     runs_legacy = not isinstance(machine, LookupFailed) and _runs_legacy(machine, given)
@@ -181,7 +187,7 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
     legacy = _legacy_run(setting, machine, given, steps) if runs_legacy else None
     try:
         outcome = setting.pipeline.run(task, data.inventory, facts.plugin_data, given.rule_set, machine.spent, steps,
-                                       legacy, rules_only=machine.rules_only,
+                                       legacy, rules_only=machine.rules_only, runs=runs,
                                        facts=_fact_work(setting, task, given))
         _check(setting, machine, task, outcome)
     except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
@@ -189,6 +195,17 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
     setting.tick()
     before = data.plugin_data if before is None else before
     return _finished(machine, task, steps, outcome, before, [*facts.messages, *task.messages])
+
+
+def verdict(runs: RuleRuns, rule: str) -> str:
+    """Return what a trial says of the rule with this UUID: matched, unmatched, failed or unreached."""
+    if runs.failure == rule:
+        return FAILED
+    if rule in runs.matched:
+        return MATCHED
+    reached = any(part.phase.entries[number].rule.uuid == rule for part in runs.parts
+                  for number in considered(part.phase, part.scope, part.after, part.until))
+    return UNMATCHED if reached else UNREACHED
 
 
 def _fact_work(setting: TrialSetting, task: Task, given: RulesToTry) -> FactWork | None:

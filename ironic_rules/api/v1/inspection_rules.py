@@ -22,6 +22,7 @@ from ironic_rules.api.v1.rule_facts import (
     RuleStatisticsController,
     RuleVocabularyController,
 )
+from ironic_rules.api.v1.rule_matches import RuleMatchesController
 from ironic_rules.api.v1.rule_sets import RuleRevisionsController
 from ironic_rules.api.v1.trials import RuleDryRunController
 from ironic_rules.api.views import rules as rules_views
@@ -51,7 +52,7 @@ class InspectionRulesController(Resource):
     below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController(),
                        "statistics": RulesStatisticsController(), "vocabulary": RuleVocabularyController(),
                        "samples": RuleSamplesController(), "conditions": RuleConditionsController(),
-                       "conflicts": RuleConflictsController()}
+                       "conflicts": RuleConflictsController(), "matches": RuleMatchesController()}
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_LIST, query=_LIST)
