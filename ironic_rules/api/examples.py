@@ -57,6 +57,7 @@ BODIES: Final[Mapping[str, object]] = {
     "POST /v1/inspection_rules/matches": {"rule": {"actions": [{"op": "log", "args": {"msg": "x"}}]}, "limit": 1},
     "POST /v1/inspection_rules/conditions": {"where": "maintenance = true"},
     "POST /v1/nodes/search": {"where": "maintenance = true"},
+    "POST /v1/operations": {"action": "inspect", "nodes": {"provision_state": "manageable"}, "dry_run": True},
     "POST /v1/facts": {"name": "row", "value": "{inventory[hostname]}"},
     "PUT /v1/facts": {"facts": [{"name": "row", "value": "{inventory[hostname]}"}]},
     "PATCH /v1/facts/{}": [{"op": "add", "path": "/unit", "value": "x"}],

@@ -283,6 +283,7 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "POST /v1/continue_inspection": record((), uuid=TEXT, config=OBJECT, node=OBJECT),
     "PUT /v1/rules/{}": _ref("LegacyRule"), "POST /v1/rules": OBJECT,
     "DELETE /v1/rules": _ref("Operation"), "DELETE /v1/rules/{}": _ref("Operation"),
+    "POST /v1/operations": OBJECT,
     "GET /v1/operations": page("operations", _ref("Operation")), "GET /v1/operations/{}": _ref("Operation"),
     "GET /v1/operations/{}/nodes": page("nodes", OBJECT), "GET /v1/operations/{}/groups": whole(groups=array(OBJECT)),
     "GET /v1/extra_specs": page("extra_specs", _ref("ExtraSpec"), plugin_warnings=array(ANY)),

@@ -17,6 +17,7 @@ from ironic_rules.models import states, traits, urls
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.flavors import FIELDS, MAX_AMOUNT, MAX_DESCRIPTION, MAX_LENGTH
+from ironic_rules.models.node_actions import ACTIONS
 from ironic_rules.models.nodes import MAX_CLAUSE, NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.resources import (
@@ -29,6 +30,7 @@ from ironic_rules.models.resources import (
     VOLUME_CONNECTOR,
     VOLUME_TARGET,
 )
+from ironic_rules.models.resources import REAPPLY as REAPPLY_ACTION
 from ironic_rules.models.rules import RULE
 from ironic_rules.models.steps import (
     DEPLOY_TEMPLATE,
@@ -280,6 +282,11 @@ POWER = schema.Object({
     "target": schema.Enum(*sorted(states.POWER_TARGETS)), "timeout": schema.Integer(1, 2**31 - 1, nullable=True),
 }, required=("target",))
 MAINTENANCE = schema.Object({"reason": schema.Text(4096, multiline=True, nullable=True)}, nullable=True)
+#: Body of an action on many nodes.
+OPERATION_CREATE = schema.Object({
+    "action": schema.Enum(*ACTIONS, REAPPLY_ACTION), "nodes": schema.Map(),
+    "uuids": schema.List(schema.Uuid(), min_items=1, max_items=10_000), "dry_run": schema.Boolean(),
+    "reason": schema.Text(4096, multiline=True)}, required=("action",))
 
 
 class Trait(schema.Schema):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import bulk, facts, legacy_rules
+from ironic_rules.conductor import bulk, facts, legacy_rules, node_actions
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import conductors, nodes, operations
@@ -21,6 +21,7 @@ from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
+from ironic_rules.models.node_actions import ACTIONS
 from ironic_rules.models.resources import FIND_FACTS, REAPPLY
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -53,13 +54,13 @@ def work(conductor: Conductor) -> int:
     with conductor.db.reader() as conn:
         found = operations.running(conn)
     return sum(_work_on(conductor, operation) for operation in found
-               if operation.kind in {*KINDS, *LOCKING_KINDS, *TOGETHER_KINDS})
+               if operation.kind in {*KINDS, *LOCKING_KINDS, *TOGETHER_KINDS, *ACTIONS})
 
 
 def _work_on(conductor: Conductor, operation: Row) -> int:
     done = 0
-    # A node is inspected with the hooks and rules of the conductors of its group.
-    group = conductor.group if operation.kind in LOCKING_KINDS else None
+    # Conductors of the node's group have its hooks, rules and hardware types.
+    group = conductor.group if operation.kind in {*LOCKING_KINDS, *ACTIONS} else None
     is_dry = operation.kind == REAPPLY and bool(operation.filters.get("dry_run"))
     is_together = operation.kind in TOGETHER_KINDS
     batch = _DRY_BATCH if is_dry else _TOGETHER_BATCH if is_together else _BATCH
@@ -75,6 +76,9 @@ def _work_on(conductor: Conductor, operation: Row) -> int:
             TOGETHER_KINDS[operation.kind](conductor, operation, claimed)
         elif operation.kind in LOCKING_KINDS:
             _do_in_workers(conductor, operation, claimed)
+        elif operation.kind in ACTIONS:
+            for item in claimed:
+                node_actions.run(conductor, operation, item)
         else:
             for item in claimed:
                 _do(conductor, operation, item)

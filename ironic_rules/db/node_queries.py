@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ironic_rules.db.identity import contains_without_case
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import node_traits, nodes
+from ironic_rules.db.tables import node_inventory, node_traits, nodes
 from ironic_rules.models import nodes as nodes_models
 from ironic_rules.models import states
 from ironic_rules.models.nodes import NODE, Failure
@@ -203,6 +203,49 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
         raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
     found = (_CONDITIONS[name](value) for name, value in filters.items())
     return [condition for condition in found if condition is not None]
+
+
+#: Columns of nodes that decide which actions are possible, besides whether there is an instance, data and children.
+_DECISIVE = ("provision_state", "target_provision_state", "maintenance", "protected", "retired")
+_HAS = ("has_instance", "has_data", "has_children")
+
+
+class Alike(NamedTuple):
+    """Nodes that are alike in all that decides which actions are possible on them.
+
+    :ivar example: the first of them
+    :ivar has_data: whether an inspection has left data of their machines
+    :ivar condition: for these nodes, in what :func:`decisive` returns
+    """
+
+    example: int
+    number: int
+    has_data: bool
+    condition: Condition
+
+
+def decisive(filters: Mapping[str, Any]) -> sa.Subquery:
+    """Return the query of the nodes that pass ``filters``, for :func:`alike`; it has their ``id`` and ``uuid``."""
+    child = nodes.alias()
+    has_data = sa.select(node_inventory.c.id).where(node_inventory.c.node_id == nodes.c.id).exists()
+    has_children = sa.select(child.c.id).where(child.c.parent_node == nodes.c.uuid, child.c.id != nodes.c.id).exists()
+    return sa.select(
+        nodes.c.id, nodes.c.uuid, nodes.c.name, *(nodes.c[name] for name in _DECISIVE),
+        nodes.c.instance_uuid.is_not(None).label("has_instance"), has_data.label("has_data"),
+        has_children.label("has_children")).where(*conditions(filters)).subquery()
+
+
+def alike(conn: sa.Connection, found: sa.Subquery) -> list[Alike]:
+    """Return the nodes of a query in groups, the largest first.
+
+    :param found: as from :func:`decisive`
+    """
+    columns = [found.c[name] for name in (*_DECISIVE, *_HAS)]
+    number = sa.func.count()
+    query = sa.select(sa.func.min(found.c.id), number, *columns).group_by(*columns).order_by(number.desc())
+    return [Alike(row[0], row[1], bool(row.has_data), sa.and_(*(
+        column.is_(None) if value is None else column == (bool(value) if column.key in _HAS else value)
+        for column, value in zip(columns, row[2:], strict=True)))) for row in conn.execute(query)]
 
 
 _STATES = (states.DEPLOYWAIT, states.CLEANWAIT, states.SERVICEWAIT)

@@ -173,6 +173,12 @@ def cancel(conn: sa.Connection, operation_id: int) -> None:
     _end(conn, operation_id, CANCELLED)
 
 
+def is_running(conn: sa.Connection, operation_id: int) -> bool:
+    """Return whether an operation has not ended."""
+    query = sa.select(operations.c.id).where(operations.c.id == operation_id, operations.c.status == RUNNING)
+    return conn.scalar(query) is not None
+
+
 def running(conn: sa.Connection) -> list[Row]:
     """Return the operations that have not ended, the oldest first."""
     query = sa.select(operations).where(operations.c.status == RUNNING).order_by(operations.c.id)

@@ -73,6 +73,7 @@ LEGACY_RULES = [
 
 OPERATION_LIST = "baremetal:operation:list_all"
 OPERATION_GET = "baremetal:operation:get"
+OPERATION_CREATE = "baremetal:operation:create"
 OPERATION_CANCEL = "baremetal:operation:cancel"
 
 _OPERATION_ALL = "/v1/operations"
@@ -81,6 +82,8 @@ OPERATION_RULES = [
     documented(OPERATION_LIST, READER, "List operations on many nodes", ("GET", _OPERATION_ALL)),
     documented(OPERATION_GET, READER, "Show an operation on many nodes", ("GET", _OPERATION_ONE),
                ("GET", f"{_OPERATION_ONE}/nodes"), ("GET", f"{_OPERATION_ONE}/groups")),
+    documented(OPERATION_CREATE, ADMIN, "Act on many nodes; the policy of the action on a single node is needed, too",
+               ("POST", _OPERATION_ALL)),
     documented(OPERATION_CANCEL, ADMIN, "Cancel an operation on many nodes", ("DELETE", _OPERATION_ONE)),
 ]
 

@@ -6,11 +6,13 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import policy
+from ironic_rules.api import filters as api_filters
 from ironic_rules.api import pagination, versions
 from ironic_rules.api.authorization import target
 from ironic_rules.api.filters import QueryValues
@@ -100,6 +102,19 @@ def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
         wanted.setdefault("include_children", False)
     confine(request, wanted)
     return wanted
+
+
+_FILTERS = api_filters.Query(**api_filters.of(NODE))
+
+
+def filters_of_body(given: JSONObject) -> QueryValues:
+    """Return the filters of a list of nodes that a body has, as those of a URL are returned.
+
+    :raises InvalidParameterValue: 400
+    """
+    texts = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+             for name, value in given.items()}
+    return _FILTERS.load(urlencode(texts))
 
 
 def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:

@@ -37,15 +37,9 @@ from ironic_rules.api.v1.ports import NodePortsController
 from ironic_rules.api.v1.trials import NodesReapplyController
 from ironic_rules.api.v1.volume import NodeVolumeController
 from ironic_rules.db import nodes
-from ironic_rules.exceptions import (
-    InvalidParameterValue,
-    node_associated,
-    node_has_children,
-    node_not_removable,
-    node_protected,
-)
+from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.models import states
+from ironic_rules.models import node_actions
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import nodes as policies
@@ -211,14 +205,7 @@ class NodesController(Resource):
         """
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
-            if row.instance_uuid is not None and not row.maintenance:
-                raise node_associated(node=row.uuid, instance=row.instance_uuid)
-            if row.protected:
-                raise node_protected(node=row.uuid, action="deletion")
-            if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
-                raise node_not_removable(node=row.uuid, state=row.provision_state)
-            if not row.maintenance and (child := nodes.child_of(conn, row.uuid)):
-                raise node_has_children(node=row.uuid, child=child)
+            node_actions.check_removable(row, nodes.child_of(conn, row.uuid))
             nodes.destroy(conn, row.id)
 
         request.db.write(destroy)

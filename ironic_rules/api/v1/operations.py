@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, links, pagination
+from ironic_rules.api import filters, links, pagination, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
-from ironic_rules.api.v1 import rule_lists
+from ironic_rules.api.v1 import many_nodes, rule_lists
 from ironic_rules.api.views import resources
 from ironic_rules.db import operations
 from ironic_rules.db.paging import Page
@@ -103,6 +103,29 @@ class OperationsController(Resource):
             counted = operations.counts(conn, [row])[row.id]
             failed = operations.errors(conn, row.id, request.conf.api.max_limit)
         return resources.operation(request.base, row, counted, failed)
+
+    @expose(since=versions.INSPECTION_RULES, policy=rules.OPERATION_CREATE, body=schemas.OPERATION_CREATE, status=202)
+    def post(self, request: Request, body: JSONObject) -> JSONObject:
+        """Act on many nodes: on those of ``uuids``, or on those that pass the filters of a list in ``nodes``.
+
+        ``action`` is ``inspect``, ``manage``, ``provide`` or ``abort``, as a target of ``states/provision``;
+        ``set-maintenance`` (with an optional ``reason``), ``clear-maintenance``, ``delete``, or ``reapply``, which runs
+        hooks and rules again. The operation has the nodes on which the action is possible now; ``impossible`` has the
+        ``number`` of the others for each ``reason``, and the first ten of them as ``nodes``. What an interface of a
+        node lacks is found out when the operation gets to it, and the operation then names the node. A node that is
+        locked is tried again after the others, three times.
+
+        With ``dry_run`` nothing is done: 200, with the ``total`` of nodes, on how many the action is ``possible``, and
+        ``impossible``.
+
+        :raises Invalid, InvalidParameterValue: 400;  Forbidden: 403, also by the policy of the action
+        :raises Conflict: 409, it is possible on none of the nodes
+        """
+        if body.get("dry_run"):
+            request.reply.status = 200
+            return many_nodes.preview(request, body)
+        created, impossible = many_nodes.create(request, body)
+        return begun(request, created) | {"impossible": impossible}
 
     @expose(policy=rules.OPERATION_CANCEL, status=204)
     def delete(self, request: Request, uuid: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlencode
 
 import sqlalchemy as sa
 
@@ -62,7 +61,7 @@ class RuleMatchesController(Resource):
         :raises dry_run_too_long: 400, one node takes longer than a dry run may;  too_many_dry_runs: 503
         """
         policy.authorize(request.conf, rules_policies.INSPECTION_GET_DETAILS, request.context)
-        wanted = _filters(request, body.get("nodes", {}))
+        wanted = node_access.filters(request, node_access.filters_of_body(body.get("nodes", {})))
         with request.db.reader() as conn:
             node_access.resolve(request, conn, wanted)
             query = nodes.uuids(wanted)
@@ -72,13 +71,6 @@ class RuleMatchesController(Resource):
             limit = min(body.get("limit", _LIMIT), request.conf.api.max_limit)
             found = [str(uuid) for uuid in conn.scalars(query.where(nodes_table.c.id > after).limit(limit + 1))]
         return {"total": total} | _tried(request, body["rule"], found, limit)
-
-
-def _filters(request: Request, given: JSONObject) -> JSONObject:
-    """Return the filters of a body, which are those of a URL."""
-    texts = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-             for name, value in given.items()}
-    return node_access.filters(request, trials.FILTERS.load(urlencode(texts)))
 
 
 def _tried(request: Request, rule: JSON, uuids: Sequence[str], limit: int) -> JSONObject:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
-from urllib.parse import urlencode
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -435,9 +434,7 @@ def _of_many(request: Request, body: JSONObject) -> JSONObject:
     if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
         raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
     check = _checking(request, body)
-    given = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-             for name, value in body["nodes"].items()}
-    shown = FILTERS.load(urlencode(given))
+    shown = node_access.filters_of_body(body["nodes"])
     wanted = node_access.filters(request, shown)
     found = request.dry_runs.run(check)
     if not set(found.changes.left_out).isdisjoint(request.legacy_rule_cache.uuids()):

@@ -392,3 +392,21 @@ def test_the_fleet_is_counted_and_the_longest_waits_are_found(db: Database, make
     assert (found.maintenance, found.faults, found.groups) == (2, {"power failure": 1}, {"": 4, "rack-7": 1})
     assert {state: wait for state, wait in found.waiting_s.items() if wait} == {"inspect wait": 90}
     assert found.lock_s == 70
+
+
+def test_nodes_that_are_alike_in_what_decides_are_one_group(conn: sa.Connection) -> None:
+    def make(name: str, **values: Any) -> Any:
+        return nodes.create(conn, {"driver": "fake-hardware", "name": name, **values})
+
+    first = make("a", owner="x")
+    make("b", owner="y", properties={"a": 1})
+    parent, used = make("parent"), make("used", instance_uuid=uuidutils.generate_uuid(), maintenance=True)
+    make("child", parent_node=parent.uuid, target_provision_state="available")
+    inventory.receive(conn, used.id, {}, {}, None)
+    found = node_queries.decisive({})
+    groups = node_queries.alike(conn, found)
+    members = {tuple(sorted(conn.scalars(sa.select(found.c.name).where(group.condition)))): group for group in groups}
+    assert {of: (group.number, group.has_data) for of, group in members.items()} == {
+        ("a", "b"): (2, False), ("parent",): (1, False), ("used",): (1, True), ("child",): (1, False)}
+    assert groups[0] is members["a", "b"]
+    assert groups[0].example == first.id

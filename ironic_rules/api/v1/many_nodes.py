@@ -1,0 +1,128 @@
+"""Actions on many nodes: on how many of them one is possible, why not on the others, and the operation that does it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from ironic_rules import policy
+from ironic_rules.api.request import Request
+from ironic_rules.api.v1 import node_access
+from ironic_rules.db import node_queries, nodes
+from ironic_rules.db import operations as operations_db
+from ironic_rules.db.node_queries import Alike
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Conflict, Invalid, IronicRulesError, Problem, inventory_not_found
+from ironic_rules.inspection import reapplying
+from ironic_rules.models import node_actions
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.resources import REAPPLY
+from ironic_rules.policies import nodes as policies
+
+#: Action -> the policy of the same request for a single node.
+_POLICIES = {
+    **dict.fromkeys(node_actions.VERBS, policies.SET_PROVISION_STATE),
+    node_actions.SET_MAINTENANCE: policies.SET_MAINTENANCE, node_actions.CLEAR_MAINTENANCE: policies.CLEAR_MAINTENANCE,
+    node_actions.DELETE: policies.DELETE, REAPPLY: policies.REAPPLY}
+#: Nodes that are named as examples for a reason.
+_EXAMPLES = 10
+
+
+class _Judged(NamedTuple):
+    """The nodes of a request.
+
+    :ivar possible: the query of the UUIDs of those on which the action is possible
+    :ivar number: of them
+    :ivar impossible: the others, by reason, as the reply shows them
+    """
+
+    possible: sa.Select[tuple[str]]
+    number: int
+    impossible: list[JSONObject]
+
+
+def preview(request: Request, body: JSONObject) -> JSONObject:
+    """Return on how many nodes an action is possible, and why not on the others; errors as those of :func:`create`."""
+    with request.db.reader() as conn:
+        found = _judged(request, conn, body)
+    others = sum(reason["number"] for reason in found.impossible)
+    return {"action": body["action"], "total": found.number + others, "possible": found.number,
+            "impossible": found.impossible}
+
+
+def create(request: Request, body: JSONObject) -> tuple[Row, list[JSONObject]]:
+    """Store the operation on the nodes on which the action is possible; return it, and the others by reason.
+
+    :raises Invalid, InvalidParameterValue: 400;  Forbidden: 403, also by the policy of the action
+    :raises Conflict: 409, it is possible on none of the nodes
+    """
+    action, chosen = body["action"], body.get("uuids")
+    said: JSONObject = {"nodes": body.get("nodes") if chosen is None else {"chosen": len(chosen)}}
+    if action == REAPPLY:
+        said |= {"dry_run": False, "allow_deployed": False}
+    if "reason" in body:
+        said["reason"] = body["reason"]
+
+    def write(conn: sa.Connection) -> tuple[Row, list[JSONObject]]:
+        found = _judged(request, conn, body)
+        if not found.number:
+            told = " ".join(reason["reason"] for reason in found.impossible[:3])
+            raise Conflict(f"The action is possible on none of these nodes. {told}".strip())
+        created = operations_db.create(conn, action, said, request.context.user_id, found.possible)
+        return created, found.impossible
+
+    result: tuple[Row, list[JSONObject]] = request.db.write(write)
+    return result
+
+
+def _judged(request: Request, conn: sa.Connection, body: JSONObject) -> _Judged:
+    policy.authorize(request.conf, _POLICIES[body["action"]], request.context)
+    found = node_queries.decisive(_wanted(request, conn, body))
+    groups = node_queries.alike(conn, found)
+    reasons: dict[str, list[Alike]] = {}
+    for group in groups:
+        reason = _obstacle(conn, body["action"], group)
+        reasons.setdefault(reason or "", []).append(group)
+    possible = reasons.pop("", [])
+    query = sa.select(found.c.uuid).where(sa.or_(sa.false(), *(group.condition for group in possible)))
+    return _Judged(query.order_by(found.c.id), sum(group.number for group in possible), [{
+        "reason": reason, "number": sum(group.number for group in alike), "nodes": [
+            {"uuid": row.uuid, "name": row.name} for row in conn.execute(sa.select(found.c.uuid, found.c.name).where(
+                sa.or_(*(group.condition for group in alike))).order_by(found.c.id).limit(_EXAMPLES))],
+    } for reason, alike in reasons.items()])
+
+
+def _wanted(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObject:
+    """Return the filters of the nodes that a request names."""
+    if ("uuids" in body) == ("nodes" in body):
+        raise Invalid("There are either nodes, or uuids.")
+    if "reason" in body and body["action"] != node_actions.SET_MAINTENANCE:
+        raise Invalid(problems=[Problem("/reason", f"can only be used with action {node_actions.SET_MAINTENANCE}")])
+    if "nodes" in body:
+        wanted = node_access.filters(request, node_access.filters_of_body(body["nodes"]))
+        node_access.resolve(request, conn, wanted)
+        return wanted
+    known = nodes.ids(conn, body["uuids"])
+    missing = [Problem(f"/uuids/{place}", "there is no such node")
+               for place, uuid in enumerate(body["uuids"]) if uuid not in known]
+    if missing:
+        raise Invalid(problems=missing)
+    wanted = {"id_in": sorted(known.values())}
+    node_access.confine(request, wanted)
+    return wanted
+
+
+def _obstacle(conn: sa.Connection, action: str, group: Alike) -> str | None:
+    """Return why an action is impossible on nodes that are alike; None: it is possible."""
+    row = nodes.get_by_id(conn, group.example)
+    try:
+        if action != REAPPLY:
+            node_actions.check(row, action, nodes.child_of(conn, row.uuid))
+            return None
+        reapplying.check(row, allow_deployed=False)
+        if not group.has_data:
+            raise inventory_not_found(node=row.uuid)
+    except IronicRulesError as error:
+        return node_actions.of_many(str(error))
+    return None
