@@ -437,11 +437,13 @@ def certificates_of_metrics(conf: cfg.ConfigOpts, group: str) -> Certificates | 
     return found
 
 
-def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int = 0) -> None:
+def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int = 0,
+                  is_well: Callable[[], bool] | None = None) -> None:
     """Serve the metrics of this process if a port is configured for them.
 
     :param group: the one of ``metrics_host`` and ``metrics_port``: api or conductor
     :param port: instead of ``metrics_port``, if that is set
+    :param is_well: tells whether the process works, for a health check beside the metrics; None: there is none
     :raises ConfigurationError: the library is missing, or the port is in use
     """
     options = conf[group]
@@ -450,7 +452,7 @@ def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int 
 
         page = exporter.page_of(exporter.NumbersCollector(numbers), "metrics_port")
         exporter.serve(page, options.metrics_host, port or options.metrics_port, group,
-                       certificates_of_metrics(conf, group))
+                       certificates_of_metrics(conf, group), is_well)
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,

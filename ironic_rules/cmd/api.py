@@ -30,7 +30,7 @@ def _run(argv: Sequence[str]) -> int:
     lifecycle.reach_broker(conf)
     numbers = Numbers()
     api = service.make_api(conf, db, transport, numbers=numbers)
-    service.serve_metrics(numbers, conf, "api")
+    service.serve_metrics(numbers, conf, "api", is_well=api.is_answering)
     authorization.warn_if_open(conf)
     api.start()
     print(f"ironic-rules-api listens on {api.text}", flush=True)

@@ -33,7 +33,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     numbers = Numbers()
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, numbers=numbers)
     lifecycle.reach_broker(conf)
-    service.serve_metrics(numbers, conf, "conductor")
+    service.serve_metrics(numbers, conf, "conductor", is_well=conductor.is_well)
     try:
         conductor.start()
         print(f"ironic-rules-conductor {conf.host} is running", flush=True)

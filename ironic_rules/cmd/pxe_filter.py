@@ -82,7 +82,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     filter_service = _made(conf)
     if conf.pxe_filter.metrics_port:
         statistics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port,
-                         service.certificates_of_metrics(conf, "pxe_filter"))
+                         service.certificates_of_metrics(conf, "pxe_filter"), filter_service.is_well)
     _warn_without_messages(conf)
     filter_service.start()
     print(f"ironic-pxe-filter {conf.host} is running", flush=True)

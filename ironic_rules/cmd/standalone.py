@@ -89,7 +89,10 @@ def _run(argv: Sequence[str]) -> int:
     api = service.make_api(conf, db, transport, rules, numbers, pxe_filter=messages)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,
                                                numbers=numbers, pxe_filter=messages)
-    service.serve_metrics(numbers, conf, "api")
+    def is_well() -> bool:
+        return api.is_answering() and conductor.is_well()
+
+    service.serve_metrics(numbers, conf, "api", is_well=is_well)
     if own_filter is not None:
         own_filter.start()  # before a machine is started
     try:
@@ -104,7 +107,7 @@ def _run(argv: Sequence[str]) -> int:
             threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui, authority), name="demo",
                              daemon=True).start()
         lifecycle.settle()
-        systemd.ready(lambda: api.is_answering() and conductor.is_well())
+        systemd.ready(is_well)
         signals.wait()
         systemd.tell("STOPPING=1")
         api.stop()

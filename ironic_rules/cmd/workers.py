@@ -57,7 +57,7 @@ class Process(cotyledon.Service):
     def run(self) -> None:
         """Serve, in threads."""
         try:
-            service.serve_metrics(self._numbers, self._conf, self.name, self._metrics_port)
+            service.serve_metrics(self._numbers, self._conf, self.name, self._metrics_port, self.is_well)
         except ConfigurationError as exc:  # no reason to end, and be started again without end
             LOG.error("%s", exc)
         # In one piece: print() writes the end of an unbuffered line separately, and other processes may come between.

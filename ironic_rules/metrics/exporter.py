@@ -1,5 +1,8 @@
 """Metrics for Prometheus: numbers in its formats, with the library of the extra ``metrics``, and a server for them.
 
+The server also says whether the process works, for the probes of those that run it: a conductor and a PXE filter have
+no other port.
+
 The server has a port of its own, is small, and bounded whatever connects to it. A request is a line and some headers,
 and is there at once. So a connection beyond the maximum number takes the place of the oldest one, and none lives longer
 than a few seconds: clients that send nothing do not keep others from the metrics.
@@ -83,6 +86,8 @@ def page_of(collector: Any, needed_by: str) -> Page:
     return page
 
 
+#: The path of the health check, as in the API.
+_LIVE = "/healthcheck/live"
 #: Maximum number of connections, each of which has a thread.
 _MOST = 8
 #: Seconds after which a connection is closed, whatever happens on it.
@@ -96,8 +101,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = _LIFETIME_S
 
     def do_GET(self) -> None:
-        """Reply with the metrics."""
-        if self.path.partition("?")[0] not in ("/", "/metrics"):
+        """Reply with the metrics, or whether the process works."""
+        path, is_well = self.path.partition("?")[0], self.server.is_well
+        if path == _LIVE and is_well is not None:
+            status, text = (200, b'{"status":"OK"}') if is_well() else (503, b'{"status":"STUCK"}')
+            self._reply(status, "application/json", text)
+            return
+        if path not in ("/", "/metrics"):
             self._reply(404, "text/plain; charset=utf-8", b"The metrics are at /metrics.\n")
             return
         content_type, text = self.server.page(self.headers.get("Accept", ""))
@@ -121,14 +131,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Exporter(socketserver.ThreadingTCPServer):
-    """Serves one page; ``server_port`` is its port, ``shutdown`` ends it."""
+    """Serves one page and a health check; ``server_port`` is its port, ``shutdown`` ends it."""
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, page: Page, host: str, port: int, certificates: Certificates | None = None) -> None:
+    def __init__(self, page: Page, host: str, port: int, certificates: Certificates | None = None,
+                 is_well: Callable[[], bool] | None = None) -> None:
         self.page = page
+        self.is_well = is_well
         self._certificates = certificates
         self._guard = threading.Lock()
         #: the connections, the oldest first, and since when they are open
@@ -175,16 +187,18 @@ class Exporter(socketserver.ThreadingTCPServer):
             LOG.exception("The metrics cannot be served")
 
 
-def serve(page: Page, host: str, port: int, group: str = "api", certificates: Certificates | None = None) -> Exporter:
+def serve(page: Page, host: str, port: int, group: str = "api", certificates: Certificates | None = None,
+          is_well: Callable[[], bool] | None = None) -> Exporter:
     """Serve a page of metrics from a thread.
 
     :param port: 0 for any free one
     :param group: the group of options that has ``metrics_host`` and ``metrics_port``, for an error
     :param certificates: None: with http
+    :param is_well: tells whether the process works, for the health check; None: there is none
     :raises ConfigurationError: the address cannot be bound
     """
     try:
-        exporter = Exporter(page, host, port, certificates)
+        exporter = Exporter(page, host, port, certificates, is_well)
     except (OSError, OverflowError) as exc:
         raise cannot_listen(f"The metrics cannot be served at {host}:{port}", f"[{group}]metrics_host",
                             f"[{group}]metrics_port", exc) from exc

@@ -154,6 +154,8 @@ def _addresses(sent: object) -> list[str]:
 
 #: Seconds between two looks whether the database has changed.
 _WATCH_S = 0.1
+#: Seconds that a pass may take, with a database that does not reply: the time-outs of [database] are shorter.
+_STUCK_S = 120.0
 #: Seconds between two looks whether an address is served.
 _SERVED_S = 0.05
 
@@ -183,6 +185,8 @@ class FilterService:
         #: time at which the database is to be read because of messages
         self._look_at = float("inf")
         self._not_before = 0.0
+        #: since when the loop is in a pass; None: it waits
+        self._began: float | None = None
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
         self._collect_s = conf.pxe_filter.collect_time
@@ -227,6 +231,11 @@ class FilterService:
                     address for address in _addresses(asked) if self._keeper.serves(address)])
             except OSError as exc:
                 LOG.warning("The service does not learn which addresses are served: %s: %s", self._answers_at, exc)
+
+    def is_well(self) -> bool:
+        """Return whether the loop works; a database or a disk that is waited for is no reason why not."""
+        began = self._began
+        return began is None or time.monotonic() - began < _STUCK_S
 
     def _open(self) -> None:
         try:
@@ -325,7 +334,9 @@ class FilterService:
             self._woken.clear()
             # Mostly it is only woken to sleep until the next reading, while a writer writes what is not written yet.
             if not self._stopped and (self._is_due or not is_woken):
+                self._began = time.monotonic()
                 self._pass()
+                self._began = None
 
     @property
     def _is_due(self) -> bool:

@@ -128,11 +128,13 @@ class _Collector:
         return family
 
 
-def serve(statistics: Statistics, host: str, port: int, certificates: Certificates | None = None) -> exporter.Exporter:
+def serve(statistics: Statistics, host: str, port: int, certificates: Certificates | None = None,
+          is_well: Callable[[], bool] | None = None) -> exporter.Exporter:
     """Serve the metrics over HTTP from a thread.
 
     :param certificates: None: with http
+    :param is_well: tells whether the filter works, for the health check
     :raises ConfigurationError: the library is missing, or the port is in use
     """
     return exporter.serve(exporter.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port,
-                          "pxe_filter", certificates)
+                          "pxe_filter", certificates, is_well)

@@ -172,6 +172,8 @@ def test_metrics(site):
     port = free_port()
     with running(site, metrics_port=port):
         metrics = metrics_of(port)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthcheck/live", timeout=60) as reply:
+            assert reply.read() == b'{"status":"OK"}'
 
     assert metrics['ironic_pxe_filter_syncs_total{kind="full"}'] == "1.0"
     assert metrics["ironic_pxe_filter_addresses"] == "2.0"

@@ -39,6 +39,15 @@ def test_the_page_is_served(served):
     assert ask(served, "POST")[0] == 501
 
 
+def test_the_process_says_whether_it_works(served):
+    assert ask(served, path="/healthcheck/live")[0] == 404
+    well = [True, False]
+    served.is_well = lambda: well.pop(0)
+
+    assert ask(served, path="/healthcheck/live") == (200, "application/json", b'{"status":"OK"}')
+    assert ask(served, path="/healthcheck/live") == (503, "application/json", b'{"status":"STUCK"}')
+
+
 @pytest.mark.parametrize("start", [b"", b"GET /metr", b"\x16\x03\x01\x02", b"GET / HTTP/1.1\r\nX: " + b"x" * 20000])
 def test_connections_without_a_request_keep_nobody_from_the_metrics(served, start):
     idle = [socket.create_connection(served.server_address[:2], 10) for _ in range(100)]
