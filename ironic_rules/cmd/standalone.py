@@ -72,7 +72,8 @@ def _run(argv: Sequence[str]) -> int:
     if conf.cli_state_dir is not None:
         conf.set_override("state_path", conf.cli_state_dir)
     service.use_one_process_defaults(conf)
-    if not (conf.log_file or conf.log_dir or conf.log_config_append or conf.use_syslog or conf.use_journal):
+    if not (conf.log_file or conf.log_dir or conf.log_config_append or conf.use_syslog or conf.use_journal
+            or conf.use_stderr):
         conf.set_override("log_dir", conf.state_path)
         conf.set_override("log_file", "ironic-rules.log")
     service.setup_logging(conf)
