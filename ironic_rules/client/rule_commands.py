@@ -126,6 +126,7 @@ class ApplyRules(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
         given = rule_file.read_whole(parsed_args.source)
+        given.explain_left_out()
         requests = Requests(self.app)
         tag = None if parsed_args.revision is None else _tag(requests, parsed_args.bundle, parsed_args.revision)
         try:
@@ -162,6 +163,7 @@ class ImportRules(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Row]]:
         given = rule_file.read(parsed_args.file)
         given = given.listed("rules") if parsed_args.legacy else given.writable()
+        given.explain_left_out()
         requests = Requests(self.app)
         results: dict[int, tuple[str | None, str]] = {
             index: (None, f"failed: {problem}") for index, problem in given.unsendable()}

@@ -51,6 +51,8 @@ class GivenRules:
     places: list[FilePlace] = field(default_factory=list)
     #: The index and the problem of each rule that a service has printed without what makes it one.
     incomplete: list[tuple[int, str]] = field(default_factory=list)
+    #: The fields that a service has printed, and that are not sent.
+    left_out: set[str] = field(default_factory=set)
 
     def add(self, rule: object, place: FilePlace) -> None:
         """Append a rule."""
@@ -85,9 +87,16 @@ class GivenRules:
             if isinstance(rule, dict) and any(name in rule for name in _PRINTED_BY_ALL):
                 if problem := _lack(rule):
                     found.incomplete.append((index, problem))
+                found.left_out |= PRINTED[kind] & rule.keys()
                 rule = {name: value for name, value in rule.items() if name not in PRINTED[kind]}
             found.add(rule, place)
         return found
+
+    def explain_left_out(self) -> None:
+        """Write to the standard error which fields are not sent."""
+        if self.left_out:
+            print(f"note: not sent, since services only print them: {', '.join(sorted(self.left_out))}",
+                  file=sys.stderr)
 
     def unsendable(self) -> Iterator[tuple[int, str]]:
         """Yield the index and the problem of each rule that cannot be sent, e.g. a set or a list as a key."""
