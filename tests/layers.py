@@ -12,6 +12,7 @@ LAYERS = (
     ("client",),
     ("cmd",),
     ("service",),
+    ("importing",),
     ("api", "conductor", "pxe_filter", "simulator", "lab"),
     ("httpd", "ramdisk"),
     ("inspection",),

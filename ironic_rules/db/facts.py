@@ -29,7 +29,10 @@ from ironic_rules.db.tables import (
     fact_states,
     fact_texts,
     facts,
+    node_inventory,
     nodes,
+    operation_items,
+    operations,
     revisions,
 )
 from ironic_rules.exceptions import (
@@ -41,6 +44,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import facts as models
 from ironic_rules.models.facts import FACT, Fact, FactValue
+from ironic_rules.models.resources import FIND_FACTS
 
 #: The set's row in ``revisions``.
 FACT_SET = "facts"
@@ -90,6 +94,16 @@ def revision(conn: sa.Connection) -> int:
 def lock(conn: sa.Connection) -> int:
     """Return the revision of the set; it changes only in this transaction until that ends."""
     return conn.execute(REVISION.with_for_update()).scalar_one()
+
+
+def are_missing(conn: sa.Connection) -> bool:
+    """Return whether a node has data of an inspection in which nothing has looked for facts, or will."""
+    looked = sa.select(fact_states.c.node_id).where(fact_states.c.node_id == nodes.c.id).exists()
+    will = sa.select(operation_items.c.id).join(operations).where(
+        operations.c.kind == FIND_FACTS, operation_items.c.node_uuid == nodes.c.uuid).exists()
+    query = sa.select(node_inventory.c.id).join(nodes, nodes.c.id == node_inventory.c.node_id)
+    query = query.where(node_inventory.c.status == "processed", ~looked, ~will)
+    return conn.execute(query.limit(1)).first() is not None
 
 
 def all_facts(conn: sa.Connection) -> list[Fact]:
