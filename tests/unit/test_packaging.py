@@ -22,6 +22,7 @@ COMMANDS = {
     "ironic-rules-convert": "ironic_rules.cmd.convert:main",
     "ironic-rules-dbsync": "ironic_rules.cmd.dbsync:main",
     "ironic-rules-extra-specs": "ironic_rules.cmd.extra_specs:main",
+    "ironic-rules-import": "ironic_rules.cmd.import_cloud:main",
     "ironic-rules-lab": "ironic_rules.cmd.lab:main",
     "ironic-rules-ramdisk": "ironic_rules.cmd.ramdisk:main",
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",
