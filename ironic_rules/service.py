@@ -24,7 +24,7 @@ from ironic_rules import exceptions, log_lines
 from ironic_rules.certificates import Certificates, Files
 from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
-from ironic_rules.db import clock, conductors, migration, sqlite, unusable
+from ironic_rules.db import clock, conductors, migration, outbox, sqlite, unusable
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import known_secrets, secrets, states
@@ -220,6 +220,8 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
                 raise exceptions.ConfigurationError(
                     "The database schema is not the current one: run 'ironic-rules-dbsync upgrade'.")
             migration.upgrade(db.engine)
+        if conf.notification_level is not None:
+            outbox.want(db.engine, outbox.Wanted(conf.notification_level, False, conf.host))
         on_failure.pop_all()
     return db
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.conductor import admission, inspection, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, inspection, notices, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
@@ -62,14 +62,16 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
             del values["target_provision_state"]
         nodes.reserve_in_state(conn, lock, "continue inspection", state, values)
 
-    is_new = False
+    is_new, before, event = False, states.INSPECTWAIT, "resume"
     try:
-        reserve(states.INSPECTWAIT, "resume")
+        reserve(before, event)
     except NodeNotFound:
         is_new = discovery.accept(conn, lock.node_id)
         if not is_new:
             raise
-        reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
+        before, event = states.ENROLL, "discovered"
+        reserve(before, event, inspection_started_at=clock.now(), inspection_finished_at=None)
+    notices.accepted(conn, lock.node_id, before, event)
     # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
     admission.admit(conn, context, lock.node_id, renew=True)
     stored = inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)

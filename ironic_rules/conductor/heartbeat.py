@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, state_machine
+from ironic_rules.conductor import admission, notices, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext, hashed_token
@@ -71,6 +71,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
                 nodes.release(conn, lock, values)
                 return False
             nodes.update_locked(conn, lock, {**values, **state_machine.state_values(transition)})
+            notices.provision(conn, locked, "resume")
             return True
 
         goes_on = conductor.db.write(store)

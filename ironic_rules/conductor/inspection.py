@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
-from ironic_rules.conductor import hardware_cache, legacy_rules, state_machine, wait_states
+from ironic_rules.conductor import hardware_cache, legacy_rules, notices, state_machine, wait_states
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
@@ -250,9 +250,10 @@ class Processing:
         changes = work.save(conn, task.node.id, task.revisions and task.revisions.facts_digest)
         if not changes:
             return
+        # The entry is written later, in the same transaction.
+        entry.uuid = entry.uuid or uuidutils.generate_uuid()
+        notices.facts(conn, {"uuid": task.node.uuid, "name": task.node.name}, work.told(changes), entry.uuid)
         if conductor.conf.facts.change_days:
-            # The entry is written later, in the same transaction.
-            entry.uuid = entry.uuid or uuidutils.generate_uuid()
             kept = entry.uuid if state_machine.keeps_history(conductor) else None
             facts.add_changes(conn, task.node.id, changes, kept)
         shrunk = work.shrunk(changes)

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
+from ironic_rules.conductor import notices
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors, node_queries, nodes
 from ironic_rules.db.projection import Row
@@ -210,6 +211,8 @@ class PowerStates:
                 values |= {"agent_token_hash": None, "driver_internal_info": {
                     key: value for key, value in locked.driver_internal_info.items() if key not in AGENT_ADDRESS}}
             nodes.release(conn, lock, values if is_same else None)
+            if is_same:
+                notices.corrected_power(conn, locked)
             return is_same
 
         if stored := self._conductor.db.write(store):

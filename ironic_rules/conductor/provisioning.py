@@ -14,6 +14,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import (
     admission,
     inspection,
+    notices,
     pxe_filter,
     state_machine,
     step_loop,
@@ -26,7 +27,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
-from ironic_rules.models import secrets, states
+from ironic_rules.models import events, secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import AGENT_ADDRESS, AGENT_URL, BOOT_LEFT
 from ironic_rules.models.nodes import Node
@@ -161,6 +162,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
                 nodes.release(conn, lock, changed)
             else:
                 nodes.update_locked(conn, lock, changed)
+            notices.provision(conn, row, verb)
             return work
 
         work = conductor.db.write(store)
@@ -223,7 +225,7 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
     if reason := power.refusal(task.node, target):
         raise InvalidParameterValue(problems=[Problem("/target", reason)])
     power.validate(task)
-    final = states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
+    final = _final(target)
     lock = conductor.new_lock(task.node.id)
     with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
 
@@ -236,9 +238,15 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
                 values |= {"agent_token_hash": None, "driver_internal_info": {
                     key: value for key, value in locked.driver_internal_info.items() if key not in AGENT_ADDRESS}}
             nodes.update_locked(conn, lock, values)
+            notices.power(conn, lock.node_id, final, events.START)
 
         conductor.db.write(store)
         slot.run(_set_power, conductor, context, lock, target, timeout_s)
+
+
+def _final(target: str) -> str:
+    """Return the power state in which a request for ``target`` ends."""
+    return states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
 
 
 def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, target: str,
@@ -261,7 +269,12 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
             text = f"Failed to change the power state to '{target}': {reason}"
             values["last_error"] = printable(secrets.mask_text(text), MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
-        conductor.db.write(lambda conn: task_store.save(conn, task, lock, values, release=True))
+
+        def store(conn: sa.Connection) -> None:
+            task_store.save(conn, task, lock, values, release=True)
+            notices.power(conn, lock.node_id, _final(target), events.ERROR if reason else events.END)
+
+        conductor.db.write(store)
 
 
 def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, JSONObject]:

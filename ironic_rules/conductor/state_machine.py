@@ -16,11 +16,12 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
+from oslo_utils import uuidutils
 
-from ironic_rules.conductor import pxe_filter, task_store
+from ironic_rules.conductor import notices, pxe_filter, task_store
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, inventory, node_records, nodes
+from ironic_rules.db import clock, inventory, node_records, nodes, outbox
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.exceptions import (
     HookFailed,
@@ -74,9 +75,11 @@ def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context
     :param inspection: what is known of it; None: only that it ended
     :param outcome: None: by whether there is an error
     """
+    found = inspection or Inspection()
+    outcome = outcome or (FAILED if error else FINISHED)
+    _report_inspection(conn, row, context, found, error, outcome)
     if not keeps_history(conductor):
         return None
-    found = inspection or Inspection()
     seconds = dict(found.seconds)
     if found.kind == RAMDISK and context.lookup_s is not None:
         seconds["lookup"] = context.lookup_s
@@ -88,13 +91,23 @@ def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context
                "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
     values = {
         **({} if found.uuid is None else {"uuid": found.uuid}),
-        "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED),
+        "kind": found.kind, "outcome": outcome,
         "user": context.user_id,
         "started_at": found.started_at or (
             row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
         "inventory_id": found.inventory, "details": details}
     return node_records.add_inspection(conn, row.id, values)
+
+
+def _report_inspection(conn: sa.Connection, row: Node, context: RequestContext, found: Inspection, error: str | None,
+                       outcome: str) -> None:
+    if outbox.wanted(conn) is not None:
+        # Known before the entry of the history is written, if that is kept.
+        found.uuid = found.uuid or uuidutils.generate_uuid()
+        notices.inspection(conn, row, error, {
+            "inspection_uuid": found.uuid, "kind": found.kind, "outcome": outcome, "source": context.source,
+            "started_at": found.started_at or row.inspection_started_at})
 
 
 def ends_inspection(state: str, next_state: str) -> bool:
@@ -277,11 +290,14 @@ def reason_of(error: Exception) -> str:
 def _fail_alone(conn: sa.Connection, conductor: Conductor, lock: nodes.Lock, reason: str) -> None:
     """Write only the new state and the reason, and release the lock."""
     row = nodes.provision_states(conn, lock.node_id)
+    before = nodes.get_by_id(conn, lock.node_id) if outbox.wanted(conn) is not None else None
     transition = states.after_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
     values = {} if transition is None else {**state_values(transition), "agent_token_hash": None}
     error = f"Failed in state \"{row.provision_state}\": {reason}"
     nodes.release(conn, lock, {**values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
     inventory.supersede(conn, lock.node_id)
+    if before is not None and transition is not None:
+        notices.provision(conn, before, "fail")
 
 
 def _replaced(conductor: Conductor, lock: nodes.Lock) -> nodes.Lock:
@@ -400,6 +416,8 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
 
     def store(conn: sa.Connection) -> None:
         task_store.save(conn, task, attempt.lock, values, release=not goes_on)
+        if not stays:
+            notices.provision(conn, row, result.event)
         if error is not None and on_failure is not None:
             on_failure(conn, conductor, row.id)
         if result.also is not None:

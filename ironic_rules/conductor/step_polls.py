@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import state_machine
+from ironic_rules.conductor import notices, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import clock, node_queries, nodes
@@ -199,6 +199,7 @@ class StepPolls:
             nodes.update_locked(conn, lock,
                                 {"driver_internal_info": procedures.end_poll(locked.driver_internal_info, text),
                                              **state_machine.state_values(transition)})
+            notices.provision(conn, locked, "resume")
             return True
 
         try:

@@ -7,7 +7,7 @@ import datetime
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, power_states, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, notices, power_states, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
@@ -64,6 +64,7 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
 
         def store(conn: sa.Connection) -> None:
             task_store.save(conn, task, lock, values, release=True)
+            notices.provision(conn, row, event)
             event_type = state_machine.event_type(row.provision_state)
             inspection = None
             if row.provision_state == states.INSPECTWAIT:

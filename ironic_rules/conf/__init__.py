@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from ironic_rules.conf import api, conductor, database, default, deploy, hardware, inspection, inspector, pxe_filter
+from ironic_rules.conf import (
+    api,
+    conductor,
+    database,
+    default,
+    deploy,
+    events,
+    hardware,
+    inspection,
+    inspector,
+    pxe_filter,
+)
 
 #: The groups of the service's own options, with them; an empty name is the group DEFAULT.
 GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
-    ("", default.OPTS),
+    ("", [*default.OPTS, *events.NOTIFICATION_OPTS]),
     (api.GROUP, api.OPTS),
     (inspection.DISCOVERY_GROUP, inspection.DISCOVERY_OPTS),
     (conductor.GROUP, conductor.OPTS),
     (database.GROUP, database.OPTS),
     (deploy.GROUP, deploy.OPTS),
+    (events.GROUP, events.OPTS),
     (inspection.FACTS_GROUP, inspection.FACTS_OPTS),
     (inspection.HISTORY_GROUP, inspection.HISTORY_OPTS),
     (inspection.JOURNAL_GROUP, inspection.JOURNAL_OPTS),

@@ -148,9 +148,9 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
         fatal_exception_format_errors force_raw_images grub_config_path grub_config_template hash_partition_exponent
         hash_ring_algorithm hash_ring_reset_interval http_basic_username image_download_concurrency isolinux_bin
         isolinux_config_template ldlinux_c32 log_in_db_max_size minimum_memory_wait_retries minimum_memory_wait_time
-        minimum_memory_warning_only minimum_required_memory my_ip my_ipv6 notification_level parallel_image_downloads
+        minimum_memory_warning_only minimum_required_memory my_ip my_ipv6 parallel_image_downloads
         pybasedir raw_image_growth_factor require_agent_token rootwrap_config rpc_transport tempdir
-        versioned_notifications_topics webserver_connection_timeout listen_address listen_port timeout
+        webserver_connection_timeout listen_address listen_port timeout
         introspection_delay ipmi_address_fields max_concurrency clean_up_period leader_election_interval""",
     "api": "network_data_schema unix_socket_mode",
     "conductor": """

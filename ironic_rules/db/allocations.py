@@ -26,7 +26,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.resources import ACTIVE, ALLOCATING, ERROR, Allocation
 
 ALLOCATIONS = Collection(
-    allocations, missing=lambda ident: allocation_not_found(allocation=ident), taken={
+    allocations, "allocation", missing=lambda ident: allocation_not_found(allocation=ident), taken={
         "uuid": lambda values: allocation_already_exists(uuid=values.get("uuid")),
         "name": lambda values: duplicate_allocation_name(name=values.get("name"))},
     filters={name: allocations.c[name].__eq__ for name in ("resource_class", "state", "owner")})
@@ -130,6 +130,7 @@ def destroy(conn: sa.Connection, uuid: str) -> None:
     if busy and not node.maintenance:
         raise Conflict(f"Cannot remove allocation {row.uuid} of node {node.uuid}, which is in state "
                        f'"{node.provision_state}" and not in maintenance.')
+    ALLOCATIONS.note_end(conn, row.id)
     # Without its instance, a node has no allocation either: this deletes it. As in Ironic, instance_info is kept: the
     # next allocation overwrites its traits, and "deleted" empties it.
     nodes.update(conn, node.id, {"instance_uuid": None})

@@ -5,12 +5,13 @@ Rows of volumes have ``node_uuid`` in addition to the columns of the tables.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_queries
+from ironic_rules.db import clock, identity, node_queries, outbox
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of, rows_of
@@ -43,14 +44,15 @@ _NODE_UUID = nodes.c.uuid.label("node_uuid")
 class Collection:
     """The rows of a table. Where that has ``node_id``, rows have ``node_uuid``, too."""
 
-    def __init__(self, table: sa.Table, *, missing: Callable[[Any], NotFound], taken: Taken,
+    def __init__(self, table: sa.Table, kind: str, *, missing: Callable[[Any], NotFound], taken: Taken,
                  filters: Conditions | None = None) -> None:
         """Describe the table.
 
+        :param kind: of its rows, for their events
         :param missing: makes the error for an ident that no row has
         :param filters: the filters of lists besides ``node_id``
         """
-        self._table = table
+        self._table, self._kind = table, kind
         self._missing = missing
         self._taken = taken
         self._of_node = "node_id" in table.c
@@ -92,7 +94,9 @@ class Collection:
         row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
         with self._unique(row):
             inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
-        return self.get_by_id(conn, inserted[0])  # type: ignore[index]
+        made = self.get_by_id(conn, inserted[0])  # type: ignore[index]
+        outbox.note(conn, self._kind, "create", made)
+        return made
 
     def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, object]) -> Any:
         """Write ``values`` and return the row.
@@ -102,11 +106,20 @@ class Collection:
         with self._unique(values):
             conn.execute(sa.update(self._table).where(self._table.c.id == row_id).values(
                 {**values, "updated_at": clock.now()}))
-        return self.get_by_id(conn, row_id)
+        changed = self.get_by_id(conn, row_id)
+        outbox.note(conn, self._kind, "update", changed)
+        return changed
 
     def destroy(self, conn: sa.Connection, row_id: int) -> None:
         """Delete the row, if it is still there."""
+        self.note_end(conn, row_id)
         conn.execute(sa.delete(self._table).where(self._table.c.id == row_id))
+
+    def note_end(self, conn: sa.Connection, row_id: int) -> None:
+        """Store the events of a row that is deleted, if it is still there."""
+        if outbox.wanted(conn) is not None:
+            with contextlib.suppress(NotFound):
+                outbox.note(conn, self._kind, "delete", self.get_by_id(conn, row_id))
 
     def get_by_id(self, conn: sa.Connection, row_id: int) -> Any:
         """Return the row with that database id.
@@ -138,24 +151,27 @@ class Collection:
 
 #: ``project``: those that it may see.
 _FILTERS = {"project": lambda project: sa.or_(runbooks.c.owner == project, runbooks.c.public.is_(True))}
-RUNBOOKS = Collection(runbooks, filters=_FILTERS, missing=lambda ident: RunbookNotFound(runbook=ident), taken={
+RUNBOOKS = Collection(
+    runbooks, "runbook", filters=_FILTERS, missing=lambda ident: RunbookNotFound(runbook=ident), taken={
     "uuid": lambda values: runbook_already_exists(uuid=values.get("uuid")),
     "name": lambda values: duplicate_runbook_name(name=values.get("name"))})
 
 
 _OF_PROJECT = {"project": node_queries.of_project}
 CONNECTORS = Collection(
-    volume_connectors, filters=_OF_PROJECT, missing=lambda ident: volume_connector_not_found(connector=ident), taken={
+    volume_connectors, "volume connector", filters=_OF_PROJECT,
+    missing=lambda ident: volume_connector_not_found(connector=ident), taken={
         "uuid": lambda values: volume_connector_already_exists(uuid=values.get("uuid")),
         "connector_id": lambda values: duplicate_volume_connector(
             type=values.get("type"), connector_id=values.get("connector_id"))})
 TARGETS = Collection(
-    volume_targets, filters=_OF_PROJECT, missing=lambda ident: volume_target_not_found(target=ident), taken={
+    volume_targets, "volume target", filters=_OF_PROJECT,
+    missing=lambda ident: volume_target_not_found(target=ident), taken={
         "uuid": lambda values: volume_target_already_exists(uuid=values.get("uuid")),
         "boot_index": lambda values: duplicate_boot_index(boot_index=values.get("boot_index"))})
 
 
-CHASSIS = Collection(chassis, missing=lambda ident: chassis_not_found(chassis=ident),
+CHASSIS = Collection(chassis, "chassis", missing=lambda ident: chassis_not_found(chassis=ident),
                      taken={"uuid": lambda values: chassis_already_exists(uuid=values.get("uuid"))})
 
 

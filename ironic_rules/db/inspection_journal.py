@@ -8,13 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import discovery, identity
+from ironic_rules.db import discovery, identity, outbox
 from ironic_rules.db.discovery import Match
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
 from ironic_rules.exceptions import journal_entry_not_found
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.events import Event, of_refused_report
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,
     UNKNOWN,
@@ -71,6 +72,8 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
             conn.execute(sa.delete(keys).where(keys.c.entry_id == entry.id))
         renamed[machine] = list(dict.fromkeys(
             [*(match.uuid for match in matches), *callback.bmc_addresses, *callback.macs]))[:_MOST_KEYS]
+    if outbox.wanted(conn) is not None:
+        outbox.add(conn, [_refused(*each) for each in zip(callbacks, found, strict=True)])
     ids = {row.machine: row.id for row in known.values()}
     if new:
         conn.execute(sa.insert(table), new)
@@ -78,6 +81,15 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
     rows = [{"value": value, "entry_id": ids[machine]} for machine, found_by in renamed.items() for value in found_by]
     if rows:
         conn.execute(sa.insert(keys), rows)
+
+
+def _refused(noted: tuple[RefusedCallback, int], matches: Sequence[Match]) -> Event:
+    callback, times = noted
+    return of_refused_report({
+        "reason": _reason(callback.reason, matches), "detail": printable(callback.detail, MAX_MESSAGE),
+        "source": callback.source, "node_uuid": callback.node_uuid, "macs": list(callback.macs),
+        "bmc_addresses": list(callback.bmc_addresses), "nodes": [_node(each) for each in matches[:_MOST_NODES]],
+        "times": times, "at": callback.at})
 
 
 def _reason(reason: str, matches: Collection[Match]) -> str:

@@ -20,7 +20,7 @@ from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.exceptions import ConfigurationError
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "3e9a51c7d0b4"
+HEAD = "9c21d7e4f0a8"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, facts, identity, inspection_rules, legacy_rules, node_queries, pxe_filter
+from ironic_rules.db import clock, facts, identity, inspection_rules, legacy_rules, node_queries, outbox, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
@@ -280,7 +280,9 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     row["uuid"] = identity.assigned(row)
     with _taken(row, row["uuid"]):
         node_id = _INSERT.inserted(conn, row)
-    return get_by_id(conn, node_id)
+    made = get_by_id(conn, node_id)
+    outbox.note(conn, "node", "create", made)
+    return made
 
 
 def update(conn: sa.Connection, node_id: int, values: Mapping[str, object], *, unlocked: bool = True,

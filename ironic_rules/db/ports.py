@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, node_queries, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, node_queries, outbox, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.prepared import Prepared, PreparedChange
@@ -50,6 +50,8 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
     :raises NodeNotFound: 404
     :raises MACAlreadyExists, DuplicatePortName, port_already_exists: 409
     """
+    noted = outbox.wanted(conn) is not None
+    before = for_node(conn, node_id) if noted else ()
     if changes.deleted:
         conn.execute(sa.delete(ports).where(ports.c.node_id == node_id, ports.c.id.in_(changes.deleted)))
     for columns, rows in _by_columns(changes.updated):
@@ -59,6 +61,16 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
     if changes.deleted or changes.created or any(
             not pxe_filter.OF_PORTS.isdisjoint(values) for values in changes.updated.values()):
         pxe_filter.note(conn, node_id)
+    if noted:
+        _note_changes(conn, {port.id: port for port in before}, {port.id: port for port in for_node(conn, node_id)})
+
+
+def _note_changes(conn: sa.Connection, before: Mapping[int, Port], after: Mapping[int, Port]) -> None:
+    for port_id in sorted(before.keys() | after.keys()):
+        if port_id not in after:
+            outbox.note(conn, "port", "delete", before[port_id])
+        elif before.get(port_id) != after[port_id]:
+            outbox.note(conn, "port", "update" if port_id in before else "create", after[port_id])
 
 
 def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[JSONObject]]]:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock
+from ironic_rules.db import clock, outbox
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import inspection_rule_revisions as kept
 from ironic_rules.db.tables import inspection_rule_versions as versions
 from ironic_rules.db.tables import inspection_rules
 from ironic_rules.exceptions import rule_revision_not_found
+from ironic_rules.models.events import of_rule_set
 from ironic_rules.models.rules import Rule
 
 #: Maximum number of UUIDs in one statement.
@@ -57,7 +58,9 @@ def end(conn: sa.Connection, revision: int, author: Author, *rules: sa.ColumnEle
 
 
 def record(conn: sa.Connection, revision: int, author: Author, summary: str) -> None:
-    """Keep ``revision``, and forget those that are older than ``author.keep`` revisions."""
+    """Keep ``revision``, report it, and forget those that are older than ``author.keep`` revisions."""
+    if outbox.wanted(conn) is not None:
+        outbox.add(conn, [of_rule_set(revision, author.user, summary)])
     if author.keep:
         user = author.user and author.user[:_MAX_USER]
         conn.execute(sa.insert(kept).values(revision=revision, created_at=clock.now(), user=user, summary=summary))

@@ -856,3 +856,48 @@ firmware_components = sa.Table(
     *_timestamps(),
     **_TABLE_ARGS,
 )
+
+#: Keys of tables from which rows are deleted as fast as they are added.
+_BIG_KEY = BigInteger().with_variant(Integer, "sqlite")
+
+#: The outbox: what has happened, written in the transactions of the changes. See ``ironic_rules.db.outbox``.
+events = sa.Table(
+    "events", metadata,
+    Column("id", _BIG_KEY, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("type", String(64), nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("subject", String(255), nullable=False),
+    Column("payload_type", String(64), nullable=False),
+    Column("service", String(32), nullable=False),
+    Column("host", String(255), nullable=False),
+    # The caller: of the request, or of the work that it has begun.
+    Column("context", Json, nullable=False),
+    Column("payload", LONG_TEXT, nullable=False),
+    # Whether it has its deliveries.
+    Column("routed", Boolean, nullable=False, default=False),
+    Index("events_routed_id_idx", "routed", "id"),
+    **_TABLE_ARGS,
+)
+
+#: What is left of the events to deliver, a row for each receiver, and what could not be delivered.
+event_deliveries = sa.Table(
+    "event_deliveries", metadata,
+    Column("id", _BIG_KEY, primary_key=True),
+    Column("event_id", _BIG_KEY, ForeignKey("events.id", ondelete="CASCADE"), nullable=False),
+    # Not a foreign key: 0 is the message bus, and a webhook with a million of them is deleted at once.
+    Column("webhook_id", Integer, nullable=False),
+    Column("dead", Boolean, nullable=False, default=False),
+    Column("attempts", Integer, nullable=False, default=0),
+    # Since when it waits: the time of the event, or that of the request to deliver it again.
+    Column("created_at", UTCDateTime, nullable=False),
+    # When it is tried next; while a conductor tries it, when another one may.
+    Column("due_at", UTCDateTime, nullable=False),
+    Column("claimed_by", String(64)),
+    Column("error", String(255)),
+    Index("event_deliveries_due_idx", "webhook_id", "dead", "due_at"),
+    Index("event_deliveries_dead_idx", "dead", "created_at"),
+    Index("event_deliveries_event_id_idx", "event_id"),
+    **_TABLE_ARGS,
+)

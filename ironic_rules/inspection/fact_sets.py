@@ -214,6 +214,11 @@ class FactWork:
             fact.id: Found(values.get(name), found.problems.get(name), fact.defined)
             for name, fact in self.known.fact_set.facts.items()}, new, self.known.revision, self.cache.types)
 
+    def told(self, changes: list[Change]) -> list[JSONObject]:
+        """Return changes with the names of their facts."""
+        return [{"fact": self.known.by_id[change.fact_id].name, "before": change.before, "after": change.after}
+                for change in changes]
+
     def shrunk(self, changes: list[Change]) -> list[str]:
         """Return what has become less of watched facts, in words."""
         return [told for change in changes if (fact := self.known.by_id[change.fact_id]).watched

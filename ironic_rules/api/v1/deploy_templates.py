@@ -14,7 +14,7 @@ from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import deploy_steps, node_access
 from ironic_rules.api.views import resources
-from ironic_rules.db import deploy_templates
+from ironic_rules.db import deploy_templates, outbox
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
@@ -87,8 +87,13 @@ class DeployTemplatesController(Resource):
         :raises deploy_template_already_exists, duplicate_deploy_template_name: 409
         """
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
-        found = request.db.write(
-            lambda conn: deploy_templates.create(conn, values, _checked(request, body["steps"])))
+
+        def create(conn: sa.Connection) -> DeployTemplate:
+            made = deploy_templates.create(conn, values, _checked(request, body["steps"]))
+            outbox.note(conn, "deploy template", "create", made)
+            return made
+
+        found = request.db.write(create)
         request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
                                   ("ETag", _tag(found))]
         return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
@@ -119,7 +124,9 @@ class DeployTemplatesController(Resource):
             changes = {name: value for name, value in values.items() if patch.differs(getattr(old, name), value)}
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
-            return deploy_templates.update(conn, old, changes, steps if writes_steps else None)
+            changed = deploy_templates.update(conn, old, changes, steps if writes_steps else None)
+            outbox.note(conn, "deploy template", "update", changed)
+            return changed
 
         with conditions.guard():
             found = request.db.write(write)
@@ -138,6 +145,7 @@ class DeployTemplatesController(Resource):
         def write(conn: sa.Connection) -> None:
             old = _find(conn, template)
             conditions.check(_tag(old))
+            outbox.note(conn, "deploy template", "delete", old)
             deploy_templates.destroy(conn, old, only_unchanged=conditions.given)
 
         with conditions.guard():

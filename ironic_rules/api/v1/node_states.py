@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from ironic_rules.api import links, patch, schemas, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access, node_hardware, node_replies, runbooks
-from ironic_rules.db import nodes
+from ironic_rules.db import nodes, outbox
 from ironic_rules.exceptions import (
     Conflict,
     InvalidParameterValue,
@@ -254,4 +256,8 @@ class MaintenanceController(Resource):
 
 
 def _set(request: Request, node: str, values: JSONObject) -> None:
-    request.db.write(lambda conn: nodes.update(conn, node_access.hold(request, conn, node).id, values))
+    def write(conn: sa.Connection) -> None:
+        row = node_access.hold(request, conn, node)
+        outbox.note_maintenance(conn, nodes.update(conn, row.id, values))
+
+    request.db.write(write)

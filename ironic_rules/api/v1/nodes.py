@@ -36,7 +36,7 @@ from ironic_rules.api.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.v1.ports import NodePortsController
 from ironic_rules.api.v1.trials import NodesReapplyController
 from ironic_rules.api.v1.volume import NodeVolumeController
-from ironic_rules.db import nodes
+from ironic_rules.db import nodes, outbox
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import node_actions
@@ -191,6 +191,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
+            outbox.note(conn, "node", "update", changed)
             return node_replies.show_node(request, conn, changed)
 
         return request.db.write(change)
@@ -206,6 +207,7 @@ class NodesController(Resource):
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(request, conn, node)
             node_actions.check_removable(row, nodes.child_of(conn, row.uuid))
+            outbox.note(conn, "node", "delete", row)
             nodes.destroy(conn, row.id)
 
         request.db.write(destroy)

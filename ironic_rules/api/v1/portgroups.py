@@ -13,7 +13,7 @@ from ironic_rules.api.v1 import node_access
 from ironic_rules.api.v1 import ports as ports_v1
 from ironic_rules.api.v1.ports import PortgroupPortsController
 from ironic_rules.api.views import resources
-from ironic_rules.db import node_sets, portgroups, ports
+from ironic_rules.db import node_sets, outbox, portgroups, ports
 from ironic_rules.exceptions import Conflict, portgroup_not_found
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
@@ -95,7 +95,9 @@ class PortgroupsController(Resource):
         def create(conn: sa.Connection) -> PortGroup:
             with node_access.named_by("/node_uuid"):
                 node = node_access.hold(request, conn, node_uuid)
-            return portgroups.create(conn, {**values, "node_id": node.id})
+            made = portgroups.create(conn, {**values, "node_id": node.id})
+            outbox.note(conn, "port group", "create", made)
+            return made
 
         row = request.db.write(create)
         request.reply.headers.append(("Location", links.url(request.base, "portgroups", row.uuid)))
@@ -120,7 +122,9 @@ class PortgroupsController(Resource):
                                f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
             if changes.get("standalone_ports_supported") is False:
                 _check_members(conn, row)
-            return portgroups.update(conn, row.id, changes) if changes else row
+            changed = portgroups.update(conn, row.id, changes) if changes else row
+            outbox.note(conn, "port group", "update", changed)
+            return changed
 
         return _show(request, request.db.write(change))
 
@@ -137,6 +141,7 @@ class PortgroupsController(Resource):
             row, node = _hold(request, conn, portgroup, node_id)
             if node_sets.VIF_KEY in row.internal_info and not node.maintenance:
                 raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
+            outbox.note(conn, "port group", "delete", row)
             portgroups.destroy(conn, row.id)
 
         request.db.write(destroy)

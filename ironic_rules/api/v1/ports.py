@@ -18,7 +18,7 @@ from ironic_rules.api.schemas import check_host_name
 from ironic_rules.api.v1 import node_access
 from ironic_rules.api.views import resources
 from ironic_rules.api.views.resources import PortgroupView, PortView
-from ironic_rules.db import node_sets, portgroups, ports
+from ironic_rules.db import node_sets, outbox, portgroups, ports
 from ironic_rules.exceptions import (
     Conflict,
     Invalid,
@@ -392,7 +392,9 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, port_already_exists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
-            return ports.create(conn, new_port(request, conn, body))
+            row = ports.create(conn, new_port(request, conn, body))
+            outbox.note(conn, "port", "create", row)
+            return row
 
         row = request.db.write(create)
         # The filters decide whether the address is allowed: that depends on its node and on their settings.
@@ -413,8 +415,10 @@ class PortsController(Resource):
 
         def change(conn: sa.Connection) -> Port:
             row, node = hold_port(request, conn, port, node_id)
-            changes = update.changes(conn, row, node)
-            return ports.update(conn, row.id, changes) if changes else row
+            values = update.changes(conn, row, node)
+            changed = ports.update(conn, row.id, values) if values else row
+            outbox.note(conn, "port", "update", changed)
+            return changed
 
         changed = request.db.write(change)
         if not {operation.path[0] for operation in operations}.isdisjoint(("address", "node_uuid")):
@@ -433,6 +437,7 @@ class PortsController(Resource):
             row, node = hold_port(request, conn, port, node_id)
             if not node.maintenance:
                 _check_unused(conn, row)
+            outbox.note(conn, "port", "delete", row)
             ports.destroy(conn, row.id)
 
         request.db.write(destroy)

@@ -1,0 +1,27 @@
+"""``[events]``: which events are kept for receivers, for how long, and how they are delivered."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from ironic_rules.models.events import LEVELS
+
+#: Options of the group DEFAULT, named as in Ironic.
+NOTIFICATION_OPTS: list[cfg.Opt] = [
+    cfg.StrOpt("notification_level", choices=LEVELS,
+               help="Lowest level of the events that are sent as notifications, with the drivers of "
+                    "[oslo_messaging_notifications]. Default: none are sent. Must be the same for all processes."),
+    cfg.ListOpt("versioned_notifications_topics", default=["ironic_versioned_notifications"],
+                help="Topics of the notifications. RabbitMQ's queues are named TOPIC.LEVEL."),
+]
+
+GROUP = cfg.OptGroup("events", title="Events", help="Events of the service, and who receives them.")
+OPTS: list[cfg.Opt] = [
+    cfg.FloatOpt("interval", default=1.0, min=0.05,
+                 help="Seconds between two looks of a conductor for events to deliver. Those of its own process are "
+                      "delivered sooner."),
+    cfg.IntOpt("keep_hours", default=24, min=1, max=24 * 365,
+               help="Hours after which an event is given up that could not be delivered."),
+    cfg.IntOpt("max_events", default=1_000_000, min=1000,
+               help="Maximum number of events that wait, about. Beyond it, the oldest are deleted."),
+]

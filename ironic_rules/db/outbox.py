@@ -1,0 +1,312 @@
+"""The outbox: events, written in the transactions of the changes that they report, until all receivers have them.
+
+An event is stored once; what is left to do is a delivery for each receiver. Conductors make the deliveries of new
+events (``route``), claim some of one receiver for a while (``claim``), and note what became of them (``finish``). What
+a conductor that has died has claimed is due again later, so that a receiver may get an event twice, but none is lost.
+
+While events are not wanted, nothing is written, and a change pays a look into a dictionary.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, NamedTuple, Protocol
+
+import sqlalchemy as sa
+
+from ironic_rules import context
+from ironic_rules.db import clock
+from ironic_rules.db.prepared import Prepared, PreparedChange
+from ironic_rules.db.projection import Row
+from ironic_rules.db.tables import event_deliveries as deliveries
+from ironic_rules.db.tables import events, node_traits
+from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.events import Event, is_at_least, of_maintenance, of_resource
+
+#: The receiver of notifications; all others are webhooks, by their ids.
+BUS = 0
+#: Seconds after which another conductor may deliver what one has claimed.
+LEASE_S = 300
+#: Rows that one transaction writes or deletes.
+BATCH = 500
+_OPTION = "ironic_rules.events"
+_INSERT = PreparedChange(sa.insert(events))
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The events that are stored.
+
+    :ivar level: lowest level of notifications; None: there are none
+    :ivar others: whether others receive events, of any level
+    :ivar host: of this process, which they name as their publisher
+    :ivar stored: set when this process has stored some; the transaction may not have ended yet
+    """
+
+    level: str | None
+    others: bool
+    host: str
+    stored: threading.Event = field(default_factory=threading.Event)
+
+
+def want(engine: sa.Engine, wanted: Wanted) -> None:
+    """Let events be stored by the connections of an engine from now on."""
+    engine.update_execution_options(**{_OPTION: wanted})
+
+
+def wanted(conn: sa.Connection) -> Wanted | None:
+    """Return which events are stored; None: none are, and they need not be made."""
+    found: Wanted | None = conn.get_execution_options().get(_OPTION)
+    return found
+
+
+def add(conn: sa.Connection, new: Iterable[Event]) -> None:
+    """Store the events that are wanted, in the caller's transaction."""
+    which = wanted(conn)
+    if which is None:
+        return
+    found = [event for event in new if which.others or is_at_least(event.level, which.level)]
+    if not found:
+        return
+    now, caller = clock.now(), _caller()
+    _INSERT.insert_all(conn, [{
+        "uuid": str(uuid.uuid4()), "created_at": now, "type": event.type, "level": event.level,
+        "subject": event.subject[:_MAX_SUBJECT], "payload_type": event.schema, "service": event.service,
+        "host": which.host, "context": caller, "payload": event.payload, "routed": False} for event in found])
+    which.stored.set()
+
+
+_MAX_SUBJECT = 255
+
+
+def _caller() -> dict[str, str | None]:
+    found = context.current()
+    return {} if found is None else {
+        name: value for name in ("request_id", "user_id", "project_id") if (value := getattr(found, name)) is not None}
+
+
+def note(conn: sa.Connection, kind: str, action: str, row: Any) -> None:
+    """Store the events of a resource that a request creates, updates or deletes.
+
+    :param kind: as of ``models.events.of_resource``;  action: create, update or delete
+    :param row: after the change; of one that is deleted, before it
+    """
+    if wanted(conn) is not None:
+        values = values_of(row)
+        add(conn, of_resource(kind, action, with_traits(conn, values) if kind == "node" else values))
+
+
+_TRAITS = Prepared(sa.select(node_traits.c.trait).where(node_traits.c.node_id == sa.bindparam("node_id")).order_by(
+    node_traits.c.trait))
+
+
+def note_maintenance(conn: sa.Connection, node: Any) -> None:
+    """Store the events of a node whose maintenance mode a request has set or cleared."""
+    if wanted(conn) is not None:
+        add(conn, of_maintenance(with_traits(conn, values_of(node))))
+
+
+def with_traits(conn: sa.Connection, node: JSONObject) -> JSONObject:
+    """Return the columns of a node with its traits, as its events have them."""
+    return {**node, "traits": [row.trait for row in _TRAITS.all(conn, {"node_id": node["id"]})]}
+
+
+def values_of(row: Any) -> JSONObject:
+    """Return the columns of a row."""
+    return {entry.name: getattr(row, entry.name) for entry in fields(row)} if is_dataclass(row) else row._asdict()
+
+
+class Receiver(Protocol):
+    """Somebody who gets events: ``id`` and ``wants``."""
+
+    id: int
+
+    def wants(self, event_type: str, level: str) -> bool:
+        """Return whether it gets events of a type and a level."""
+
+
+def route(conn: sa.Connection, receivers: Callable[[sa.Connection], Sequence[Receiver]], most: int = BATCH) -> int:
+    """Make the deliveries of new events, the oldest first; return how many events that were.
+
+    :param receivers: returns those who get events now
+    """
+    rows = conn.execute(unrouted(most).with_for_update(skip_locked=True)).all()
+    if not rows:
+        return 0
+    known = receivers(conn)
+    new = [{"event_id": row.id, "webhook_id": each.id, "dead": False, "attempts": 0, "created_at": row.created_at,
+            "due_at": row.created_at} for row in rows for each in known if each.wants(row.type, row.level)]
+    if new:
+        _INSERT_DELIVERIES.insert_all(conn, new)
+    kept = {row["event_id"] for row in new}
+    if kept:
+        conn.execute(_SET_ROUTED, {"ids": sorted(kept)})
+    if gone := [row.id for row in rows if row.id not in kept]:
+        conn.execute(_DELETE_EVENTS, {"ids": gone})
+    return len(rows)
+
+
+def unrouted(most: int) -> sa.Select[Any]:
+    """Return the query of the events without deliveries, the oldest first."""
+    query = sa.select(events.c.id, events.c.type, events.c.level, events.c.created_at)
+    return query.where(events.c.routed == sa.false()).order_by(events.c.id).limit(most)
+
+
+_INSERT_DELIVERIES = PreparedChange(sa.insert(deliveries))
+_SET_ROUTED = sa.update(events).where(events.c.id.in_(_IDS)).values(routed=True)
+_DELETE_EVENTS = sa.delete(events).where(events.c.id.in_(_IDS))
+
+
+class Delivery(NamedTuple):
+    """An event on its way to a receiver."""
+
+    id: int
+    event_id: int
+    attempts: int
+    created_at: datetime.datetime
+    event: Row
+
+
+_EVENT = tuple(column for column in events.c if column.name not in ("id", "routed"))
+
+
+def has_due(conn: sa.Connection, receiver: int) -> bool:
+    """Return whether a receiver has deliveries that are due."""
+    return conn.execute(DUE.limit(1), {"receiver": receiver, "now": clock.now()}).first() is not None
+
+
+DUE = sa.select(deliveries.c.id).where(
+    deliveries.c.webhook_id == sa.bindparam("receiver"), deliveries.c.dead == sa.false(),
+    deliveries.c.due_at <= sa.bindparam("now", type_=deliveries.c.due_at.type)).order_by(deliveries.c.due_at)
+_CLAIMED = sa.select(
+    deliveries.c.id, deliveries.c.event_id, deliveries.c.attempts, deliveries.c.created_at, *_EVENT).join(
+    events, events.c.id == deliveries.c.event_id).where(deliveries.c.id.in_(_IDS)).order_by(deliveries.c.event_id)
+
+
+def claim(conn: sa.Connection, receiver: int, most: int, worker: str) -> list[Delivery]:
+    """Return deliveries of a receiver that are due, in the order of their events; now ``worker`` tries them.
+
+    :param worker: differs each time; at most 64 characters
+    """
+    now = clock.now()
+    ids = list(conn.scalars(DUE.limit(most).with_for_update(skip_locked=True), {"receiver": receiver, "now": now}))
+    if not ids:
+        return []
+    conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(_IDS)).values(
+        due_at=now + datetime.timedelta(seconds=LEASE_S), claimed_by=worker), {"ids": ids})
+    return [Delivery(row[0], row[1], row[2], row[3], row) for row in conn.execute(_CLAIMED, {"ids": ids}).all()]
+
+
+class Failure(NamedTuple):
+    """A delivery that was tried in vain.
+
+    :ivar due_at: when it is tried again; None: it is given up
+    """
+
+    id: int
+    error: str
+    due_at: datetime.datetime | None
+
+
+def finish(conn: sa.Connection, worker: str, done: Collection[Delivery] = (), failed: Collection[Failure] = (),
+           untried: Collection[tuple[int, datetime.datetime]] = ()) -> None:
+    """Note what became of deliveries that ``worker`` has claimed; what others have claimed since is theirs.
+
+    :param untried: ids, and when they are due
+    """
+    mine = deliveries.c.claimed_by == worker
+    if done:
+        conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(_IDS), mine), {"ids": [each.id for each in done]})
+        _forget(conn, {each.event_id for each in done})
+    for each in failed:
+        values: dict[str, Any] = {"claimed_by": None, "attempts": deliveries.c.attempts + 1, "error": each.error[:255]}
+        values |= {"dead": True} if each.due_at is None else {"due_at": each.due_at}
+        conn.execute(sa.update(deliveries).where(deliveries.c.id == each.id, mine).values(values))
+    for at in sorted({due_at for _, due_at in untried}):
+        conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(_IDS), mine).values(claimed_by=None, due_at=at),
+                     {"ids": [found for found, due_at in untried if due_at == at]})
+
+
+_IS_DELIVERED = ~sa.exists().where(deliveries.c.event_id == events.c.id)
+
+
+def _forget(conn: sa.Connection, event_ids: Collection[int]) -> None:
+    """Delete those of the events that have no deliveries any more."""
+    conn.execute(sa.delete(events).where(events.c.id.in_(_IDS), _IS_DELIVERED), {"ids": sorted(event_ids)})
+
+
+def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
+    """Give up deliveries that have waited since before ``before``; return how many, at most ``most``.
+
+    Those of webhooks become dead letters, notifications are deleted.
+    """
+    query = sa.select(deliveries.c.id, deliveries.c.event_id, deliveries.c.webhook_id).where(
+        deliveries.c.dead == sa.false(), deliveries.c.created_at < before).order_by(deliveries.c.created_at).limit(most)
+    rows = conn.execute(query.with_for_update(skip_locked=True)).all()
+    if letters := [row.id for row in rows if row.webhook_id != BUS]:
+        conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(_IDS)).values(dead=True, claimed_by=None),
+                     {"ids": letters})
+    _delete(conn, [row for row in rows if row.webhook_id == BUS])
+    return len(rows)
+
+
+def prune_dead(conn: sa.Connection, before: datetime.datetime, keep: int, most: int = BATCH) -> int:
+    """Delete dead letters of events from before ``before``, and beyond the newest ``keep``; return how many."""
+    dead = sa.select(deliveries.c.id, deliveries.c.event_id).where(deliveries.c.dead == sa.true())
+    rows = conn.execute(dead.where(deliveries.c.created_at < before).order_by(deliveries.c.created_at)
+                        .limit(most)).all()
+    if not rows:
+        rows = conn.execute(dead.order_by(deliveries.c.created_at.desc()).offset(keep).limit(most)).all()
+    _delete(conn, rows)
+    return len(rows)
+
+
+def _delete(conn: sa.Connection, rows: Collection[Any]) -> None:
+    if rows:
+        conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(_IDS)), {"ids": [row.id for row in rows]})
+        _forget(conn, {row.event_id for row in rows})
+
+
+def bound(conn: sa.Connection, most_events: int, most: int = BATCH) -> int:
+    """Delete the oldest events beyond about ``most_events``; return how many, at most ``most``.
+
+    How many there are is not counted: it is at most the difference between the newest and the oldest id.
+    """
+    first, last = conn.execute(sa.select(sa.func.min(events.c.id), sa.func.max(events.c.id))).one()
+    if first is None or last - first < most_events:
+        return 0
+    ids = list(conn.scalars(sa.select(events.c.id).where(events.c.id <= last - most_events)
+                            .order_by(events.c.id).limit(most)))
+    conn.execute(_DELETE_EVENTS, {"ids": ids})
+    return len(ids)
+
+
+class Outbox(NamedTuple):
+    """The outbox in numbers.
+
+    :ivar oldest_s: seconds for which the event has waited that waits longest; 0: none does
+    :ivar dead: dead letters, at most ``_MOST_COUNTED``
+    """
+
+    oldest_s: float
+    dead: int
+
+
+_MOST_COUNTED = 100_000
+OLDEST = (
+    sa.select(events.c.created_at).where(events.c.routed == sa.false()).order_by(events.c.id).limit(1),
+    sa.select(deliveries.c.created_at).where(deliveries.c.dead == sa.false()).order_by(deliveries.c.created_at).limit(1))
+_DEAD = sa.select(sa.func.count()).select_from(
+    sa.select(deliveries.c.id).where(deliveries.c.dead == sa.true()).limit(_MOST_COUNTED).subquery())
+
+
+def read(conn: sa.Connection, now: datetime.datetime) -> Outbox:
+    """Return the numbers, each from an index."""
+    since = [moment for query in OLDEST if (moment := conn.scalar(query)) is not None]
+    dead = conn.scalar(_DEAD)
+    return Outbox(max(0.0, (now - min(since)).total_seconds()) if since else 0.0, dead or 0)
