@@ -28,7 +28,7 @@ from ironic_rules.db import clock, conductors, migration, outbox, sqlite, unusab
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import known_secrets, secrets, states
-from ironic_rules.rpc import memory
+from ironic_rules.rpc import memory, notifications
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.api import ConductorAPI
@@ -90,6 +90,10 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
         found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
         if not groups and (reason := rpc_transport.problem_of(conf)):
             found.append(validation.told(conf, "DEFAULT", "transport_url", reason))
+        if not groups:
+            with contextlib.suppress(messaging.InvalidTransportURL, ValueError, cfg.Error):
+                if (notified := notifications.problem_of(conf)) is not None:
+                    found.append(validation.told(conf, notifications.GROUP, *notified))
         with contextlib.suppress(cfg.Error):  # which is one of the problems
             if conf.database.connection and (reason := unusable.problem_of(conf.database.connection)):
                 found.append(validation.told(conf, "database", "connection", reason))

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.db import clock, conductors, inspection_rules, node_queries
+from ironic_rules.db import clock, conductors, inspection_rules, node_queries, outbox
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Labels, Numbers
 from ironic_rules.models.rules import Rule
@@ -64,7 +64,7 @@ class FleetGauges:
         """Let the metrics have the gauges."""
         for name in ("nodes", "nodes_in_maintenance", "nodes_with_fault", "nodes_in_group",
                      "nodes_waiting_longest_seconds", "conductors_alive", "oldest_lock_seconds", "fleet_age_seconds",
-                     "inspection_rule_info"):
+                     "inspection_rule_info", "outbox_oldest_seconds", "outbox_dead_letters"):
             numbers.gauge(name, self._of(name))
 
     def _of(self, name: str) -> Callable[[], Mapping[Labels, float]]:
@@ -112,7 +112,9 @@ class FleetGauges:
             self._rules = revision, self._built_in | {
                 (row.uuid, _shown(row.name, row.description, row.uuid)): 1.0
                 for row in inspection_rules.names(conn, _MOST_RULES)}
+        waiting = outbox.read(conn, clock.now())
         return {
+            "outbox_oldest_seconds": {(): waiting.oldest_s}, "outbox_dead_letters": {(): waiting.dead},
             "nodes": _by(fleet.states), "nodes_in_maintenance": {(): fleet.maintenance},
             "nodes_with_fault": _by(fleet.faults), "nodes_in_group": _by(fleet.groups),
             "nodes_waiting_longest_seconds": _by(fleet.waiting_s), "conductors_alive": _by(alive),

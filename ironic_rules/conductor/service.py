@@ -12,16 +12,18 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor import operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.deliveries import Deliveries
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.power_states import PowerStates
 from ironic_rules.conductor.step_polls import StepPolls
-from ironic_rules.db import clock, conductors, nodes
+from ironic_rules.db import clock, conductors, nodes, outbox
 from ironic_rules.db import operations as stored_operations
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 from ironic_rules.hardware.boot import access_log, ipxe
 from ironic_rules.models.resources import different_pins
 from ironic_rules.rpc import transport as rpc_transport
+from ironic_rules.rpc.notifications import Notifications
 
 LOG = logging.getLogger(__name__)
 
@@ -32,6 +34,14 @@ _HOUR_S = 3600.0
 _STUCK_S = 120.0
 #: Seconds for closing the sessions at BMCs when the conductor ends.
 _LEAVE_S = 5.0
+
+
+def _deliveries(conductor: Conductor) -> Deliveries | None:
+    with conductor.db.reader() as conn:
+        wanted = outbox.wanted(conn)
+    if wanted is None:
+        return None
+    return Deliveries(conductor, wanted, None if wanted.level is None else Notifications(conductor.conf))
 
 
 class ConductorService:
@@ -64,6 +74,7 @@ class ConductorService:
                 conductor, "step polls", options.step_poll_interval, lambda _: self._polls.poll_all())),
         )
         self._power_states = PowerStates(conductor)
+        self._deliveries = _deliveries(conductor)
         if options.sync_power_state_interval:
             self._loops += (Loop("power states", options.sync_power_state_interval, self._power_states.sync),)
         conductor.numbers.gauge("locks", conductor.lock_ages.older_than)
@@ -97,6 +108,8 @@ class ConductorService:
         recovery.resume_orphans(conductor)
         for loop in self._loops:
             loop.start()
+        if self._deliveries is not None:
+            self._deliveries.start()
         LOG.info("Conductor %s serves group '%s'", conductor.host, conductor.group)
 
     def _write_boot_script(self) -> None:
@@ -138,6 +151,9 @@ class ConductorService:
             # A heartbeat after unregistering would make this conductor look alive.
             loop.wait(max(deadline - time.monotonic(), 0.05))
         conductor.rule_statistics.stop()
+        if self._deliveries is not None:
+            self._deliveries.stop()
+            self._deliveries.wait(max(deadline - time.monotonic(), 0.05))
         try:
             conductor.db.write(lambda conn: conductors.unregister(conn, conductor.host, conductor.instance))
         except db_exc.DBError as exc:

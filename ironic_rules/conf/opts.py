@@ -20,7 +20,8 @@ def list_library_opts() -> list[tuple[Any, list[cfg.Opt]]]:
 
 
 def messaging_opts() -> list[tuple[Any, list[cfg.Opt]]]:
-    """Return the options of oslo.messaging without those of notifications and Kafka, which are not used."""
+    """Return the options of oslo.messaging without those of Kafka, which is not used."""
     from oslo_messaging import opts  # here, because it loads the drivers
 
-    return [(group, options) for group, options in opts.list_opts() if group in (None, "oslo_messaging_rabbit")]
+    return [(group, options) for group, options in opts.list_opts() if group in (
+        None, "oslo_messaging_rabbit", "oslo_messaging_notifications")]

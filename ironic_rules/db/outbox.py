@@ -300,7 +300,8 @@ class Outbox(NamedTuple):
 _MOST_COUNTED = 100_000
 OLDEST = (
     sa.select(events.c.created_at).where(events.c.routed == sa.false()).order_by(events.c.id).limit(1),
-    sa.select(deliveries.c.created_at).where(deliveries.c.dead == sa.false()).order_by(deliveries.c.created_at).limit(1))
+    sa.select(deliveries.c.created_at).where(deliveries.c.dead == sa.false())
+    .order_by(deliveries.c.created_at).limit(1))
 _DEAD = sa.select(sa.func.count()).select_from(
     sa.select(deliveries.c.id).where(deliveries.c.dead == sa.true()).limit(_MOST_COUNTED).subquery())
 

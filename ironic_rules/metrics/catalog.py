@@ -62,6 +62,9 @@ _FLEET = (
            ("conductor_group",)),
     Family("oldest_lock_seconds", GAUGE, "Seconds for which a node has been locked: of the one locked longest."),
     Family("fleet_age_seconds", GAUGE, "Seconds since these gauges of the fleet were read."),
+    Family("outbox_oldest_seconds", GAUGE,
+           "Seconds for which an event has waited for a receiver: of the one that waits longest."),
+    Family("outbox_dead_letters", GAUGE, "Events that were given up and are kept, of all webhooks."),
     Family("inspection_rule_info", GAUGE, "1 for each inspection rule, with its name.", ("rule", "name")),
 )
 _CONDUCTOR = (
@@ -75,6 +78,7 @@ _CONDUCTOR = (
            _OF_STAGES),
     Family("fact_changes", COUNTER,
            "Values of facts that inspections have changed, and those of watched facts that became less.", ("kind",)),
+    Family("events_delivered", COUNTER, "Deliveries of events, by receiver and outcome.", ("receiver", "outcome")),
     Family("recoveries", COUNTER, "Nodes whose interrupted work was resumed, or given up.", ("outcome",)),
     Family("dead_conductors", COUNTER, "Conductors that this one has found to be dead."),
     *(Family(f"inspection_rule_{name}", COUNTER, f"Inspections {text}, by the UUID of the rule.", ("rule",))

@@ -18,7 +18,7 @@ from oslo_messaging.rpc.server import RPCServer
 from ironic_rules.conf import opts
 from ironic_rules.entry_points import in_group
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.rpc import memory
+from ironic_rules.rpc import memory, notifications
 from ironic_rules.rpc.serializer import Serializer
 from ironic_rules.text import printable
 
@@ -63,10 +63,13 @@ def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
     messaging.TransportURL.parse(conf)
     # Options of calls and of servers, with any transport.
     conf.register_opts([*rpc_client._client_opts, *messaging_server._pool_opts])
+    if conf.notification_level is not None:
+        notifications.register_opts(conf)
     if not str(conf.transport_url).startswith(_RABBIT):
         return
     for group, options in opts.messaging_opts():
-        conf.register_opts(options, group=group)
+        if group != notifications.GROUP:
+            conf.register_opts(options, group=group)
 
 
 def _register_library_groups(conf: cfg.ConfigOpts) -> None:

@@ -1,0 +1,196 @@
+"""The deliveries of events: what the outbox has is sent to each receiver, and none of them waits for another one.
+
+One thread looks for new events and makes their deliveries; each receiver with some that are due gets a thread for as
+long as there are any. Several conductors share the work: each claims some.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.periodics import in_turn
+from ironic_rules.db import clock, outbox
+from ironic_rules.db.errors import DATABASE_AWAY
+from ironic_rules.db.outbox import Delivery, Receiver, Wanted
+from ironic_rules.rpc.notifications import NotSent
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds in which further events join those that have come: one transaction for many costs as much as for one.
+_GATHER_S = 0.2
+#: Notifications that one claim has.
+_AT_ONCE = 200
+#: Seconds after which the rest of a claim is left to others: before its lease ends.
+_LATEST_S = outbox.LEASE_S / 2
+#: Seconds between two looks for what is too old, or too much.
+_PRUNE_EVERY_S = 60.0
+#: Days for which dead letters are kept, and how many of them at most.
+_DEAD_DAYS, _MOST_DEAD = 14, 10_000
+
+
+def backoff(attempts: int) -> datetime.timedelta:
+    """Return how long to wait after a failure: twice as long after each, at most an hour, and up to a half less.
+
+    The share is random, so that receivers which were away do not get all at the same moment.
+
+    :param attempts: those before
+    """
+    longest_s = min(_FIRST_S * 2.0 ** min(attempts, 30), _LONGEST_S)
+    return datetime.timedelta(seconds=longest_s * random.uniform(0.5, 1.0))
+
+
+#: Seconds after the first failure, and after any.
+_FIRST_S, _LONGEST_S = 5.0, 3600.0
+
+
+class Sender(Receiver, Protocol):
+    """A receiver of events that is reached by ``send``."""
+
+    def send(self, delivery: Delivery) -> None:
+        """Send an event, and wait until it has arrived."""
+
+
+class Deliveries:
+    """``start``, ``stop`` and ``wait`` of the deliveries that a conductor makes."""
+
+    def __init__(self, conductor: Conductor, wanted: Wanted, bus: Sender | None) -> None:
+        self._conductor, self._db, self._wanted, self._bus = conductor, conductor.db, wanted, bus
+        self._stopped = threading.Event()
+        self._guard = threading.Lock()
+        #: the receivers to which a thread of this process sends
+        self._busy: set[int] = set()
+        self._pruned = 0.0
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after what is being sent. What a receiver does not take is sent by the next process."""
+        self._stopped.set()
+        self._wanted.stored.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            if self._wanted.stored.wait(self._conductor.conf.events.interval):
+                self._wanted.stored.clear()
+                self._stopped.wait(_GATHER_S)
+            try:
+                self.work()
+            except DATABASE_AWAY as exc:
+                LOG.warning("Events wait, because the database is not available: %s", exc)
+            except Exception:  # a pass that fails must not stop the loop
+                LOG.exception("Events wait, because they could not be read")
+
+    def work(self) -> None:
+        """Make the deliveries of new events, and let what is due be sent."""
+        # One that is empty costs a look into an index, and no transaction.
+        while self._has_new() and self._db.write(lambda conn: outbox.route(conn, self._receivers)) == outbox.BATCH:
+            pass
+        with self._db.reader() as conn:
+            due = self._due(conn)
+        for receiver, send in due:
+            self._begin(receiver, send)
+        if time.monotonic() - self._pruned >= _PRUNE_EVERY_S:
+            self._pruned = time.monotonic()
+            in_turn(self._conductor, "outbox", _PRUNE_EVERY_S, lambda _: self.prune())
+
+    def _has_new(self) -> bool:
+        with self._db.reader() as conn:
+            return conn.execute(outbox.unrouted(1)).first() is not None
+
+    def _receivers(self, conn: sa.Connection) -> Sequence[Receiver]:
+        return [] if self._bus is None else [self._bus]
+
+    def _due(self, conn: sa.Connection) -> list[tuple[int, Callable[[], None]]]:
+        """Return the receivers with deliveries that are due, and what sends them."""
+        if self._bus is None or self._bus.id in self._busy or not outbox.has_due(conn, self._bus.id):
+            return []
+        return [(self._bus.id, self._notify)]
+
+    def _begin(self, receiver: int, send: Callable[[], None]) -> None:
+        with self._guard:
+            if receiver in self._busy or self._stopped.is_set():
+                return
+            self._busy.add(receiver)
+
+        def run() -> None:
+            try:
+                send()
+            except DATABASE_AWAY as exc:
+                LOG.warning("Events wait, because the database is not available: %s", exc)
+            except Exception:  # they are due again when the lease ends
+                LOG.exception("Events could not be sent")
+            finally:
+                with self._guard:
+                    self._busy.discard(receiver)
+
+        # Not a pool, which would wait at the end of the process for a receiver that does not answer.
+        threading.Thread(target=run, name=f"events-{receiver}", daemon=True).start()
+
+    def _notify(self) -> None:
+        bus, numbers = self._bus, self._conductor.numbers
+        assert bus is not None
+        while not self._stopped.is_set():
+            worker = str(uuid.uuid4())
+            claimed = self._db.write(lambda conn: outbox.claim(conn, bus.id, _AT_ONCE, worker))  # noqa: B023
+            if not claimed:
+                return
+            began, done, failed = time.monotonic(), [], []
+            due_at = clock.now()
+            for delivery in claimed:
+                if self._stopped.is_set() or time.monotonic() - began > _LATEST_S:
+                    break
+                try:
+                    bus.send(delivery)
+                except NotSent as exc:
+                    LOG.warning("Notifications wait, because one cannot be sent: %s", exc)
+                    due_at = clock.now() + backoff(delivery.attempts)
+                    failed = [outbox.Failure(delivery.id, str(exc), due_at)]
+                    break
+                done.append(delivery)
+            left = [(delivery.id, due_at) for delivery in claimed[len(done) + len(failed):]]
+            self._db.write(lambda conn: outbox.finish(conn, worker, done, failed, left))  # noqa: B023
+            numbers.count("events_delivered", "notifications", "delivered", by=len(done))
+            if failed:
+                numbers.count("events_delivered", "notifications", "failed")
+                return
+
+    def prune(self) -> None:
+        """Give up what has waited for too long, and delete what is too much."""
+        options, now, numbers = self._conductor.conf.events, clock.now(), self._conductor.numbers
+        oldest = now - datetime.timedelta(hours=options.keep_hours)
+        given_up = self._repeat(lambda conn: outbox.give_up(conn, oldest))
+        deleted = self._repeat(lambda conn: outbox.bound(conn, options.max_events))
+        self._repeat(lambda conn: outbox.prune_dead(conn, now - datetime.timedelta(days=_DEAD_DAYS), _MOST_DEAD))
+        if given_up:
+            LOG.error("%d deliveries of events were given up: they could not be made for %d hours "
+                      "([events]keep_hours)", given_up, options.keep_hours)
+        if deleted:
+            LOG.error("%d events were deleted that not all receivers have: more than %d waited ([events]max_events)",
+                      deleted, options.max_events)
+        for outcome, number in (("given up", given_up), ("deleted", deleted)):
+            if number:
+                numbers.count("events_delivered", "any", outcome, by=number)
+
+    def _repeat(self, work: Callable[[sa.Connection], int]) -> int:
+        total = 0
+        while not self._stopped.is_set() and (number := self._db.write(work)):
+            total += number
+        return total
