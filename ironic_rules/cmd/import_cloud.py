@@ -45,11 +45,13 @@ _CLI_OPTS: list[cfg.Opt] = [
                 help="With --apply: write what can be imported even if something is refused."),
     cfg.StrOpt("database", dest="cli_database", metavar="URL",
                help="Database of the other cloud, from which hidden secrets are read, and nothing else. Nothing is "
-                    "written to it. With '-' the URL is read from the terminal, so that its password is on no command line."),
+                    "written to it. With '-' the URL is read from the terminal, so that no command line contains its "
+                    "password."),
     cfg.StrOpt("secrets", dest="cli_secrets", metavar="FILE",
                help="JSON or YAML file with hidden secrets by UUID or name of their object ('*': of all) and by JSON "
                     "pointer."),
-    cfg.BoolOpt("ask", dest="cli_ask", default=False, help="Read hidden secrets from the terminal, once for each place."),
+    cfg.BoolOpt("ask", dest="cli_ask", default=False,
+                help="Read hidden secrets from the terminal, once for each place."),
     cfg.MultiStrOpt("leave-out", dest="cli_left_out", metavar="POINTER", default=[],
                     help="Import objects without the secret at this JSON pointer, if it is hidden and not known, such "
                          "as /instance_info/configdrive. May be repeated."),

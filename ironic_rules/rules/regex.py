@@ -436,6 +436,7 @@ class _Set:
 
     def match(self, text: bytes) -> list[int] | None:
         """Return the numbers of the expressions that match; None if RE2 ran out of memory."""
-        numbers: list[int] = self._match(text) or []
+        found = self._match(text)  # False, if RE2 ran out of memory
+        numbers: list[int] = found if isinstance(found, list) else []
         every = len(self.texts)
         return [number for number in numbers if number != every] if every in numbers else None
