@@ -19,7 +19,7 @@ OPTS: list[cfg.Opt] = [
                choices=[("noauth", "every client is an administrator"),
                         ("keystone", "tokens, checked by keystonemiddleware"),
                         ("http_basic", "HTTP basic, with http_basic_auth_user_file")],
-               help="How API requests are authenticated. The endpoints for ramdisks are always public."),
+               help="Authentication of API requests. The endpoints for ramdisks are always public."),
     cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
                help="Apache-style file with user names and bcrypt hashes for auth_strategy = http_basic."),
     cfg.StrOpt("http_basic_auth_group_file",

@@ -86,13 +86,13 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("continue_if_disk_secure_erase_fails", default=False,
                 help="Let ramdisks overwrite a disk whose own erasure has failed. False: the clean step fails."),
     cfg.IntOpt("shred_random_overwrite_iterations", default=1, min=0,
-               help="How many times ramdisks overwrite a disk with random data, where it is not erased by the disk."),
+               help="Number of times that ramdisks overwrite a disk with random data, where it is not erased by the disk."),
     cfg.BoolOpt("shred_final_overwrite_with_zeros", default=True,
                 help="Let ramdisks overwrite disks with zeros after that."),
     cfg.BoolOpt("erase_skip_read_only", default=False,
                 help="Let ramdisks leave out disks that are read-only. False: the clean step fails."),
     cfg.IntOpt("disk_erasure_concurrency", default=4, min=1,
-               help="How many disks of a machine a ramdisk erases at the same time."),
+               help="Maximum number of disks of a machine that a ramdisk erases at the same time."),
 ]
 
 PXE_GROUP = cfg.OptGroup("pxe", title="PXE", help="boot.ipxe, with which machines begin that boot over the network.")
@@ -101,7 +101,7 @@ PXE_OPTS: list[cfg.Opt] = [
                choices=[("inspect", "they boot the inspection ramdisk, with kernel and ramdisk of this group"),
                         ("next", "they continue with their next boot device"),
                         ("script", "they continue with ipxe_fallback_script")],
-               help="What boot.ipxe does with a machine that has no script of its own: one that is not enrolled, or "
+               help="Action of boot.ipxe for a machine without a script of its own: one that is not enrolled, or "
                     "that the service does not boot at the moment. Default: script if ipxe_fallback_script is set, "
                     "inspect with [auto_discovery]enabled, else next."),
     cfg.Opt("kernel", type=ImageUrl(),

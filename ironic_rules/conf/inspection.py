@@ -38,7 +38,7 @@ JOURNAL_GROUP = cfg.OptGroup("inspection_journal", title="Journal of refused cal
                              help="What is kept of callbacks of ramdisks that were refused.")
 JOURNAL_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_entries", default=10000, min=0, max=1000000,
-               help="Number of machines and reasons that are kept. 0: none, and no callback is written."),
+               help="Number of machines and reasons that are kept. 0: none, and no report is written."),
     cfg.IntOpt("max_days", default=30, min=1, max=3650, help="Days after which an entry is deleted."),
     cfg.BoolOpt("keep_reports", default=False,
                 help="Whether the last report of the machine is kept, too, without secrets, if it has at most 1 MiB. "
@@ -116,7 +116,7 @@ LEGACY_RULES_OPTS: list[cfg.Opt] = [
                                 "that was there before returns"),
                         ("any", "what a rule that does not match would write is deleted, no matter who wrote it"),
                         ("off", "nothing is taken back, as in ironic-inspector 12")],
-               help="What an inspection does about legacy rules that do not match."),
+               help="Reaction of an inspection to legacy rules that do not match."),
 ]
 
 
@@ -130,7 +130,7 @@ DISCOVERY_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("known_serial", default="warn",
                choices=[("warn", "enroll the machine and log a warning"), ("refuse", "do not enroll the machine"),
                         ("ignore", "do not compare them")],
-               help="What happens with a machine whose MAC and BMC addresses are unknown, but whose serial number or "
+               help="Reaction to a machine whose MAC and BMC addresses are unknown, but whose serial number or "
                     "system UUID is a known one."),
     cfg.StrOpt("inspection_scope", max_length=255, help="Inspection scope of discovered nodes."),
     cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000,

@@ -69,10 +69,10 @@ OPTS: list[cfg.Opt] = [
                         ("warn", "accept the report, even if one other node has the address"),
                         ("strict", "refuse the report, also if no node has the address, unless the BMC of the node is "
                                    "not known")],
-               help="What happens with the report of a node, found by its MAC addresses or UUID, whose BMC has another "
+               help="Reaction to the report of a node, found by its MAC addresses or UUID, whose BMC has another "
                     "address than those that are known of the node. With refuse and warn, a report that is accepted "
                     "is logged as a warning, and an address that no node has, or several have, is no reason to refuse "
-                    "it: BMCs have several addresses, and chassis one for all machines. What is refused gets the 404 "
+                    "it: BMCs have several addresses, and chassis one for all machines. A rejected report gets the 404 "
                     "of a machine that is not found."),
     cfg.ListOpt("ignored_macs", default=IGNORED_MACS, item_type=MACBeginning(),
                 help="MAC addresses that identify no machine, or beginnings of them in whole octets, such as 02:42: no "

@@ -16,7 +16,7 @@ GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, 
 #: Options of one target. ``[pxe_filter:NAME]`` has them for each name in ``[pxe_filter]targets``.
 TARGET_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("target", default="hostsdir",
-               help="What ironic-pxe-filter writes to: hostsdir (folders that dnsmasq watches), kea (the host database "
+               help="Target of ironic-pxe-filter: hostsdir (folders that dnsmasq watches), kea (the host database "
                     "of Kea), or one that another package provides."),
     cfg.StrOpt("kea_connection", secret=True,
                help="The host database of Kea, as a URL like [database]connection: MySQL, MariaDB or PostgreSQL, with "
