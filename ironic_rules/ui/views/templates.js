@@ -5,6 +5,7 @@ import {pages, request} from "../api.js";
 import {address} from "../router.js";
 import {empty, loading, notice, section, short, state, table} from "../parts.js";
 import {stepTable} from "../steps.js";
+import {editFlavor, editTemplate, remove} from "../template_forms.js";
 
 export const title = "Templates";
 
@@ -18,7 +19,8 @@ async function showLists(main, signal) {
   const templates = el("div", {});
   const flavors = el("div", {});
   const both = el("div", {}, loading("Loading templates and flavors …", 20));
-  fill(main, el("div", {class: "head"}, el("h1", {}, title)), both);
+  fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "grow"}),
+    el("button", {onclick: () => editTemplate(null)}, "New template …"), el("button", {onclick: () => editFlavor(null)}, "New flavor …")), both);
   const again = () => showLists(main, signal);
   await Promise.all([
     list(templates, "/v1/deploy_templates?detail=true&limit=500", "deploy_templates", again, signal, (items) => table("Deploy templates",
@@ -26,11 +28,11 @@ async function showLists(main, signal) {
         {class: "name", children: el("a", {href: address("templates", template.uuid)}, template.name)},
         {class: "num", children: template.steps.length},
         template.steps.map((step) => [el("code", {}, `${step.interface}.${step.step}`), " "])])),
-    empty("No template. One has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
+    empty("No template. ", el("button", {class: "link", onclick: () => editTemplate(null)}, "Make one"), ". It has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
     list(flavors, "/v1/flavors?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "What it means here"],
       items.map((flavor) => [{class: "name", children: flavor.name},
         el("a", {href: address("templates", "flavor", flavor.id ?? flavor.flavorid)}, "steps and nodes")])),
-    empty("No flavor. ", el("code", {}, "openstack flavor create"), " makes one, as in Nova.")),
+    empty("No flavor. ", el("button", {class: "link", onclick: () => editFlavor(null)}, "Make one"), ", here or as in Nova.")),
   ]);
   fill(both, el("div", {class: "columns"}, section("Deploy templates", templates), section("Flavors", flavors)));
 }
@@ -42,12 +44,12 @@ async function list(place, path, name, again, signal, draw, otherwise) {
 }
 
 async function showTemplate(main, ident, signal) {
-  const [steps, nodes] = [el("div", {}), el("div", {})];
+  const [steps, nodes, said] = [el("div", {}), el("div", {}), el("div", {})];
   const head = el("div", {class: "head"}, el("h1", {}, "Template"));
   // Both parts at once: nothing that is read already moves.
   fill(main, head, loading("Loading the template …", 20));
   const path = `/v1/deploy_templates/${encodeURIComponent(ident)}`;
-  const [{json: template, error}, found] = await Promise.all([
+  const [{json: template, headers, error}, found] = await Promise.all([
     request("GET", path, {signal}), pages(`${path}/nodes`, "nodes", {signal, most: 500})]);
   if (error) {
     fill(main, el("h1", {}, title), notice(error, () => showTemplate(main, ident, signal)), el("p", {}, el("a", {href: address("templates")}, "All templates")));
@@ -55,7 +57,10 @@ async function showTemplate(main, ident, signal) {
   }
   fill(head, el("h1", {}, template.name), el("span", {class: "dim"}, el("code", {}, template.uuid)),
     el("span", {class: "dim"}, template.updated_at ? ["changed ", when(template.updated_at)] : ["created ", when(template.created_at)]),
-    el("a", {href: address("templates")}, "All templates"));
+    el("a", {href: address("templates")}, "All templates"), el("span", {class: "grow"}),
+    el("button", {onclick: () => editTemplate({template, tag: headers.get("ETag")}, () => showTemplate(main, ident, signal))}, "Change …"),
+    el("button", {onclick: () => remove("template", template.uuid, template.name, said, "Nodes keep the trait; deployments run without these steps.")},
+      "Delete …"));
   const ordered = [...template.steps].sort((a, b) => b.priority - a.priority);
   fill(steps, template.description && el("p", {}, template.description), table("Steps", ["Step", {text: "Priority", class: "num"}, "Arguments"],
     ordered.map((step) => [el("code", {}, `${step.interface}.${step.step}`), {class: "num", children: step.priority}, args(step)])),
@@ -68,7 +73,7 @@ async function showTemplate(main, ident, signal) {
       {class: "long", children: [node.supported ? el("span", {class: "good"}, "yes") : el("span", {class: "bad"}, "no"),
         [...node.problems, ...node.warnings].map((each) => el("div", {class: "dim"}, each.text ?? String(each)))]}])),
   found.more && empty("These are the first 500."));
-  fill(main, head, section("Steps, in order", steps), section("Nodes with this trait", nodes));
+  fill(main, head, said, section("Steps, in order", steps), section("Nodes with this trait", nodes));
 }
 
 function args(step) {
@@ -86,7 +91,10 @@ function hindrance({count, lacks: {kind, name}}) {
 
 async function showFlavor(main, ident, signal) {
   fill(main, el("h1", {}, "Flavor"), loading("Loading the flavor …", 8));
-  const {json: told, error} = await request("GET", `/v1/flavors/${encodeURIComponent(ident)}/explanation`, {signal});
+  const path = `/v1/flavors/${encodeURIComponent(ident)}`;
+  const [{json: told, error}, stored] = await Promise.all([
+    request("GET", `${path}/explanation`, {signal}), request("GET", path, {signal})]);
+  const said = el("div", {});
   if (error) {
     fill(main, el("h1", {}, "Flavor"), notice(error, () => showFlavor(main, ident, signal)), el("p", {}, el("a", {href: address("templates")}, "All flavors")));
     return;
@@ -95,8 +103,10 @@ async function showFlavor(main, ident, signal) {
   fill(main,
     el("div", {class: "head"}, el("h1", {}, told.flavor.name),
       el("span", {class: `state ${told.schedulable ? "good" : "bad"}`}, told.schedulable ? "schedulable" : "not schedulable"),
-      el("a", {href: address("templates")}, "All flavors")),
-    told.warnings.map((warning) => el("div", {class: "notice busy"}, el("p", {}, warning.text), warning.pointer && el("p", {}, "At ", el("code", {}, warning.pointer)))),
+      el("a", {href: address("templates")}, "All flavors"), el("span", {class: "grow"}),
+      stored.json && el("button", {onclick: () => editFlavor(stored.json.flavor, () => showFlavor(main, ident, signal))}, "Change …"),
+      el("button", {onclick: () => remove("flavor", ident, told.flavor.name, said, "Instances that were created with it stay as they are.")}, "Delete …")),
+    said, told.warnings.map((warning) => el("div", {class: "notice busy"}, el("p", {}, warning.text), warning.pointer && el("p", {}, "At ", el("code", {}, warning.pointer)))),
     el("div", {class: "columns"},
       section("What it requires", table("What it requires", ["What", {text: "Nodes", class: "num"}, "Template"], [
         ["resource class ", el("code", {}, told.resource_class.name ?? "none"), told.resource_class.nodes, ""],
