@@ -7,7 +7,7 @@ import {address, go} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {WITHHELD} from "../workbench/saving.js";
 import {patch} from "../workbench/traces.js";
-import {called, named} from "../messages.js";
+import {called, line, named} from "../messages.js";
 
 export const title = "Rules";
 
@@ -112,7 +112,7 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
         rule.max_nodes && `${rule.nodes_counted} of ${rule.max_nodes} nodes`].filter(Boolean).map((text) => [el("span", {class: "tag"}, text), " "]))]},
     rule.phase, {class: "num", children: rule.priority},
     {children: rule.valid ? el("span", {class: "good"}, "yes") : el("div", {class: "bad"}, el("strong", {}, "no"),
-      (rule.problems ?? []).map((problem) => el("div", {}, problem.pointer && [el("code", {}, problem.pointer), ": "], problem.text)))},
+      (rule.problems ?? []).map((problem) => el("div", {}, problem.pointer && [el("code", {}, problem.pointer), ": "], line(problem.text))))},
     {class: `num${isDead ? " busy" : ""}`, children: counts?.considered > 0 ? isDead ? "never" : counts.matched : "–"},
     {class: "num", children: counts?.considered > 0 ? counts.considered : "none yet"},
     {class: `num${counts?.failed > 0 ? " bad" : ""}`, children: counts?.failed ?? ""},
@@ -123,9 +123,10 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
       return el("div", {}, el("code", {}, place), fight && el("div", {class: "busy"}, "also written by ", fight.others.slice(0, 3).join(", "),
         fight.count > 3 && ` and ${fight.count - 3} more`));
     })},
-    {class: "nowrap", children: rule.built_in ? "" : el("button", {
+    {class: "nowrap", children: rule.built_in ? "" : [el("button", {
       "aria-label": `${rule.enabled ? "Disable" : "Enable"} ${name}`, onclick: () => toggle(rule, said, again, signal)},
-    rule.enabled ? "Disable" : "Enable")},
+    rule.enabled ? "Disable" : "Enable"), " ", el("button", {"aria-label": `Delete ${name}`, onclick: () => remove(rule, counts, said, again, signal)},
+    "Delete …")]},
   ];
 }
 
@@ -145,6 +146,26 @@ async function toggle(rule, said, again, signal) {
   }
   await again();
   announce(`${name} is ${rule.enabled ? "disabled" : "enabled"}`);
+}
+
+/** Delete a rule that nobody has changed since it was asked about. */
+async function remove(rule, counts, said, again, signal) {
+  const path = `${RULES}/${rule.uuid}`;
+  const name = called(rule);
+  const {headers, error} = await request("GET", `${path}?fields=uuid`, {signal});
+  let failed = error;
+  if (!error) {
+    const matched = counts?.matched > 0 ? `It has matched ${counts.matched.toLocaleString()} of ${counts.considered.toLocaleString()} inspections. ` : "";
+    if (!await confirmed(`Delete ${name}?`, "Delete", el("p", {},
+      `${matched}The next inspections run without it, and what it has written stays. A rollback to the present revision brings it back.`))) return;
+    ({error: failed} = await request("DELETE", path, {signal, headers: {"If-Match": headers.get("ETag")}}));
+  }
+  if (failed) {
+    fill(said, notice(failed));
+    return;
+  }
+  await again();
+  announce(`${name} is deleted`);
 }
 
 // ---- revisions
