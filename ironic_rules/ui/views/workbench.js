@@ -8,14 +8,18 @@ import {confirmed, empty, loading, notice, section} from "../parts.js";
 import {isTemporary} from "../retry.js";
 import {shortcut} from "../shortcuts.js";
 import {ruleSaved} from "../guide.js";
-import {called, lines} from "../messages.js";
+import {called, line, lines} from "../messages.js";
 import {tree} from "../tree.js";
 import {RuleEditor} from "../workbench/editor.js";
 import {Text, flow, isJson, toJson, toYaml} from "../workbench/text.js";
 import {completing} from "../workbench/completion.js";
 import {Draft, draftOf, forget, keep} from "../workbench/drafts.js";
 import {MOST, chooseMachines, nodeMachine, sampleMachines} from "../workbench/machines.js";
-import {conditionFor} from "../workbench/paths.js";
+import {conditionAt} from "../workbench/paths.js";
+import {chooseAction, chooseCondition} from "../workbench/insertions.js";
+import {Coverage} from "../workbench/coverage.js";
+import {absence, fieldName, problems, warnings} from "../workbench/problems.js";
+import {problemsOf} from "../forms.js";
 import {WITHHELD, conflict, read, saveFile, store, written} from "../workbench/saving.js";
 import {difference, effect, markOf, trace, verdictOf} from "../workbench/traces.js";
 import {matrix} from "../workbench/matrix.js";
@@ -29,18 +33,19 @@ const AFTER_KEY = 80;
 /** Dry runs at a time: the service has room for four. */
 const AT_ONCE = 3;
 const NOTHING_SENT = "This node has not been inspected yet: there is nothing to try a rule on.";
-const NEW = `name: my-rule
-conditions:
-  - {op: gt, args: {values: ["{inventory[cpu][count]}", 1]}}
-actions:
-  - {op: set-attribute, args: {path: /extra/cpus, value: "{inventory[cpu][count]}"}}
-`;
+/** States in which a node mostly has been inspected. */
+const INSPECTED = /^(?:manageable|available|active)$/;
+/** Nodes that are shown at first. */
+const FIRST = 4;
+/** It changes nothing: a rule without an action is tried with it. */
+const NO_ACTION = [{op: "del-attribute", args: {path: "/extra/rule-without-action"}}];
 
 // They stay while other views are shown.
 let machines = [];
 let currentMachine = null;
 let vocabulary = null;
 let isComparing = false;
+let where = ""; // the question that selects the nodes of the headline
 let justSaved = null; // the rule that was new, whose address is now another
 
 let styled = null;
@@ -62,6 +67,7 @@ export async function show(main, {path, query}, signal) {
   fill(main, el("div", {class: "head"}, el("h1", {}, title)), loading("Loading …", 20));
   const bench = new Workbench(main, signal);
   await style();
+  where = query.get("where") ?? where;
   const error = await bench.prepare(path[0] ?? null, query.get("nodes")?.split(",").filter(Boolean) ?? []);
   if (signal.aborted) return;
   if (error) fill(main, el("div", {class: "head"}, el("h1", {}, title)), notice(error, () => show(main, {path, query}, signal)));
@@ -106,7 +112,7 @@ class Workbench {
   }
 
   async _begin(uuid) {
-    if (uuid === null) return {draft: new Draft(null, NEW), error: null};
+    if (uuid === null) return {draft: new Draft(null, ""), error: null};
     const {rule, tag, error} = await read(uuid, this._signal);
     if (error) return {draft: null, error};
     if (rule.actions === undefined) return {draft: null, error: {status: 0, places: [], retryAfter: null, text: WITHHELD}};
@@ -124,6 +130,10 @@ class Workbench {
       if (!machines.some((machine) => machine.id === `node ${uuid}`)) machines.push(nodeMachine(uuid));
     }
     if (nodes.length > 0) currentMachine = machines.find((machine) => machine.id === `node ${nodes[0]}`);
+    if (machines.length === 0) {
+      const {json} = await request("GET", `/v1/nodes?${new URLSearchParams({fields: "uuid,name,provision_state", limit: 50, ...where && {where}})}`, {signal: this._signal});
+      machines = (json?.nodes ?? []).filter((node) => INSPECTED.test(node.provision_state)).slice(0, FIRST).map((node) => nodeMachine(node.uuid, node.name ?? node.uuid));
+    }
     if (machines.length === 0) {
       const known = await sampleMachines(this._signal);
       if (known.error) return known.error;
@@ -149,6 +159,10 @@ class Workbench {
       this._running?.abort();
       this._editor.close();
     }, {once: true});
+    this._coverage = new Coverage(where, {signal, open: (node) => this._open(node), asked: (text) => {
+      where = text;
+      this._note();
+    }});
     this._problems = el("div", {class: "problems", role: "status", "aria-live": "polite"});
     this._said = el("div", {});
     this._verdict = el("div", {"aria-live": "off"});
@@ -162,20 +176,21 @@ class Workbench {
       el("div", {class: "workbench"},
         el("div", {class: "stack"}, section("Inventory",
           this._machineBar,
-          el("p", {class: "dim"}, "Choose a value to make a condition of it."),
+          el("p", {class: "dim"}, "Click a value, or press Enter on it, to make a condition."),
           this._inventory)),
         el("div", {class: "stack"}, section("Rule",
-          el("div", {class: "bar"}, this._chooser(),
+          el("div", {class: "bar"}, this._chooser(), el("button", {onclick: () => this._addAction()}, "Add action …"),
             el("button", {onclick: () => this._convert()}, "YAML ⇄ JSON"),
             el("button", {onclick: () => this._export()}, "Save as file"),
             this._draft.uuid !== null && el("button", {onclick: () => this._again()}, "Discard changes"),
             el("span", {class: "grow"}), this._save),
           this._said, this._editor.element, this._problems)),
-        el("div", {class: "stack verdicts"}, section("Verdict",
-          el("label", {class: "choice"}, compare, "Compare with the stored rules"), this._verdict),
-        this._progress, this._matrix)));
+        el("div", {class: "stack verdicts"}, section("Verdict", this._coverage.element,
+          el("label", {class: "choice"}, compare, "Compare with the stored rules"), this._verdict))),
+      el("div", {class: "stack verdicts"}, this._progress, this._matrix));
     shortcut("e", "Go to the rule", () => this._editor.focus(), signal);
-    shortcut("/", "Search the inventory", () => this._tree?.focusSearch(), signal);
+    shortcut("a", "Add an action", () => this._addAction(), signal);
+    shortcut("i", "Search the inventory", () => this._tree?.focusSearch(), signal);
     shortcut("m", "Choose machines", () => this._choose(), signal);
     // In the editor, too, where the keys above are typed.
     addEventListener("keydown", (event) => {
@@ -240,7 +255,19 @@ class Workbench {
   _note() {
     const nodes = machines.filter((machine) => machine.kind === "node").map((machine) => machine.id.slice("node ".length));
     const rule = this._draft.uuid === null ? [] : [this._draft.uuid];
-    history.replaceState(null, "", address("workbench", ...rule, {nodes: nodes.join(",")}));
+    history.replaceState(null, "", address("workbench", ...rule, {nodes: nodes.join(","), where}));
+  }
+
+  /** Show a node of the headline's lists, beside the machines that are chosen. */
+  _open(node) {
+    const known = machines.find(({id}) => id === `node ${node.uuid}`);
+    if (known) this._select(known);
+    else {
+      currentMachine = nodeMachine(node.uuid, node.name ?? node.uuid);
+      this._shown = {rule: null, machine: null};
+      this._setMachines([currentMachine, ...machines].slice(0, MOST));
+    }
+    this._verdict.scrollIntoView({block: "nearest"});
   }
 
   _select(machine, rule = null) {
@@ -275,30 +302,40 @@ class Workbench {
   _showSaved() {
     const isStored = this._draft.uuid !== null && !this._draft.isDirty;
     this._save.textContent = this._draft.uuid === null ? "Save as new rule" : isStored ? "Saved" : "Save";
-    this._save.disabled = isStored;
+    this._save.disabled = isStored || this._draft.text.trim() === "";
   }
 
-  _addCondition(path, value) {
-    const condition = conditionFor(path, value);
-    if (condition === null) {
+  async _addCondition(path, value) {
+    if (conditionAt(path, () => ({})) === null) {
       announce("This key cannot be written in a template.");
       fill(this._said, notice({text: "A key of this path has brackets or braces, which a template cannot have."}));
       return;
     }
-    const change = new Text(this._editor.text).adding(condition);
+    this._insert("conditions", await chooseCondition(path, value, vocabulary));
+  }
+
+  async _addAction() {
+    this._insert("actions", await chooseAction(vocabulary));
+  }
+
+  /** Write a condition or an action into the text; null is none. */
+  _insert(part, item) {
+    if (item === null || this._signal.aborted) return;
+    const change = new Text(this._editor.text).adding(part, item);
     if (change === null) {
-      fill(this._said, notice({text: "Mend the text first: a condition can only be added to a rule that can be read."}));
+      fill(this._said, notice({text: "Correct the text first: nothing can be added to a rule that cannot be read."}));
       return;
     }
     this._said.replaceChildren();
     this._editor.change(change);
-    announce(`Condition added: ${flow(condition)}`);
+    this._editor.focus();
+    announce(`${part === "actions" ? "Action" : "Condition"} added: ${flow(item)}`);
   }
 
   _convert() {
     const text = new Text(this._editor.text);
     if (text.value === null) {
-      fill(this._said, notice({text: "Mend the text first: only a rule that can be read can be converted."}));
+      fill(this._said, notice({text: "Correct the text first: only a rule that can be read can be converted."}));
       return;
     }
     const {length} = this._editor.text;
@@ -308,7 +345,7 @@ class Workbench {
   _export() {
     const text = new Text(this._editor.text);
     if (text.value === null) {
-      fill(this._said, notice({text: "Mend the text first: this is not a rule yet."}));
+      fill(this._said, notice({text: "Correct the text first: this is not a rule yet."}));
       return;
     }
     const {name, bundle} = saveFile(this._editor.text, text.value, this._draft.uuid);
@@ -328,6 +365,7 @@ class Workbench {
   async _run(rest = false) {
     clearTimeout(this._timer);
     this._running?.abort();
+    if (!rest) this._coverage.stop();
     const running = new AbortController();
     this._running = running;
     this._isStopped = false;
@@ -335,7 +373,17 @@ class Workbench {
     this._hasBegun = isRest;
     this._showSaved();
     const text = new Text(this._editor.text);
+    if (text.text.trim() === "") {
+      this._editor.mark([]);
+      fill(this._problems, el("p", {class: "dim"}, "Begin with a value of the inventory, an action, or type: Ctrl-Space completes."));
+      fill(this._verdict);
+      fill(this._matrix);
+      this._coverage.clear();
+      this._end(running);
+      return;
+    }
     if (text.errors.length > 0) {
+      this._coverage.clear();
       this._tell(text, text.errors.map((error) => ({...error, severity: "error", mend: null})));
       this._end(running);
       this._stale();
@@ -415,11 +463,13 @@ class Workbench {
     if (first.reply === null && first.error.problems.length === 0) fill(this._problems, el("p", {class: "dim"}, "The rule is not checked."));
     else this._tell(text, [...problems(text, first.error), ...warnings(text, first.reply)]);
     if (first.error?.problems.length > 0) {
+      this._coverage.clear();
       this._stale();
       return;
     }
     [this._replies, this._errors] = [replies, errors];
     this._hasBegun = true;
+    this._coverage.run(this._asked(text));
     await this._tryEach(queue, text, signal);
   }
 
@@ -450,7 +500,7 @@ class Workbench {
     let error = machine.asked === null ? await machine.load(signal) : null;
     let reply = null;
     while (error === null && reply === null) {
-      const body = {...machine.asked, as_if: [{...text.value, uuid: this._uuidOf(text)}]};
+      const body = {...machine.asked, as_if: [this._asked(text)]};
       if (isComparing && machine === currentMachine) body.compare = true;
       ({json: reply, error} = await request("POST", DRY_RUN, {body, signal}));
       // A dry run changes nothing: it may be begun again when the service answers.
@@ -468,8 +518,9 @@ class Workbench {
     return {reply, error: errors.get(machine.id) ?? null};
   }
 
-  _uuidOf(text) {
-    return typeof text.value.uuid === "string" ? text.value.uuid : this._draft.uuid ?? this._given;
+  /** Return the rule that a dry run has. */
+  _asked({value}) {
+    return {...value, actions: value.actions ?? NO_ACTION, uuid: typeof value.uuid === "string" ? value.uuid : this._draft.uuid ?? this._given};
   }
 
   _wait(error) {
@@ -481,15 +532,16 @@ class Workbench {
   /** Show what is wrong, in the text and below it. */
   _tell(text, found) {
     this._editor.mark(found);
-    fill(this._problems, found.length === 0 ? el("p", {class: "good"}, "The rule is valid.")
-      : el("ul", {"aria-label": "Problems"}, found.map((problem) => el("li", {},
+    fill(this._problems, found.length === 0 ? text.value?.actions === undefined ? el("p", {class: "dim"}, "The rule has no action yet: add one before you save it.")
+      : el("p", {class: "good"}, "The rule is valid.") : el("ul", {"aria-label": "Problems"}, found.map((problem) => el("li", {},
         el("button", {class: "link", onclick: () => this._editor.goTo(problem.from, problem.to)}, `Line ${text.lineOf(problem.from)}`),
-        " ", el("span", {class: problem.severity === "error" ? "bad" : "busy"}, `${problem.severity}: `), problem.text,
+        " ", problem.place && [el("code", {}, problem.place), " "],
+        el("span", {class: problem.severity === "error" ? "bad" : "busy"}, `${problem.severity}: `), line(problem.text, 600),
         problem.mend && [" ", el("button", {onclick: () => this._editor.change(problem.mend)}, problem.mend.name)]))));
   }
 
   /** The results are those of an earlier text. */
-  _stale(otherwise = "Mend the rule to see what it does.") {
+  _stale(otherwise = "Correct the rule to see the verdict.") {
     this._verdict.removeAttribute("aria-busy");
     if (!this._verdict.firstChild) fill(this._verdict, empty(otherwise));
     else this._verdict.classList.add("dim");
@@ -544,8 +596,8 @@ class Workbench {
     const verdict = `${name} ${text} on ${machine.name}.`;
     fill(this._verdict,
       el("p", {class: `verdict ${kind}`}, el("span", {"aria-hidden": "true"}, mark), el("span", {}, verdict)),
-      reply.failure && el("div", {class: "bad"}, el("p", {}, `The inspection ${reply.outcome === "refused" ? "would be refused" : "would fail"}:`), lines(reply.failure.reason)),
-      step ? trace(step, goTo) : empty(absence(reply, new Text(this._editor.text).value)),
+      reply.failure && el("div", {class: "bad"}, el("p", {}, `The inspection ${reply.outcome === "refused" ? "would be rejected" : "would fail"}:`), lines(reply.failure.reason)),
+      step ? trace(rule === own && new Text(this._editor.text).value?.actions === undefined ? {...step, actions: []} : step, goTo) : empty(absence(reply, new Text(this._editor.text).value)),
       rule !== own && el("p", {}, el("button", {onclick: () => { this._shown = {rule: null, machine: null}; this._draw(); }}, "Back to the rule that is written here")),
       el("h3", {}, "What an inspection would change"), reply.outcome === "finished" ? effect(reply) : empty("Nothing: it would not be finished."),
       reply.difference && [el("h3", {}, "Compared with the stored rules"), difference(reply.difference)]);
@@ -572,7 +624,7 @@ class Workbench {
     else {
       const {places, ...told} = error;
       const found = problemsOf(json);
-      if (found.length > 0) this._tell(text, found.map(({pointer, text: said}) => ({...text.place(pointer), severity: "error", text: said, mend: null})));
+      if (found.length > 0) this._tell(text, found.map(({pointer, text: said}) => ({...text.place(pointer), place: fieldName(pointer), severity: "error", text: said, mend: null})));
       fill(this._said, notice({...told, places: found.length > 0 ? [] : places}));
     }
   }
@@ -618,57 +670,6 @@ class Workbench {
       this._editor.open(theirs);
       this._run();
     }
-  }
-}
-
-/** Return the problems that the API finds in the rule, with their places in the text. */
-function problems(text, error) {
-  return (error?.problems ?? []).map(({pointer, text: said}) => ({
-    ...text.place(pointer.replace(/^\/as_if\/0/, "")), severity: "error", text: said, mend: suggestion(text, pointer, said)}));
-}
-
-function warnings(text, reply) {
-  return (reply?.warnings ?? []).filter(({pointer}) => pointer.startsWith("/as_if/0")).map(({pointer, text: said, nearest}) => {
-    const place = text.place(pointer.replace(/^\/as_if\/0/, ""));
-    return {...place, severity: "warning", text: nearest ? `${said}; did you mean ${nearest}?` : said,
-      mend: nearest ? mended(text, place, Number(/column (\d+)/.exec(said)?.[1]), nearest) : null};
-  });
-}
-
-/** Return the change that writes the path that was probably meant. */
-function mended(text, {from, to}, column, nearest) {
-  const written = text.text.slice(from, to);
-  const quote = /^["']/.test(written) ? 1 : 0;
-  const start = written.lastIndexOf("{", (column || 1) - 1 + quote);
-  const end = start < 0 ? -1 : written.slice(start).search(/[}|]/);
-  return end < 0 ? null : {name: `Write ${nearest}`, from: from + start + 1, to: from + start + end, insert: nearest};
-}
-
-/** Return the change that writes the name that the API suggests: "did you mean 'set-attribute'?". */
-function suggestion(text, pointer, said) {
-  const found = /did you mean '?([\w-]+)'?\?/.exec(said);
-  if (found === null || !pointer.endsWith("/op")) return null;
-  const {from, to} = text.place(pointer.replace(/^\/as_if\/0/, ""));
-  const written = /^(["']?)(!?\s?)/.exec(text.text.slice(from, to));
-  return {name: `Write ${found[1]}`, from, to, insert: `${written[1]}${written[2]}${found[1]}${written[1]}`};
-}
-
-/** Return why a rule has no step. */
-function absence(reply, rule) {
-  if (rule?.enabled === false) return "The rule is disabled.";
-  if (reply.outcome === "refused") return "The machine would be refused before the rules of its phase run.";
-  if (reply.outcome === "failed") return "The inspection fails before it comes to this rule.";
-  if (rule?.phase === "early") return "Rules of phase early run when a report arrives; what a node has sent has passed them. Try a sample or a pasted report.";
-  if (rule?.scope) return `The machine is not in the scope ${rule.scope}.`;
-  return "The rule does not run for this machine.";
-}
-
-/** Return the problems that an error reply of the API lists. */
-function problemsOf(json) {
-  try {
-    return JSON.parse(json.error_message).problems ?? [];
-  } catch {
-    return [];
   }
 }
 

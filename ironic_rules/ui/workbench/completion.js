@@ -2,6 +2,7 @@
 // of the inventory that is shown, each with its value.
 
 import {short} from "../parts.js";
+import {traitsLike} from "../forms.js";
 import {at} from "./paths.js";
 
 /** Values that are offered at most. */
@@ -19,11 +20,24 @@ export function completing(known) {
     if (!vocabulary) return null;
     const before = context.state.sliceDoc(0, context.pos);
     const line = before.slice(before.lastIndexOf("\n") + 1);
+    const trait = traitAt(before, line, vocabulary);
+    if (trait !== null) return traits(trait, context.pos);
     const found = path(before, line, vocabulary, data) ?? operation(before, line, vocabulary)
       ?? value(before, line, vocabulary) ?? name(before, line, vocabulary, context.explicit);
     if (found === null || found.options.length === 0) return null;
     return {from: context.pos - found.typed.length, options: found.options, validFor: found.validFor};
   };
+}
+
+// op: add-trait … name: CUSTOM_G
+function traitAt(before, line, vocabulary) {
+  const found = /["']?\bname["']?\s*:\s*["']?(\w+)$/.exec(line);
+  return found !== null && part(before) === "actions" && operationAt(before, vocabulary)?.name.includes("trait") ? found[1] : null;
+}
+
+async function traits(typed, end) {
+  const options = (await traitsLike(typed)).map((label) => ({label, type: "constant"}));
+  return options.length > 0 ? {from: end - typed.length, options, validFor: /^\w*$/} : null;
 }
 
 // {inventory[cpu][co

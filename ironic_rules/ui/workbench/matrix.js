@@ -26,7 +26,9 @@ export function matrix(machines, replies, shown, nameOf, drafts, isRunning, open
     }
     steps.set(machine.id, found);
   }
-  const rows = [...rules].map(([uuid, description]) => {
+  // The rule that is written comes first; the others are in the order of execution.
+  const ordered = [...rules].sort(([one], [other]) => Number(drafts.has(other)) - Number(drafts.has(one)));
+  const rows = ordered.map(([uuid, description]) => {
     const name = nameOf(uuid, description);
     return el("tr", {class: drafts.has(uuid) ? "draft" : ""}, el("th", {scope: "row", title: name}, name),
       machines.map((machine) => {

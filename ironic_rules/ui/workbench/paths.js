@@ -19,28 +19,24 @@ export function literal(value) {
 }
 
 /**
- * Return the condition that is true for a value: that it is this value, or, for a list and an object, that it is there.
+ * Return a condition about the value at a path; null if a key cannot be written in a template.
  *
- * Within a list it is a condition about any of its items: in the next inspection the item may have another place.
+ * Within a list it is a condition about its items: in the next inspection the item may have another place.
  *
  * @param {Array} path keys and indexes from the root ("inventory" or "plugin_data") to the value
- * @returns {object | null} null if a key cannot be written in a template
+ * @param {function} build returns the condition of a template
  */
-export function conditionFor(path, value) {
+export function conditionAt(path, build, multiple = "any") {
   const last = path.findLastIndex((step) => typeof step === "number");
   const written = last < 0 ? template(path) : template(["item", ...path.slice(last + 1)]);
   const loop = last < 0 ? undefined : template(path.slice(0, last));
   if (written === null || loop === null) return null;
-  const condition = compared(written, value);
-  return loop === undefined ? condition : {...condition, loop, multiple: "any"};
+  return loop === undefined ? build(written) : {...build(written), loop, multiple};
 }
 
-function compared(written, value) {
-  if (value === null) return {op: "is-none", args: {value: written}};
-  if (typeof value === "boolean") return {op: value ? "is-true" : "is-false", args: {value: written}};
-  const isPlain = isNumber(value) || (typeof value === "string" && value.length <= MAX_TEXT && !value.includes("******"));
-  return isPlain && value !== "" ? {op: "eq", args: {values: [written, literal(value)]}}
-    : {op: value === "" ? "is-empty" : "!is-empty", args: {value: written}};
+/** Return whether a value is one to compare with: a number, or a text that is a name and not data. */
+export function isPlain(value) {
+  return isNumber(value) || (typeof value === "string" && value !== "" && value.length <= MAX_TEXT && !value.includes("******"));
 }
 
 /** Return the value at steps below a value, undefined if there is none. */

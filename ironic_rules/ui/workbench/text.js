@@ -110,17 +110,18 @@ export class Text {
   }
 
   /**
-   * Return the change {from, to, insert} that adds a condition at the end; null if the text cannot be read.
+   * Return the change {from, to, insert} that adds an item at the end of "conditions" or "actions"; null if the text cannot be read.
    */
-  adding(condition) {
+  adding(part, item) {
+    const line = flow(item);
+    if (this.text.trim() === "") return {from: 0, to: this.text.length, insert: `${part}:\n  - ${line}\n`};
     if (this.value === null) return null;
     if (isJson(this.text)) {
-      const rule = {...this.value, conditions: [...this.value.conditions ?? [], condition]};
+      const rule = {...this.value, [part]: [...this.value[part] ?? [], item]};
       return {from: 0, to: this.text.length, insert: toJson(rule)};
     }
-    const line = flow(condition);
     const map = this._document.contents;
-    const pair = map.items.find((item) => String(item.key?.value) === "conditions");
+    const pair = map.items.find((each) => String(each.key?.value) === part);
     const list = pair?.value;
     if (isSeq(list) && !list.flow && list.items.length > 0) {
       const first = list.items[0].range[0];
@@ -137,12 +138,12 @@ export class Text {
     if (pair) { // an empty list, or nothing
       const from = pair.key.range[0];
       const to = list?.range && list.range[1] > from ? list.range[1] : pair.key.range[1];
-      return {from, to, insert: `conditions:\n  - ${line}`};
+      return {from, to, insert: `${part}:\n  - ${line}`};
     }
-    const actions = map.items.find((item) => String(item.key?.value) === "actions");
+    const actions = part === "conditions" && map.items.find((each) => String(each.key?.value) === "actions");
     const at = actions ? actions.key.range[0] : this.text.length;
     const before = at > 0 && this.text[at - 1] !== "\n" ? "\n" : "";
-    return {from: at, to: at, insert: `${before}conditions:\n  - ${line}\n`};
+    return {from: at, to: at, insert: `${before}${part}:\n  - ${line}\n`};
   }
 }
 
