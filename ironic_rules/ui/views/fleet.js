@@ -7,6 +7,7 @@ import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
 import {ago, empty, keepingFocus, loading, nodeLink, notice, section, startOperation, state, table, timeOf} from "../parts.js";
 import {line} from "../messages.js";
+import {choosing} from "../many.js";
 
 export const title = "Fleet";
 
@@ -28,10 +29,11 @@ export async function show(main, {query}, signal) {
   const refused = el("div", {}, loading("Loading …", 3));
   const common = el("div", {class: "common"}, filters.failure && loading("Loading the reason …", 2));
   const list = el("div", {class: "list"}, loading("Loading nodes …", 14));
+  const many = choosing(filters);
   fill(main, el("div", {class: "head"}, el("h1", {}, title), total), counts,
     isWhole && el("div", {class: "columns panels"}, section("Failed, by reason", failures), section("Waiting longest", waiting),
       section("Refused callbacks", refused)), common,
-    bar(filters, sorted, direction), list);
+    bar(filters, sorted, direction), list, many.bar);
   shortcut("/", "Filter the nodes", () => main.querySelector("form input")?.focus(), signal);
 
   const wanted = new URLSearchParams({...filters, fields: FIELDS, sort_dir: direction, limit: PAGE});
@@ -66,7 +68,7 @@ export async function show(main, {query}, signal) {
         fill(list, notice(error, again));
         return;
       }
-      keepingFocus(list, () => fill(list, nodes(json, filters, sorted, direction)));
+      keepingFocus(list, () => fill(list, nodes(json, filters, sorted, direction, many)));
       if (isFirst) announce(`${json.nodes.length} nodes${json.next ? ", and more on the next page" : ""}`);
     }),
   ];
@@ -122,7 +124,7 @@ function bar(filters, sorted, direction) {
   return form;
 }
 
-function nodes(json, filters, sorted, direction) {
+function nodes(json, filters, sorted, direction, many) {
   const column = (key, text) => ({text, sorted: sorted === key ? `${direction}ending` : null,
     sort: () => go(address("fleet", {...filters, sort_key: key, sort_dir: sorted === key && direction === "asc" ? "desc" : "asc"}))});
   if (json.nodes.length === 0) {
@@ -132,10 +134,10 @@ function nodes(json, filters, sorted, direction) {
   }
   const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
   return [table("Nodes", [
-    column("name", "Name"), column("provision_state", "State"), column("provision_updated_at", "Since"),
+    {text: many.head(json.nodes), class: "pick"}, column("name", "Name"), column("provision_state", "State"), column("provision_updated_at", "Since"),
     column("resource_class", "Resource class"), "Last error",
   ], json.nodes.map((node) => [
-    {class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]},
+    {class: "pick", children: many.box(node)}, {class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]},
     {class: "nowrap", children: state(node.provision_state)},
     {class: "nowrap", children: when(node.provision_updated_at)}, node.resource_class,
     {class: "long", children: el("div", {class: "clamp", onmouseenter: (event) => { event.currentTarget.title = event.currentTarget.textContent; }},

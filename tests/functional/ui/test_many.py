@@ -43,6 +43,61 @@ def service(tmp_path_factory) -> Iterator[Service]:
         served.client.close()
 
 
+def test_chosen_nodes_get_an_action_after_a_preview_and_its_progress_is_an_operation(service, visit):
+    her = visit(service.url, width=1400, height=900)
+    her.open("#/fleet")
+    bar, dialog = her.page.get_by_role("group", name="Act on the chosen nodes"), her.page.get_by_role("dialog")
+    expect(bar).to_be_hidden()
+
+    # By mouse, all nodes of the page: five, of which one cannot.
+    her.page.get_by_label("Choose all on this page").click()
+    her.see("5 nodes chosen", ".acting")
+    bar.get_by_role("button", name="Inspect …").click()
+    expect(dialog.get_by_role("heading", name="Inspect 4 of 5 nodes?")).to_be_visible()
+    expect(dialog).to_contain_text('can not be performed on a node while it is in state "enroll"')
+    expect(dialog).to_contain_text("new")
+    her.check_accessibility()
+    dialog.get_by_role("button", name="Cancel").click()
+
+    # A choice stays while the list is drawn again; by keyboard, with a reason.
+    her.page.get_by_label("Choose kept").press("Space")
+    her.page.get_by_label("Choose new").press("Space")
+    her.see("3 nodes chosen", ".acting")
+    expect(her.page.get_by_label("Choose all on this page")).to_have_js_property("indeterminate", True)
+    service.client.patch("/v1/nodes/kept", json=[{"op": "add", "path": "/resource_class", "value": "drawn-again"}])
+    her.see("drawn-again")
+    expect(her.page.get_by_label("Choose rack-1")).to_be_checked()
+    expect(her.page.get_by_label("Choose kept")).not_to_be_checked()
+    her.check_accessibility()
+    bar.get_by_role("button", name="Maintenance …", exact=True).press("Enter")
+    dialog.get_by_label("Reason").fill("a new switch")
+    dialog.get_by_role("button", name="Set maintenance on 3").press("Enter")
+    her.see("finished", ".head")
+    her.see("3 of 3")
+    assert service.node("rack-2")["maintenance_reason"] == "a new switch"
+    assert service.node("kept")["maintenance"] is False
+
+    # All nodes of a query; those that cannot are named with their reason, and deletion is confirmed by a number.
+    her.open("#/fleet")
+    her.page.get_by_label("Choose all on this page").press("Space")
+    bar.get_by_role("button", name="Choose all of this query").press("Enter")
+    her.see("All nodes of this query", ".acting")
+    bar.get_by_role("button", name="Delete …").press("Enter")
+    expect(dialog.get_by_role("heading", name="Delete 4 of 5 nodes?")).to_be_visible()
+    expect(dialog).to_contain_text("A node is associated with an instance.")
+    dialog.get_by_role("button", name="Delete 4").press("Enter")
+    expect(dialog.get_by_label("Type 4 to confirm")).to_be_focused()
+    her.see("This is not 4.", "dialog")
+    her.check_accessibility()
+    dialog.get_by_label("Type 4 to confirm").fill("4")
+    dialog.get_by_label("Type 4 to confirm").press("Enter")
+    her.see("finished", ".head")
+    assert [node["name"] for node in service.client.get("/v1/nodes").json()["nodes"]] == ["kept"]
+    her.open("#/fleet")
+    expect(bar).to_be_hidden()
+    assert her.errors == []
+
+
 def test_templates_and_flavors_are_made_changed_and_deleted_with_errors_at_their_fields(service, visit):
     her = visit(service.url, width=390, color_scheme="dark")
     her.open("#/templates")
