@@ -6,7 +6,7 @@ import {request} from "./api.js";
 import {address, go} from "./router.js";
 import {notice} from "./parts.js";
 import {line} from "./messages.js";
-import {field, form} from "./forms.js";
+import {field, form, problemsOf} from "./forms.js";
 
 // [action, text of its button, its text with a number, and afterwards]
 const ACTIONS = [
@@ -28,8 +28,8 @@ let query = "";
 const nodesOf = (number) => `${number.toLocaleString()} ${number === 1 ? "node" : "nodes"}`;
 
 /**
- * Return {bar, head, box} of a list of nodes: the bar is empty while nothing is chosen, `head(nodes)` is the checkbox for the nodes of a page, and
- * `box(node)` that of a node.
+ * Return {bar, head, box} of a list of nodes: the bar is empty while nothing is chosen, `head(nodes)` begins a page and is its
+ * checkbox, `box(node)` that of a node.
  *
  * @param {object} filters of the query, as those of a request for nodes
  */
@@ -40,52 +40,57 @@ export function choosing(filters) {
     whole = null;
   }
   const said = el("strong", {role: "status"});
-  const all = el("button", {onclick: () => { whole = filters; draw(); }}, "Choose all of this query");
+  const choose = (wanted) => { whole = wanted; chosen.clear(); draw(); };
+  const all = el("button", {onclick: () => choose(filters)}, "Choose all of this query");
   const bar = el("div", {class: "acting", role: "group", "aria-label": "Act on the chosen nodes"}, said, all,
     ACTIONS.map(([action, text, verb, then]) => el("button", {onclick: () => act(action, verb, then)}, `${text} …`)),
-    el("button", {class: "quiet", onclick: () => { chosen.clear(); whole = null; draw(); announce("No nodes are chosen"); }}, "Choose none"));
-  const boxes = new Set();
+    el("button", {class: "quiet", onclick: () => { choose(null); announce("No nodes are chosen"); }}, "Choose none"));
+  let boxes = []; // [input, its nodes] of the page that is shown, the head first
 
   function draw() {
     bar.style.display = chosen.size === 0 && whole === null ? "none" : "";
     all.hidden = whole !== null;
     fill(said, whole === null ? `${nodesOf(chosen.size)} chosen` : "All nodes of this query");
-    for (const each of boxes) {
-      if (each.input.isConnected || !each.wasShown) each.draw();
-      else boxes.delete(each);
-      each.wasShown ||= each.input.isConnected;
-    }
-  }
-
-  function toggle(nodes, isOn) {
-    whole = null;
-    for (const node of nodes) {
-      if (isOn) chosen.set(node.uuid, node.name);
-      else chosen.delete(node.uuid);
-    }
-    draw();
-  }
-
-  function checkbox(label, nodes) {
-    const input = el("input", {type: "checkbox", "aria-label": label, onchange: () => toggle(nodes, input.checked)});
-    const entry = {input, wasShown: false, draw: () => {
+    for (const [input, nodes] of boxes) {
       const number = whole === null ? nodes.filter((node) => chosen.has(node.uuid)).length : nodes.length;
       input.checked = nodes.length > 0 && number === nodes.length;
       input.indeterminate = number > 0 && number < nodes.length;
-    }};
-    boxes.add(entry);
-    entry.draw();
+    }
+  }
+
+  function checkbox(label, nodes) {
+    const input = el("input", {type: "checkbox", "aria-label": label, onchange: () => {
+      whole = null;
+      for (const node of nodes) {
+        if (input.checked) chosen.set(node.uuid, node.name);
+        else chosen.delete(node.uuid);
+      }
+      draw();
+    }});
+    boxes.push([input, nodes]);
+    draw();
     return input;
   }
 
   draw();
-  return {bar, head: (nodes) => checkbox("Choose all on this page", nodes), box: (node) => checkbox(`Choose ${node.name || node.uuid}`, [node])};
+  return {bar, head: (nodes) => { boxes = []; return checkbox("Choose all on this page", nodes); }, box: (node) => checkbox(`Choose ${node.name || node.uuid}`, [node])};
+}
+
+/** Return {body, json, error} of the preview; chosen nodes that somebody has deleted are left out. */
+async function previewed(action) {
+  for (;;) {
+    const uuids = [...chosen.keys()];
+    const body = {action, ...whole === null ? {uuids} : {nodes: whole}};
+    const {json, error} = await request("POST", "/v1/operations", {body: {...body, dry_run: true}});
+    const gone = problemsOf(json).map(({pointer}) => uuids[/^\/uuids\/(\d+)$/.exec(pointer)?.[1]]).filter(Boolean);
+    if (gone.length === 0 || gone.length === uuids.length) return {body, json, error};
+    for (const uuid of gone) chosen.delete(uuid);
+  }
 }
 
 /** Say what an action would do to the chosen nodes, and begin it. */
 async function act(action, verb, then) {
-  const body = {action, ...whole === null ? {uuids: [...chosen.keys()]} : {nodes: whole}};
-  const {json, error} = await request("POST", "/v1/operations", {body: {...body, dry_run: true}});
+  const {body, json, error} = await previewed(action);
   const {possible = 0, total = 0, impossible = []} = json ?? {};
   const reason = action === "set-maintenance" && field({label: "Reason", pointer: "/reason", kind: "area", rows: "2"});
   const number = action === "delete" && field({label: `Type ${possible} to confirm`, inputmode: "numeric", pointer: "/number"});

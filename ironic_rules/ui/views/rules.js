@@ -130,42 +130,31 @@ function row({number, rule, counts, writes, conflicts}, said, again, signal) {
   ];
 }
 
-async function toggle(rule, said, again, signal) {
+/** Ask, and disable, enable or delete a rule that nobody has changed since the question. */
+async function change(rule, {question, yes, text, done}, send, said, again, signal) {
   const path = `${RULES}/${rule.uuid}`;
-  const name = called(rule);
-  if (rule.enabled && !await confirmed(`Disable ${name}?`, "Disable", el("p", {}, "The next inspections run without it."))) return;
-  const {headers, json, error} = await request("GET", `${path}?fields=uuid,enabled`, {signal});
-  let failed = error;
-  if (!error && json.enabled === rule.enabled) {
-    ({error: failed} = await request("PATCH", path, {signal, headers: {"If-Match": headers.get("ETag")},
-      body: [{op: "add", path: "/enabled", value: !rule.enabled}]}));
-  }
+  const {headers, error} = await request("GET", `${path}?fields=uuid`, {signal});
+  if (!error && question && !await confirmed(question, yes, el("p", {}, text))) return;
+  const {error: failed} = error ? {error} : await send(path, {signal, headers: {"If-Match": headers.get("ETag")}});
   if (failed) {
     fill(said, notice(failed));
     return;
   }
   await again();
-  announce(`${name} is ${rule.enabled ? "disabled" : "enabled"}`);
+  announce(`${called(rule)} is ${done}`);
 }
 
-/** Delete a rule that nobody has changed since it was asked about. */
-async function remove(rule, counts, said, again, signal) {
-  const path = `${RULES}/${rule.uuid}`;
-  const name = called(rule);
-  const {headers, error} = await request("GET", `${path}?fields=uuid`, {signal});
-  let failed = error;
-  if (!error) {
-    const matched = counts?.matched > 0 ? `It has matched ${counts.matched.toLocaleString()} of ${counts.considered.toLocaleString()} inspections. ` : "";
-    if (!await confirmed(`Delete ${name}?`, "Delete", el("p", {},
-      `${matched}The next inspections run without it, and what it has written stays. A rollback to the present revision brings it back.`))) return;
-    ({error: failed} = await request("DELETE", path, {signal, headers: {"If-Match": headers.get("ETag")}}));
-  }
-  if (failed) {
-    fill(said, notice(failed));
-    return;
-  }
-  await again();
-  announce(`${name} is deleted`);
+function toggle(rule, ...others) {
+  return change(rule, {question: rule.enabled && `Disable ${called(rule)}?`, yes: "Disable", text: "The next inspections run without it.",
+    done: rule.enabled ? "disabled" : "enabled"},
+  (path, options) => request("PATCH", path, {...options, body: [{op: "add", path: "/enabled", value: !rule.enabled}]}), ...others);
+}
+
+function remove(rule, counts, ...others) {
+  const matched = counts?.matched > 0 ? `It has matched ${counts.matched.toLocaleString()} of ${counts.considered.toLocaleString()} inspections. ` : "";
+  return change(rule, {question: `Delete ${called(rule)}?`, yes: "Delete", done: "deleted",
+    text: `${matched}The next inspections run without it, and what it has written stays. A rollback to the present revision brings it back.`},
+  (path, options) => request("DELETE", path, options), ...others);
 }
 
 // ---- revisions

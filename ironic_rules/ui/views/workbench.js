@@ -2,7 +2,7 @@
 // tried by a dry run of the API, which also says what is wrong with it: nothing here knows the rules of rules.
 
 import {announce, el, fill} from "../dom.js";
-import {pages, request} from "../api.js";
+import {pages, pause, request} from "../api.js";
 import {address, go} from "../router.js";
 import {confirmed, empty, loading, notice, section} from "../parts.js";
 import {isTemporary} from "../retry.js";
@@ -509,7 +509,7 @@ class Workbench {
       // Others try rules, too: there is room for a few at a time.
       if (error?.status === 503 && error.retryAfter !== null) {
         this._wait(error);
-        await pause(Math.min(error.retryAfter, 30) * 1000, signal);
+        await pause(Math.min(error.retryAfter, 30), signal);
         error = null;
       }
     }
@@ -680,14 +680,4 @@ function anyUuid() {
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
   const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-}
-
-function pause(milliseconds, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("left", "AbortError"));
-    }, {once: true});
-  });
 }

@@ -49,9 +49,12 @@ def test_chosen_nodes_get_an_action_after_a_preview_and_its_progress_is_an_opera
     bar, dialog = her.page.get_by_role("group", name="Act on the chosen nodes"), her.page.get_by_role("dialog")
     expect(bar).to_be_hidden()
 
-    # By mouse, all nodes of the page: five, of which one cannot.
+    # By mouse, all nodes of the page: six, of which one cannot, and one is deleted meanwhile.
+    service.client.post("/v1/nodes", json={"name": "passing", "driver": "fake-hardware"}).raise_for_status()
+    expect(her.page.get_by_label("Choose passing")).to_be_visible()
     her.page.get_by_label("Choose all on this page").click()
-    her.see("5 nodes chosen", ".acting")
+    her.see("6 nodes chosen", ".acting")
+    service.client.delete("/v1/nodes/passing").raise_for_status()
     bar.get_by_role("button", name="Inspect …").click()
     expect(dialog.get_by_role("heading", name="Inspect 4 of 5 nodes?")).to_be_visible()
     expect(dialog).to_contain_text('can not be performed on a node while it is in state "enroll"')
