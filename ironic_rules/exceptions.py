@@ -336,12 +336,14 @@ class RequestRepeated(IronicRulesError):
 class RuleFailed(IronicRulesError):
     """A rule failed the inspection.
 
-    ``where`` is the JSON pointer of the condition or action in the rule. The error of a legacy rule can have
-    ``maintenance``, the reason for which the node is put in maintenance.
+    ``where`` is the JSON pointer of the condition or action in the rule. ``called`` is the name of the rule, behind a
+    space and in parentheses, as :func:`ironic_rules.text.in_parentheses` returns it. ``template`` is the message of a
+    rule before values were filled in, if the rule has one. The error of a legacy rule can have ``maintenance``, the
+    reason for which the node is put in maintenance.
     """
 
     message_id = "IR-1027"
-    message = "Inspection rule {rule} failed at {where}: {reason}"
+    message = "Inspection rule {rule}{called} failed at {where}: {reason}"
 
 
 class RuleSpent(IronicRulesError):
@@ -522,7 +524,7 @@ still_running = Wording("IR-2073", Unavailable, (
     "{operation} of node {node} has not ended within {seconds:g} seconds. It continues, and the node is locked until "
     "it ends; if it fails, last_error says why."))
 
-legacy_rule_failed = Wording("IR-2074", RuleFailed, "Legacy rule {rule} failed at {where}: {reason}")
+legacy_rule_failed = Wording("IR-2074", RuleFailed, "Legacy rule {rule}{called} failed at {where}: {reason}")
 
 
 #: errno -> why a port cannot be used, and what to do.

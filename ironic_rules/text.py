@@ -48,6 +48,11 @@ def enumeration(values: Collection[str], limit: int = 8) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown or "none"
 
 
+def in_parentheses(name: str | None) -> str:
+    """Return what follows an identifier whose object has a name: " (name)"; "" without one."""
+    return f" ({printable(name)})" if name else ""
+
+
 def pointer_token(name: str) -> str:
     """Return ``name`` as a token of a JSON pointer (RFC 6901), printable and of at most 64 characters."""
     return printable(name, 64).replace("~", "~0").replace("/", "~1")

@@ -213,7 +213,9 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "GET /v1/shards": whole(shards=array(whole(name=TEXT_OR_NULL, count=INTEGER))),
     "GET /v1/node_states": whole(node_states=array(whole(provision_state=TEXT, count=INTEGER))),
     "GET /v1/node_failures": whole(groups=INTEGER, node_failures=array(
-        record((), failure=TEXT, reason=TEXT, provision_state=TEXT, count=INTEGER))),
+        record((), failure=TEXT, reason=TEXT, provision_state=TEXT, count=INTEGER, rule=TEXT_OR_NULL, hook=TEXT_OR_NULL,
+               name=TEXT_OR_NULL))),
+    "GET /v1/inspection_outcomes": whole(inspection_outcomes=array(OBJECT)),
     "GET /v1/runbooks/{}/traits": _TRAITS, "GET /v1/nodes/{}/traits": _TRAITS,
     "GET /v1/nodes/{}/trait_origins": whole(trait_origins=array(
         whole(trait=TEXT, rule=ANY, inspection=TEXT_OR_NULL, given_at=TEXT_OR_NULL))),

@@ -30,7 +30,7 @@ from ironic_rules.inspection.rule_sets import LegacyRuleCache, RuleCache
 from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection
-from ironic_rules.models.nodes import Node
+from ironic_rules.models.nodes import Cause, Node
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 from ironic_rules.rpc.transport import SERVER_THREADS
@@ -167,7 +167,8 @@ class StateResult:
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
-    says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
+    says that the draft has what a sensitive rule wrote, so that no error may quote it. ``cause`` is the rule or hook
+    that failed the inspection, and its message. ``maintenance`` is why the node
     is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work of an
     inspection that others have overtaken (``state_machine.Attempt``) on copies of ``drafts``; None: all of it is
     repeated. ``inspection`` is what the history keeps of an inspection that ends. ``committed`` is called after that
@@ -179,6 +180,7 @@ class StateResult:
     history: str | None = None
     also: Callable[[sa.Connection], None] | None = None
     sealed: bool = False
+    cause: Cause | None = None
     maintenance: str | None = None
     fault: str | None = None
     again: Callable[[Conductor, Task], StateResult] | None = None

@@ -107,7 +107,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                           inspection=entry, runs=processing.runs,
+                           inspection=entry, runs=processing.runs, cause=records.cause(exc),
                            also=lambda conn: _store_read(conn, entry, conductor, task, processing.data, None))
     except (*DATABASE_AWAY, Abandoned):
         raise
@@ -341,7 +341,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                           inspection=entry, runs=processing.runs)
+                           inspection=entry, runs=processing.runs, cause=records.cause(exc))
     except (*DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface

@@ -262,7 +262,7 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
             stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
             runs = RuleRuns(failure=error.facts["rule"]) if isinstance(error, RuleFailed) else None
             _save_failure(Attempt(conductor, lock, context, record),
-                          StateResult("fail", error=text, stage=stage, runs=runs))
+                          StateResult("fail", error=text, stage=stage, runs=runs, cause=records.cause(error)))
 
 
 def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
@@ -401,6 +401,8 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
     on_failure = conductor.work_in(row.provision_state).on_failure
     error = None if result.error is None else printable(secrets.mask_text(result.error), MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
+    if result.cause is not None:
+        values |= result.cause.columns()
     if result.maintenance is not None:
         values |= {"maintenance": True, **({} if result.fault is None else {"fault": result.fault}),
                    "maintenance_reason": printable(secrets.mask_text(result.maintenance), MAX_MESSAGE)}
@@ -487,7 +489,7 @@ def _unsaved(error: Exception, record: task_store.NodeRecord, task: Task, sealed
         LOG.error("The result of the work on node %s cannot be saved", record.node.uuid,
                   exc_info=None if sealed else error)
     if failure := records.rule_failure(error, records.refused_by_save(error, task), sealed=sealed):
-        return StateResult("fail", error=f"Inspection failed: {failure}")
+        return StateResult("fail", error=f"Inspection failed: {failure}", cause=records.cause(failure))
     reason = str(error) if isinstance(error, IronicRulesError) else UNEXPECTED
     if sealed:
         reason = f"{type(error).__name__}; {WITHHELD}"

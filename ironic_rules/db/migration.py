@@ -20,7 +20,7 @@ from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.exceptions import ConfigurationError
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "9c21d7e4f0a8"
+HEAD = "5c8d1e92f0a7"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ironic_rules.db.identity import contains_without_case
 from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import node_inventory, node_traits, nodes
+from ironic_rules.db.tables import inspection_rules, legacy_rules, node_inventory, node_traits, nodes
 from ironic_rules.models import nodes as nodes_models
 from ironic_rules.models import states
 from ironic_rules.models.nodes import NODE, Failure
@@ -73,24 +73,45 @@ def failure_groups(conn: sa.Connection) -> list[Failure]:
 
     All of them are counted: the database counts equal errors, and only different ones are read.
     """
-    error = _ERROR.label("error")
-    query = sa.select(nodes.c.provision_state, error, sa.func.count().label("number")).where(
+    error = sa.func.coalesce(nodes.c.error_template, _ERROR).label("error")
+    by = (nodes.c.failed_rule, nodes.c.failed_hook)
+    query = sa.select(nodes.c.provision_state, error, *by, sa.func.count().label("number")).where(
         nodes.c.provision_state.in_(sorted(nodes_models.FAILED_STATES)), nodes.c.parent_node.is_(None)).group_by(
-        nodes.c.provision_state, error)
-    found: Counter[tuple[str, str]] = Counter()
+        nodes.c.provision_state, error, *by)
+    found: Counter[tuple[str, str, str | None, str | None]] = Counter()
     with conn.execution_options(yield_per=_ROWS).execute(query) as rows:
-        for state, text, number in rows:
-            found[state, nodes_models.failure_reason(text)] += number
-    return sorted((Failure(*key, number) for key, number in found.items()),
-                  key=lambda group: (-group.number, group.provision_state, group.reason))
+        for state, text, rule, hook, number in rows:
+            reason = nodes_models.failure_reason(text) if rule is None and hook is None else text
+            found[state, reason, rule, hook] += number
+    groups = (Failure(state, reason, number, rule, hook) for (state, reason, rule, hook), number in found.items())
+    return sorted(groups, key=lambda group: (-group.number, group.provision_state, group.reason, group.ident))
+
+
+_CALLED = sa.union_all(
+    sa.select(inspection_rules.c.uuid, sa.func.coalesce(
+        inspection_rules.c.name, inspection_rules.c.description).label("called")).where(
+        inspection_rules.c.uuid.in_(sa.bindparam("uuids", expanding=True))),
+    sa.select(legacy_rules.c.uuid, legacy_rules.c.description).where(
+        legacy_rules.c.uuid.in_(sa.bindparam("uuids", expanding=True))))
+
+
+def rules_called(conn: sa.Connection, uuids: Collection[str]) -> dict[str, str]:
+    """Return the names, else descriptions, of stored rules by their UUIDs; rules without either are missing."""
+    rows = conn.execute(_CALLED, {"uuids": sorted(uuids)}) if uuids else ()
+    return {row.uuid: row.called for row in rows if row.called}
 
 
 def failure_condition(group: Failure | None) -> sa.ColumnElement[bool]:
     """Return the condition for the nodes of a group; None: it has none any more."""
     if group is None:
         return sa.false()
+    if group.has_cause:
+        return sa.and_(nodes.c.provision_state == group.provision_state, nodes.c.error_template == group.reason,
+                       nodes.c.failed_rule.is_not_distinct_from(group.rule),
+                       nodes.c.failed_hook.is_not_distinct_from(group.hook))
     pattern = group.reason.replace("!", "!!").replace("%", "!%").replace("_", "!_").replace(nodes_models.OWN_PART, "%")
-    return sa.and_(nodes.c.provision_state == group.provision_state, _ERROR.like(pattern, escape="!"))
+    return sa.and_(nodes.c.provision_state == group.provision_state, nodes.c.error_template.is_(None),
+                   _ERROR.like(pattern, escape="!"))
 
 
 Condition = sa.ColumnElement[bool]

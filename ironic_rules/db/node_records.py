@@ -5,6 +5,8 @@ Entries of the history are oldest first. The transaction that ends an inspection
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -132,6 +134,22 @@ def add_inspection(conn: sa.Connection, node_id: int, values: Mapping[str, Any])
     with references(lambda key: NodeNotFound(node=node_id)):
         _INSERT_INSPECTION.inserted(conn, row)
     return str(row["uuid"])
+
+
+def inspection_outcomes(conn: sa.Connection, bounds: Sequence[datetime.datetime]) -> list[Counter[str]]:
+    """Return the numbers of inspections that have ended between one bound and the next, by their outcomes.
+
+    :param bounds: in ascending order
+    """
+    ended = node_inspections.c.created_at
+    # The last ones first: the first case that holds counts.
+    part = sa.case(*((ended >= bound, place) for place, bound in reversed(list(enumerate(bounds[:-1])))))
+    query = sa.select(part.label("part"), node_inspections.c.outcome, sa.func.count()).where(
+        ended >= bounds[0], ended < bounds[-1]).group_by(sa.text("part"), node_inspections.c.outcome)
+    found: list[Counter[str]] = [Counter() for _ in bounds[1:]]
+    for place, outcome, number in conn.execute(query):
+        found[place][outcome] += number
+    return found
 
 
 def list_inspections(conn: sa.Connection, node_id: int, page: Page) -> Sequence[InspectionEntry]:

@@ -28,7 +28,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import states
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
+from ironic_rules.models.nodes import CAUSE, FOUND_BY_RAMDISK, Node, NodeFound, natural_name
 from ironic_rules.models.task import RuleRevisions
 
 _ALL = sa.select(nodes)
@@ -278,6 +278,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     """
     row = {"provision_state": states.ENROLL, "created_at": clock.now(), **values}
     row["uuid"] = identity.assigned(row)
+    row["natural_name"] = natural_name(row.get("name"))
     with _taken(row, row["uuid"]):
         node_id = _INSERT.inserted(conn, row)
     made = get_by_id(conn, node_id)
@@ -532,11 +533,15 @@ def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, object
         raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
-def _stamped(values: Mapping[str, object]) -> JSONObject:
+def _stamped(values: Mapping[str, Any]) -> JSONObject:
     now = clock.now()
     stamps: JSONObject = {"provision_updated_at": now} if "provision_state" in values else {}
     if _frees(values):
         stamps["allocation_uuid"] = None
+    if "last_error" in values:
+        stamps |= dict.fromkeys(CAUSE)
+    if "name" in values:
+        stamps["natural_name"] = natural_name(values["name"])
     return {**stamps, **values, "updated_at": now}
 
 

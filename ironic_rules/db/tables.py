@@ -144,6 +144,12 @@ nodes = sa.Table(
     Column("inspection_finished_at", UTCDateTime),
     Column("auto_discovered", Boolean, nullable=False, default=False),
     Column("inspection_scope", String(255)),
+    # The rule or the hook that failed the inspection, and its message before values were filled in.
+    Column("failed_rule", String(36)),
+    Column("failed_hook", String(255)),
+    Column("error_template", String(300)),
+    # By which names are sorted as people count: see models.nodes.natural_name.
+    Column("natural_name", String(255)),
     *_timestamps(),
     UniqueConstraint("uuid"),
     UniqueConstraint("name"),
@@ -165,6 +171,7 @@ nodes = sa.Table(
     # Besides the unique index of names, because MariaDB does not sort by that and the id.
     Index("nodes_name_order_idx", "name"),
     Index("nodes_updated_at_order_idx", "updated_at"),
+    Index("nodes_natural_name_order_idx", "natural_name"),
     # For the number of nodes that were discovered in the last minute.
     Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),
     **_TABLE_ARGS,
@@ -296,6 +303,8 @@ node_inspections = sa.Table(
     Column("details", Json, nullable=False),
     UniqueConstraint("uuid"),
     Index("node_inspections_node_id_idx", "node_id"),
+    # For the outcomes of the last day.
+    Index("node_inspections_created_at_idx", "created_at", "outcome"),
     **_TABLE_ARGS,
 )
 

@@ -24,11 +24,12 @@ from ironic_rules.models import documents, inspections, secrets
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.inspections import Inspection
+from ironic_rules.models.nodes import MAX_REASON, Cause, failure_reason
 from ironic_rules.models.secrets import Concealment
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Trace
 from ironic_rules.rules.changes import hide_changes
-from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, WITHHELD, printable
+from ironic_rules.text import MAX_MESSAGE, RULE_WITHHELD, WITHHELD, in_parentheses, printable
 
 #: Maximum numbers of rules and of messages of an entry, and bytes, as JSON, of all that rules changed in it.
 _MAX_RULES = 1000
@@ -69,6 +70,20 @@ def failure(error: Exception) -> JSONObject:
     else:
         told = {"reason": str(error)}
     return {name: secrets.mask_text(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
+
+
+def cause(error: Exception) -> Cause | None:
+    """Return what a failed inspection is grouped by; None if neither a rule nor a hook failed it."""
+    if isinstance(error, RuleFailed):
+        template = error.facts.get("template")
+        by = error.facts["rule"]
+    elif isinstance(error, HookFailed) and error.facts.get("hook"):
+        template, by = None, error.facts["hook"]
+    else:
+        return None
+    text = failure_reason(str(error.facts.get("reason", error))) if template is None else template
+    return Cause(isinstance(error, RuleFailed), printable(by, 255),
+                 secrets.mask_text(printable(text, MAX_REASON))[:MAX_REASON])
 
 
 def changed_by(task: Task) -> Collection[str]:
@@ -136,8 +151,10 @@ def rule_failure(error: Exception, refusals: Iterable[Refusal], *, sealed: bool)
             reason = f"/{name}: {type(error).__name__}; {WITHHELD}"
         else:
             reason = printable(f"/{name}: {reason}", MAX_MESSAGE)
-        failed = legacy_rule_failed if isinstance(rule, CompiledLegacyRule) else RuleFailed
-        return failed(rule=rule.uuid, where=action.where, reason=reason)
+        if isinstance(rule, CompiledLegacyRule):
+            return legacy_rule_failed(rule=rule.uuid, called=in_parentheses(rule.description), where=action.where,
+                                      reason=reason)
+        return RuleFailed(rule=rule.uuid, called=rule.called, where=action.where, reason=reason)
     return None
 
 

@@ -221,7 +221,8 @@ class BrokenLegacyRule:
     def failure(self) -> RuleFailed:
         """Return the error that an inspection ends with."""
         first = self.problems[0]
-        return legacy_rule_failed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
+        return legacy_rule_failed(rule=self.uuid, called="", where=first.where or "/",
+                                  reason=f"{INVALID}: {first.text}")
 
 
 class _Pass:
@@ -514,4 +515,4 @@ class PluginAction(LegacyAction):
 
 
 def _overdue(rule: str, where: str, reason: str) -> IronicRulesError:
-    return RuleFailed(rule=rule, where=where, reason=reason)
+    return RuleFailed(rule=rule, called="", where=where, reason=reason)

@@ -31,7 +31,7 @@ from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import ActionTrace, ConditionTrace, Explainer, State, Trace
 from ironic_rules.rules.getters import MODES, View, Views
 from ironic_rules.rules.index import Chooser, Index
-from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.text import MAX_MESSAGE, in_parentheses, printable
 
 #: Returns what ironic-inspector's rules read: the processed data, see ``legacy.values``. It is called at most once per
 #: inspection, and only if a rule asks.
@@ -406,13 +406,14 @@ class _Run:
 
 def _withheld(failure: RuleFailed) -> RuleFailed:
     """Return a failure without its reason, which may quote values that must not be shown."""
-    return legacy_rule_failed(rule=failure.facts["rule"], where=failure.facts["where"],
+    return legacy_rule_failed(rule=failure.facts["rule"], called=failure.facts["called"], where=failure.facts["where"],
                               reason=f"details are withheld, {SECRETIVE}")
 
 
 def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:
     text = str(exc) if isinstance(exc, IronicRulesError) else f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}"
-    return legacy_rule_failed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
+    return legacy_rule_failed(rule=rule.uuid, called=in_parentheses(rule.description), where=where,
+                              reason=printable(text, MAX_MESSAGE))
 
 
 def _applies(scope: str | None, scopes: frozenset[object]) -> bool:

@@ -101,6 +101,10 @@ class Node(Protocol):
     reservation_resumptions: int = field(shown=False)
     reserved_at: datetime.datetime | None = field(shown=False)
     agent_token_hash: str | None = field(shown=False, steps=True)
+    failed_rule: str | None = field(shown=False)
+    failed_hook: str | None = field(shown=False)
+    error_template: str | None = field(shown=False)
+    natural_name: str | None = field(shown=False)
 
 
 class NodeFound(Protocol):
@@ -226,20 +230,70 @@ _OWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:)
                   re.ASCII | re.IGNORECASE)
 
 
+class Cause(NamedTuple):
+    """The rule or the hook that failed an inspection.
+
+    :ivar is_rule: whether it is a rule;  by: the UUID of the rule, or the name of the hook
+    :ivar template: the message of the rule before values were filled in, or the reason, as :func:`failure_reason`
+        returns it; at most ``MAX_REASON`` characters
+    """
+
+    is_rule: bool
+    by: str
+    template: str
+
+    def columns(self) -> JSONObject:
+        """Return the values of the node's columns."""
+        return {"failed_rule" if self.is_rule else "failed_hook": self.by, "error_template": self.template}
+
+
+#: The columns of a cause; they are empty as soon as the node has another error.
+CAUSE = ("failed_rule", "failed_hook", "error_template")
+
+
 class Failure(NamedTuple):
     """Nodes that failed in the same state for the same reason.
 
     :ivar reason: "" if no error is stored
+    :ivar rule: the UUID of the rule that failed their inspections;  hook: the name of the hook that did
     """
 
     provision_state: str
     reason: str
     number: int
+    rule: str | None = None
+    hook: str | None = None
 
     @property
     def ident(self) -> str:
         """The identifier of the group: 16 hexadecimal digits."""
-        return hashlib.sha256(f"{self.provision_state}\n{self.reason}".encode()).hexdigest()[:16]
+        said = "\n".join(filter(None, (self.provision_state, self.reason, self.rule, self.hook)))
+        return hashlib.sha256((said if self.reason else f"{said}\n").encode()).hexdigest()[:16]
+
+    @property
+    def has_cause(self) -> bool:
+        """True if a rule or a hook failed the inspections."""
+        return self.rule is not None or self.hook is not None
+
+
+_DIGITS = re.compile(r"\d+", re.ASCII)
+#: Maximum number of characters of a natural name.
+MAX_NATURAL = 255
+
+
+def natural_name(name: str | None) -> str | None:
+    """Return a text by which names are sorted as people count: ``rack-9`` before ``rack-10``, without regard to case.
+
+    Each number is preceded by the number of its digits.
+    """
+    if name is None:
+        return None
+
+    def numbered(found: re.Match[str]) -> str:
+        digits = found[0].lstrip("0") or "0"
+        return f"{min(len(digits), 99):02d}{digits}"
+
+    return _DIGITS.sub(numbered, name.lower())[:MAX_NATURAL]
 
 
 def failure_reason(error: str) -> str:

@@ -96,7 +96,8 @@ def _named(policy: str) -> str:
 RULES = [
     *listed(LIST, LIST_ALL, "nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"),
             ("POST", "/v1/nodes/search"), ("GET", "/v1/search"),
-            only_all=(("GET", "/v1/node_states"), ("GET", "/v1/node_failures"))),
+            only_all=(("GET", "/v1/node_states"), ("GET", "/v1/node_failures"),
+                      ("GET", "/v1/inspection_outcomes"))),
     documented(GET, NODE_READER, "Show a node", ("GET", _NODE), of="node"),
     documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes"), of="project", own=CREATE_OWN),
     documented(CREATE_OWN, f"{ADMIN} or role:admin or role:service", "Create a node that one's own project owns",

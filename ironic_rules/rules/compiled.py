@@ -101,6 +101,7 @@ class CompiledRule:
     :ivar writes: the first keys of the plugin data that they change; None if these are only known when they run
     :ivar reads_previous: whether its conditions or actions read the inventory of the inspection before
     :ivar problems: why a stored rule could not be stored now, although it runs
+    :ivar called: its name, else its description, as errors have it
     """
 
     uuid: str
@@ -117,6 +118,7 @@ class CompiledRule:
     writes: frozenset[str] | None
     reads_previous: bool = False
     problems: tuple[Problem, ...] = ()
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -124,6 +126,7 @@ class BrokenRule:
     """A rule that cannot be compiled: it would be wrong to inspect a node to which it applies without it.
 
     :ivar problems: all of them; those of a sensitive rule are not shown
+    :ivar called: its name, else its description, as errors have it
     """
 
     uuid: str
@@ -131,13 +134,15 @@ class BrokenRule:
     scope: str | None
     sensitive: bool
     problems: tuple[Problem, ...]
+    called: str = ""
 
     def failure(self) -> RuleFailed:
         """Return the error that an inspection ends with."""
         first = self.problems[0]
         if self.sensitive:
-            return RuleFailed(rule=self.uuid, where="/", reason=INVALID)
-        return RuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
+            return RuleFailed(rule=self.uuid, called=self.called, where="/", reason=INVALID)
+        return RuleFailed(rule=self.uuid, called=self.called, where=first.where or "/",
+                          reason=f"{INVALID}: {first.text}")
 
 
 def condition_pointer(place: int) -> str:

@@ -42,7 +42,7 @@ from ironic_rules.rules.values import (
     Scope,
     Warnings,
 )
-from ironic_rules.text import is_storable, nearest
+from ironic_rules.text import in_parentheses, is_storable, nearest
 
 ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is missing on this host"
 _OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
@@ -89,7 +89,12 @@ class Checked:
             actions=self._actions, touches=_one(frozenset().union(*(action.touches for action in self._actions))),
             writes=None if None in keys else _one(frozenset().union(*filter(None, keys))),
             reads_previous=any(condition.reads_previous for condition in self._conditions)
-            or any(action.reads_previous for action in self._actions))
+            or any(action.reads_previous for action in self._actions), called=called(rule))
+
+
+def called(rule: Rule) -> str:
+    """Return what errors call a rule: its name, else its description, in parentheses."""
+    return in_parentheses(rule.name or rule.description)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -128,12 +133,12 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
         found = (
             replace(problem, text=f"{problem.text}; {ELSEWHERE}") if _OP.fullmatch(problem.where) else problem
             for problem in exc.problems)
-        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (*found, *problems))
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (*found, *problems), called(rule))
     except BaseException as exc:  # whatever is wrong with one rule must not stop the others
         if is_signal(exc):
             raise
         problem = Problem("", f"it cannot be compiled: {type(exc).__name__}")
-        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (problem,))
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (problem,), called(rule))
 
 
 def validate(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import secrets
 from ironic_rules.models.documents import JSONObject
@@ -419,7 +421,8 @@ class _Run:
             except Abandoned:
                 raise
             except IronicRulesError as exc:
-                failure = _failure(rule, action.where, str(exc), exc, is_secretive=is_secretive)
+                failure = _failure(rule, action.where, str(exc), exc, is_secretive=is_secretive,
+                                   template=_message_of(rule, action))
             except BaseException as exc:  # noqa: BLE001  (third-party code, also SystemExit; a sensitive rule must not leak)
                 failure = _failure(rule, action.where, f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}", exc,
                                    is_secretive=is_secretive)
@@ -524,13 +527,25 @@ def _spent(nodes: int) -> str:
 
 
 def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException, *,
-             is_secretive: bool = False) -> RuleFailed:
+             is_secretive: bool = False, template: str | None = None) -> RuleFailed:
     if rule.sensitive or is_secretive:
         # Without its cause: a traceback in the log would show what the rule does.
-        return RuleFailed(rule=rule.uuid, where=where, reason=RULE_WITHHELD if rule.sensitive else _SECRETIVE)
-    failure = RuleFailed(rule=rule.uuid, where=where, reason=printable(reason, MAX_MESSAGE))
+        return RuleFailed(rule=rule.uuid, called=rule.called, where=where,
+                          reason=RULE_WITHHELD if rule.sensitive else _SECRETIVE)
+    failure = RuleFailed(rule=rule.uuid, called=rule.called, where=where, reason=printable(reason, MAX_MESSAGE),
+                         template=template)
     failure.__cause__ = cause
     return failure
+
+
+def _message_of(rule: CompiledRule, action: CompiledAction | NotedAction) -> str | None:
+    """Return the message of an action ``fail`` as the rule has it, with its templates; None for another action."""
+    if action.op != "fail":
+        return None
+    written = next((each.written for each in rule.actions if each.where == action.where), b"")
+    given = orjson.loads(written)["args"] if written else {}
+    message = given.get("msg") if isinstance(given, dict) else given[0]
+    return message if isinstance(message, str) else None
 
 
 def _traced(failure: RuleFailed, *traces: Trace) -> RuleFailed:
@@ -544,7 +559,7 @@ def _failed_condition(rule: CompiledRule, where: str, cause: BaseException, *, i
 
 
 def _overdue(rule: CompiledRule, action: CompiledAction | NotedAction, reason: str) -> RuleFailed:
-    return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
+    return RuleFailed(rule=rule.uuid, called=rule.called, where=action.where, reason=reason)
 
 
 def _outcome(rule: CompiledRule, condition: Condition, where: str, view: View, *,

@@ -117,6 +117,36 @@ def test_the_last_rule_and_action_that_wrote_the_field_are_named(whole, body):
                                     "/driver: No conductor supports the hardware type third.")
 
 
+def test_failures_have_one_cause_whatever_values_their_messages_have_until_another_error_comes(whole):
+    named = rule(whole, {"op": "fail", "args": {"msg": "{inventory[hostname]} has {inventory[cpu][count]} CPUs"}},
+                 name="enough-cpus", conditions=[{"op": "eq", "args": ["{inventory[word]}", "fail"]}])
+    failed = []
+    for hostname, count in (("one", 4), ("two", 8)):
+        body = whole.machine()[1]
+        body["inventory"] |= {"hostname": hostname, "word": "fail"}
+        body["inventory"]["cpu"]["count"] = count
+        node = whole.enroll("manageable")
+        failed.append(node)
+        error = whole.inspect(node, body)["last_error"]
+        assert error == (f"Inspection failed: Inspection rule {named} (enough-cpus) failed at /actions/0: "
+                         f"{hostname} has {count} CPUs")
+
+    def groups():
+        return [group for group in whole.app.get("/v1/node_failures").json["node_failures"] if group["rule"] == named]
+
+    group, = groups()
+    assert (group["count"], group["name"], group["hook"], group["reason"]) == (
+        2, "enough-cpus", None, "{inventory[hostname]} has {inventory[cpu][count]} CPUs")
+    listed = whole.app.get(f"/v1/nodes?failure={group['failure']}").json["nodes"]
+    assert [node["uuid"] for node in listed] == failed
+    hour = whole.app.get("/v1/inspection_outcomes?hours=2").json["inspection_outcomes"]
+    assert len(hour) == 2 and sum(each["failed"] for each in hour) >= 2
+    # The cause belongs to the error: another inspection takes it away.
+    body["inventory"]["word"] = "pass"
+    whole.inspect(failed[0], body)
+    assert [group["count"] for group in groups()] == [1]
+
+
 def test_a_wrong_value_that_a_later_rule_corrects_is_no_error(whole, body):
     rule(whole, setting("/driver", "nosuch"), setting("/name", TAKEN), priority=9)
     rule(whole, setting("/driver", "faulty-hardware"), {"op": "del-attribute", "args": ["/name"]}, priority=8)

@@ -25,6 +25,7 @@ from ironic_rules.api.v1.facts import FactChangesController, FactsController
 from ironic_rules.api.v1.flavors import FlavorsController
 from ironic_rules.api.v1.fleet import (
     ConductorsController,
+    InspectionOutcomesController,
     NodeFailuresController,
     ShardsController,
     StateCountsController,
@@ -72,7 +73,7 @@ class V1Controller(Resource):
         "runbooks": RunbooksController(), "shards": ShardsController(),
         "allocations": AllocationsController(), "chassis": ChassisController(),
         "nodes": NodesController(), "node_states": StateCountsController(),
-        "node_failures": NodeFailuresController(),
+        "node_failures": NodeFailuresController(), "inspection_outcomes": InspectionOutcomesController(),
         "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.

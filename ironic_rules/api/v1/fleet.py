@@ -1,11 +1,14 @@
-"""Summaries of the fleet: ``/v1/shards``, ``/v1/node_states``, ``/v1/node_failures`` and ``/v1/conductors``.
+"""Summaries of the fleet: ``/v1/shards``, ``/v1/node_states``, ``/v1/node_failures``, ``/v1/inspection_outcomes`` and
+``/v1/conductors``.
 
-They show the shards of nodes, the number of nodes in each provision state and for each reason of a failure, and the
-registered conductors with whether each is alive. The reasons are cached: pages request them every few seconds.
+They show the shards of nodes, the number of nodes in each provision state and for each reason of a failure, the
+outcomes of inspections by the hour, and the registered conductors with whether each is alive. The reasons are cached:
+pages request them every few seconds.
 """
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
 from typing import Any
@@ -17,8 +20,10 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.filters import QueryValues
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
+from ironic_rules.api.v1 import rule_lists
 from ironic_rules.api.views import resources
-from ironic_rules.db import conductors, node_queries, nodes
+from ironic_rules.db import clock, conductors, node_queries, node_records, nodes
+from ironic_rules.models import inspections
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Failure
 from ironic_rules.policies import nodes as nodes_policies
@@ -58,8 +63,11 @@ class NodeFailuresController(Resource):
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Group the nodes that have failed by ``provision_state`` and ``reason``, the largest group first.
 
-        The reason is the beginning of their ``last_error``, in which ``…`` stands for what each machine has of its own:
-        UUIDs, MAC addresses, numbers. ``failure`` identifies the group: as a filter of a list of nodes, and of
+        If a ``rule`` failed their inspections, the reason is its message before values were filled in; if a ``hook``
+        did, the reason that it gave. ``name`` is that of the rule, else its description, or the hook; it is null if
+        neither failed them, or the rule was deleted. Otherwise, the reason is the beginning of their ``last_error``.
+        In reasons that are no messages of rules, ``…`` stands for what each machine has of its own: UUIDs, MAC
+        addresses, numbers. ``failure`` identifies the group: as a filter of a list of nodes, and of
         ``POST /v1/nodes/reapply``, it selects its nodes. ``groups`` is their number, of which the first ``limit`` are
         shown. As in the list of nodes, those that have a parent are not counted. In a large fleet the numbers may
         be some seconds old.
@@ -67,10 +75,43 @@ class NodeFailuresController(Resource):
         asked = request
         with asked.db.reader() as conn:
             found = asked.node_failures.groups(conn)
-        most = min(query.get("limit", asked.conf.api.max_limit), asked.conf.api.max_limit)
+            shown = found[:min(query.get("limit", asked.conf.api.max_limit), asked.conf.api.max_limit)]
+            names = node_queries.rules_called(conn, {group.rule for group in shown if group.rule is not None})
+        for group in shown:
+            if group.rule is not None and (built_in := rule_lists.find_built_in(request, group.rule)):
+                names[group.rule] = built_in.name or built_in.description or group.rule
         return {"groups": len(found), "node_failures": [
             {"failure": group.ident, "provision_state": group.provision_state, "reason": group.reason,
-             "count": group.number} for group in found[:most]]}
+             "count": group.number, "rule": group.rule, "hook": group.hook,
+             "name": names.get(group.rule or "", group.hook)} for group in shown]}
+
+
+#: Hours of the outcomes of inspections by default, and at most.
+_DAY, _WEEK = 24, 168
+_HOURS = filters.Query(hours=filters.at_most(_WEEK))
+
+
+class InspectionOutcomesController(Resource):
+    """Since API 1.96."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=nodes_policies.LIST_ALL, query=_HOURS)
+    def get_all(self, request: Request, query: QueryValues) -> JSONObject:
+        """Count the inspections that have ended in the last ``hours`` (24, at most 168), hour by hour by their outcome.
+
+        Each hour has the time ``from`` which it counts, and the numbers ``finished``, ``failed``, ``aborted`` and
+        ``timed_out``; the last hour is the present one. Inspections that the history no longer has are not counted.
+        """
+        present = clock.now().replace(minute=0, second=0, microsecond=0)
+        begin = present - datetime.timedelta(hours=query.get("hours", _DAY) - 1)
+        bounds = [begin + datetime.timedelta(hours=hour) for hour in range(query.get("hours", _DAY) + 1)]
+        with request.db.reader() as conn:
+            found = node_records.inspection_outcomes(conn, bounds)
+        return {"inspection_outcomes": [
+            {"from": bound.isoformat(), **{outcome.replace(" ", "_"): counted[outcome] for outcome in _OUTCOMES}}
+            for bound, counted in zip(bounds, found, strict=False)]}
+
+
+_OUTCOMES = (inspections.FINISHED, inspections.FAILED, inspections.ABORTED, inspections.TIMED_OUT)
 
 
 #: Seconds from which on a result is remembered.

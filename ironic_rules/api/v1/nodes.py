@@ -50,7 +50,7 @@ def field_or_fact(value: str) -> str:
     return filters.text(value) if value.startswith(SORTED) else _by_field(value)
 
 
-_by_field = filters.one_of(*sorted(NODE.sort_keys))
+_by_field = filters.one_of(*sorted({*NODE.sort_keys, "natural_name"}))
 _LIST = filters.Listing.of(NODE, checked=False, facts=filters.names, sort_key=field_or_fact)
 _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)

@@ -471,3 +471,18 @@ def test_nodes_are_counted_by_state_as_they_are_listed(app, make_node):
         {"provision_state": "enroll", "count": 1}]}
     assert len(app.get("/v1/nodes").json["nodes"]) == 4
     app.get("/v1/node_states", headers={"X-OpenStack-Ironic-API-Version": "1.95"}, status=404)
+
+
+def test_names_are_sorted_as_people_count_also_after_a_change_and_over_pages(app, make_node):
+    made = {name: make_node(name=name).uuid for name in ("rack-10", "Rack-9", "rack-9-u2", "rack-9-u10", "b")}
+    make_node()
+    app.patch_json(f"/v1/nodes/{made['b']}", [{"op": "add", "path": "/name", "value": "rack-9-u003"}])
+    expected = [None, "Rack-9", "rack-9-u2", "rack-9-u003", "rack-9-u10", "rack-10"]
+
+    assert [node["name"] for node in app.get("/v1/nodes?sort_key=natural_name").json["nodes"]] == expected
+    found, path = [], "/v1/nodes?sort_key=natural_name&sort_dir=desc&limit=2"
+    while path:
+        reply = app.get(path).json
+        found += [node["name"] for node in reply["nodes"]]
+        path = reply.get("next")
+    assert found == expected[::-1]

@@ -23,7 +23,8 @@ from tests.functional.db.concurrency import at_once
 from tests.functional.processes import Process
 
 #: Order of indexes of PostgreSQL, where the tables cannot declare it.
-ORDERS = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST"}
+ORDERS = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST",
+          "natural_name": 'natural_name COLLATE "C" NULLS FIRST'}
 
 
 @pytest.fixture(params=["sqlite", pytest.param("mysql", marks=pytest.mark.servers),
