@@ -153,21 +153,25 @@ def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFac
     return Counts(values, int(conn.scalar(present) or 0))
 
 
-def frequent_in_nodes(conn: sa.Connection, name: str, conditions: Sequence[Condition], limit: int) -> list[str]:
-    """Return at most ``limit`` values of ``traits`` or one of ``COUNTED_FIELDS``, those of the most nodes first.
-
-    :param conditions: for nodes
-    """
-    column = node_traits.c.trait if name == "traits" else nodes.c[name]
-    if conditions and name == "traits":
-        conditions = [Asking(conn, {}, node_traits.c.node_id, counted=True).of_nodes(*conditions)]
-    query = sa.select(column).where(column > "", *conditions).group_by(column)
-    return list(conn.scalars(query.order_by(sa.func.count().desc(), column).limit(limit)))
-
-
 #: Fields of nodes that have an index, and few values for many nodes; and the traits of nodes.
 COUNTED_FIELDS = ("provision_state", "resource_class", "conductor_group", "driver", "owner", "lessee", "shard", "fault",
                   "inspection_scope", "traits")
+
+
+def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field: str, conditions: Conditions,
+                    limit: int) -> list[tuple[str, int]]:
+    """Return the values of one of :data:`COUNTED_FIELDS` with the numbers of their nodes, the largest first.
+
+    Nodes without a value are not counted; of traits, a node counts for each.
+
+    :param limit: maximum number of values
+    """
+    column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (
+        nodes.c[field], nodes.c.id)
+    number = sa.func.count().label("number")
+    query = sa.select(column, number).where(column > "", *conditions(Asking(conn, known, node_id, counted=True)))
+    query = query.group_by(column).order_by(number.desc(), column).limit(limit)
+    return [(value, count) for value, count in conn.execute(query.prefix_with("STRAIGHT_JOIN", dialect="mysql"))]
 
 
 def pairs(conn: sa.Connection, known: Mapping[str, StoredFact], first: str, values: Sequence[Any], second: str,

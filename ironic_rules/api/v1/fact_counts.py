@@ -35,8 +35,8 @@ _FEW, _MOST, _MOST_ROWS, _PAIRS = 20, 1000, 100, 2000
 _RANGES = 10
 
 
-_ONE = filters.Query(where=filters.text_of(MAX_CLAUSE), limit=filters.at_most(_MOST))
-_SEVERAL = filters.Query(**_ONE.kinds, facts=filters.names, by=filters.names)
+_ONE = filters.Query(where=filters.text_of(MAX_CLAUSE), failure=filters.text, limit=filters.at_most(_MOST))
+_SEVERAL = filters.Query(**_ONE.kinds, facts=filters.names, fields=filters.names, by=filters.names)
 
 
 class _Counting:
@@ -48,6 +48,9 @@ class _Counting:
         self._limit: int = query.get("limit", _FEW)
         wanted: JSONObject = {"include_children": False}
         node_access.confine(request, wanted)
+        if "failure" in query:
+            wanted["failure"] = query["failure"]
+            node_access.resolve(request, conn, wanted)
         clause = query.get("where")
         self._listed = self.asked.conditions(wanted, None if clause is None else self.asked.read(clause))
         self._narrowed = clause is not None
@@ -69,6 +72,11 @@ class _Counting:
             "values": [{"value": value, "nodes": count} for value, count in shown],
             "others": None if fact.is_list else found.present - sum(count for _, count in shown),
             "ranges": _histogram(found) if is_number else []}
+
+    def show_field(self, name: str) -> JSONObject:
+        """Return the counts of a field of nodes, or of traits, as JSON."""
+        found = fact_values.counts_of_field(self._conn, self.asked.known, name, self._conditions, self._limit)
+        return {"field": name, "values": [{"value": value, "nodes": count} for value, count in found]}
 
     def table(self, names: Sequence[str]) -> JSONObject:
         """Return a table of the values of two facts as JSON."""
@@ -117,6 +125,7 @@ class FactValuesController(Resource):
     def get_all(self, request: Request, fact: str, query: QueryValues) -> JSONObject:
         """Return the values of a fact with the numbers of their nodes, of all nodes or those that ``where`` selects.
 
+        ``failure`` selects those of a group of ``/v1/node_failures``.
         ``values`` are the most frequent ones, ``limit`` of them (20), ``others`` counts the nodes with other values,
         ``absent`` those without a value, and ``ranges`` the nodes by ranges of a number. Of a list, a node counts for
         each of its values, and ``others`` is null. Nodes with a parent are not counted.
@@ -135,19 +144,23 @@ class FactsValuesController(Resource):
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """Return what ``/v1/facts/{fact}/values`` does of several ``facts``, and the table of the two facts in ``by``.
 
+        ``fields`` of nodes and ``traits`` are counted, too, without nodes that have no value.
+
         A cell of the table is a pair of values, and the number of nodes with both. The table has the ``limit`` most
         frequent values of the first fact (20, at most 100), and 2,000 cells at most; ``complete`` says whether these
         are all. ``others`` counts the nodes with other values of the first fact, null for a list.
 
         :raises InvalidParameterValue: 400
         """
-        names, by = query.get("facts", ()), query.get("by", ())
-        if not names and not by:
-            raise InvalidParameterValue("facts, by, or both are required.")
+        names, fields, by = (query.get(name, ()) for name in ("facts", "fields", "by"))
+        if not names and not fields and not by:
+            raise InvalidParameterValue("At least one of facts, fields and by is required.")
+        filters.check_fields(fields, fact_values.COUNTED_FIELDS)
         with request.db.reader() as conn:
             counting = _Counting(request, conn, query)
             counting.asked.facts(names)
-            reply: JSONObject = {"nodes": counting.nodes, "facts": [counting.show(name) for name in names]}
+            reply: JSONObject = {"nodes": counting.nodes, "facts": [counting.show(name) for name in names],
+                                 "fields": [counting.show_field(name) for name in fields]}
             return {**reply, "table": counting.table(by)} if by else reply
 
 
@@ -190,7 +203,9 @@ def _frequent(conn: sa.Connection, known: Mapping[str, StoredFact], names: Itera
             counted = fact_values.counts(conn, known, known[name], conditions, _FREQUENT).values
             found[name] = [value for value, count in counted if count > 1]
         else:
-            found[name] = fact_values.frequent_in_nodes(conn, _COUNTED_FIELDS[name], own, _FREQUENT)
+            of_field = fact_values.counts_of_field(
+                conn, known, _COUNTED_FIELDS[name], lambda asking: [asking.of_nodes(*own)] if own else (), _FREQUENT)
+            found[name] = [value for value, _ in of_field]
     return found
 
 

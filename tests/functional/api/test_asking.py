@@ -128,7 +128,8 @@ def test_conditions_of_a_rule_are_a_question(app: Client, fleet: dict[str, Any])
     ("POST", "/v1/inspection_rules/dry_run", {"where": "vendr = a"}, "did you mean 'vendor'?"),
     ("GET", "/v1/search", None, "q is required."),
     ("GET", "/v1/search?q=x&limit=101", None, "limit: must be at most 100"),
-    ("GET", "/v1/facts/values", None, "facts, by, or both are required."),
+    ("GET", "/v1/facts/values", None, "At least one of facts, fields and by is required."),
+    ("GET", "/v1/facts/values?fields=name", None, "fields: unknown field(s): name."),
     ("GET", "/v1/facts/values?by=vendor", None, "by must be the names of two facts"),
     ("GET", "/v1/facts/vendor/values?limit=1001", None, "limit: must be at most 1000"),
 ])
@@ -174,6 +175,11 @@ def test_values_are_counted(app: Client, fleet: dict[str, Any]) -> None:
     of_list = app.get("/v1/facts/values?by=gpus,vendor&limit=1").json["table"]
     assert (of_list["complete"], of_list["others"], of_list["cells"]) == (False, None, [
         {"values": ["H100", "Dell"], "nodes": 1}, {"values": ["H100", "HPE"], "nodes": 1}])
+    shown = app.get("/v1/facts/values?fields=provision_state,traits,resource_class&where=vendor+%3D+Dell").json
+    assert shown["fields"] == [{"field": "provision_state", "values": [{"value": "enroll", "nodes": 2}]},
+                               {"field": "traits", "values": [{"value": "CUSTOM_GPU", "nodes": 1}]},
+                               {"field": "resource_class", "values": []}]
+    assert app.get("/v1/facts/values?facts=vendor&failure=0123456789abcdef").json["nodes"] == 0
 
 
 def test_the_vocabulary_completes_questions(app: Client, fleet: dict[str, Any]) -> None:
