@@ -166,8 +166,9 @@ def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field:
 
     :param limit: maximum number of values
     """
-    column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (
-        nodes.c[field], nodes.c.id)
+    # Not the table of nodes itself, of which a condition would look at each row: indexes have what is counted.
+    own = nodes.alias("counted")
+    column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (own.c[field], own.c.id)
     number = sa.func.count().label("number")
     query = sa.select(column, number).where(column > "", *conditions(Asking(conn, known, node_id, counted=True)))
     query = query.group_by(column).order_by(number.desc(), column).limit(limit)

@@ -6,6 +6,7 @@ Entries of the history are oldest first. The transaction that ends an inspection
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -141,14 +142,13 @@ def inspection_outcomes(conn: sa.Connection, bounds: Sequence[datetime.datetime]
 
     :param bounds: in ascending order
     """
-    ended = node_inspections.c.created_at
-    # The last ones first: the first case that holds counts.
-    part = sa.case(*((ended >= bound, place) for place, bound in reversed(list(enumerate(bounds[:-1])))))
-    query = sa.select(part.label("part"), node_inspections.c.outcome, sa.func.count()).where(
-        ended >= bounds[0], ended < bounds[-1]).group_by(sa.text("part"), node_inspections.c.outcome)
-    found: list[Counter[str]] = [Counter() for _ in bounds[1:]]
-    for place, outcome, number in conn.execute(query):
-        found[place][outcome] += number
+    ended, outcome = node_inspections.c.created_at, node_inspections.c.outcome
+    # Each is a range of the index. Literals are the same statement for each number of parts.
+    parts = [sa.select(sa.literal_column(str(place)), outcome, sa.func.count()).where(
+        ended >= begin, ended < end).group_by(outcome) for place, (begin, end) in enumerate(itertools.pairwise(bounds))]
+    found: list[Counter[str]] = [Counter() for _ in parts]
+    for place, name, number in conn.execute(sa.union_all(*parts)):
+        found[place][name] += number
     return found
 
 

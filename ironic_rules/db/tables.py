@@ -181,7 +181,8 @@ node_traits = sa.Table(
     "node_traits", metadata,
     _node_id(primary_key=True),
     Column("trait", String(255), primary_key=True),
-    Index("node_traits_trait_idx", "trait"),
+    # With the node: traits are counted in the index alone.
+    Index("node_traits_trait_idx", "trait", "node_id"),
     **_TABLE_ARGS,
 )
 

@@ -126,6 +126,8 @@ def fill(engine: sa.Engine, count: int) -> None:
         _insert(conn, t.nodes, {
             "id": i, "uuid": sa.literal("00000000-0000-4000-8000-0000") + _text(i + 10000000),
             "name": sa.literal("node-") + _text(i * 7919 % 99991 + 100000) + sa.literal("-") + _text(i),
+            # All numbers in it have the same length.
+            "natural_name": sa.literal("node-") + _text(i * 7919 % 99991 + 100000) + sa.literal("-") + _text(i),
             "driver": sa.literal("fake-hardware"),
             "provision_state": _one_of(573259391, *["active"] * 6, "available", "manageable")(i),
             "created_at": now, "maintenance": i % 100 == 0, "conductor_group": sa.literal(""),

@@ -30,6 +30,7 @@ _NODES = int(os.environ.get("IRONIC_RULES_PERF_FLEET", "100000"))
 _REPEAT = 20
 _TWO = quote("vendor = Dell and memory_gib >= 512")
 _PAGE = "/v1/nodes?limit=100"
+_FACETS = "/v1/facts/values?facts=vendor,product,bios_version"
 #: Request -> its bar in ms, None: there is none.
 REQUESTS: dict[str, tuple[str, int | None]] = {
     "two facts, a page of 100": (f"{_PAGE}&where={_TWO}", 60),
@@ -46,6 +47,11 @@ REQUESTS: dict[str, tuple[str, int | None]] = {
     "counts of a unique text": ("/v1/facts/serial/values", 150),
     "counts where": (f"/v1/facts/product/values?where={quote('vendor = Dell')}", 150),
     "table of two facts": ("/v1/facts/values?by=vendor,bios_version", None),
+    "facets: fields and traits": ("/v1/facts/values?fields=provision_state,resource_class,traits", 150),
+    "facets: texts": (_FACETS, 150),
+    "facets: texts, where": (f"{_FACETS}&where={quote('vendor = Dell')}", None),
+    "facets: numbers": ("/v1/facts/values?facts=memory_gib,nic_speed", 150),
+    "a page in the order of names": (f"{_PAGE}&sort_key=natural_name", 60),
     "q: a part of a name": ("/v1/search?q=-50000", 50),
     "q: a MAC address": ("/v1/search?q=5254.0000.5000", 50),
     "q: a serial number": ("/v1/search?q=SN1050000", 50),

@@ -1,4 +1,4 @@
-"""Causes of failed inspections, names in the order of their numbers, and outcomes of inspections by time.
+"""Causes of failed inspections, names in the order of their numbers, and indexes for what the page counts.
 
 Revision ID: 5c8d1e92f0a7
 Revises: 9c21d7e4f0a8
@@ -25,6 +25,8 @@ def upgrade() -> None:
     key = 'natural_name COLLATE "C" NULLS FIRST'
     op.create_index("nodes_natural_name_order_idx", "nodes", [sa.text(key) if in_order else "natural_name"])
     op.create_index("node_inspections_created_at_idx", "node_inspections", ["created_at", "outcome"])
+    op.drop_index("node_traits_trait_idx", "node_traits")
+    op.create_index("node_traits_trait_idx", "node_traits", ["trait", "node_id"])
 
 
 def _name() -> None:
