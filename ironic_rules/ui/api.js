@@ -8,6 +8,10 @@ const VERSION = "1.96";
 const VERSION_HEADER = "X-OpenStack-Ironic-API-Version";
 const NO_TAG = '"none"'; // matches nothing
 
+/** Requests without a change after which `poll` waits twice as long, and how many times as long it waits at most. */
+const QUIET = 12;
+const LONGEST = 3;
+
 let credentials = null; // header -> value; only ever here, in memory
 let onSession = () => {};
 let signIn = null; // function(error) -> promise of headers, or of null
@@ -167,7 +171,8 @@ export function fromLink(link) {
 
 /**
  * Request again and again until `signal` is aborted: with If-None-Match, for which the API gives an ETag and answers 304
- * without a body while nothing has changed; seldom while the page is hidden, and as late as Retry-After says.
+ * without a body while nothing has changed; not while the page is hidden, as late as Retry-After says, and later and later,
+ * up to three times, while nothing changes.
  *
  * @param {function} show called with each reply that differs from the one before, and with errors, of which `path` is null;
  *   its second argument is a function that requests now
@@ -175,12 +180,14 @@ export function fromLink(link) {
  */
 export async function poll(path, {signal, seconds = 5}, show) {
   let tag = null;
+  let quiet = 0;
   let before = null;
   let wake = () => {};
   const now = () => wake();
   while (!signal.aborted) {
-    let wait = seconds;
+    let wait = seconds * Math.min(1 + quiet / QUIET, LONGEST);
     try {
+      quiet += 1;
       const reply = await request("GET", path, {signal, headers: {"If-None-Match": tag ?? NO_TAG}});
       if (reply.error) {
         before = null;
@@ -192,6 +199,7 @@ export async function poll(path, {signal, seconds = 5}, show) {
         const text = writeJson(reply.json);
         if (text !== before) {
           before = text;
+          [quiet, wait] = [0, seconds];
           show(reply, now);
         }
       }

@@ -6,7 +6,7 @@ import {address} from "./router.js";
 import {short} from "./parts.js";
 
 const KEPT_MS = 30_000;
-const RULE = /((?:Inspection r|r)ule )([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \((.*?)\)(?=$|[,;.]))?/gi;
+const RULE = /((?:Inspection r|r)ule )([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \((.*?)\)(?=$|[,;.]| failed at))?/gi;
 // Kinds of objects: the request for one, its name in the answer, and the address that shows it.
 const RULES = {path: "/v1/inspection_rules/", fields: "uuid,name,description", name: called, to: (uuid, name) => address("rules", {text: name})};
 const NODES = {path: "/v1/nodes/", fields: "uuid,name", name: (node) => node.name, to: (uuid) => address("node", uuid)};

@@ -1,6 +1,6 @@
 // Small elements that several views have.
 
-import {announce, el, newId, put, shown} from "./dom.js";
+import {announce, el, newId, put, shown, when} from "./dom.js";
 import {request} from "./api.js";
 import {writeJson} from "./json.js";
 import {address, go, hasView} from "./router.js";
@@ -133,6 +133,19 @@ export function ago(iso, now) {
     : seconds < 172800 ? [seconds / 3600, "h"] : [seconds / 86400, "days"];
   return `${Math.max(0, Math.round(number))} ${unit}`;
 }
+
+/** Return how long ago a time was, with the exact time in its title; it follows the clock. */
+export function relative(iso, now) {
+  return iso ? el("time", {class: "relative", datetime: iso, title: when(iso).textContent, "data-offset": now - Date.now()},
+    `${ago(iso, now)} ago`) : "";
+}
+
+setInterval(() => {
+  for (const each of document.querySelectorAll("time.relative")) {
+    const text = `${ago(each.dateTime, Date.now() + Number(each.dataset.offset))} ago`;
+    if (each.textContent !== text) each.textContent = text;
+  }
+}, 15_000);
 
 /** Return the time of an answer by the service's clock, in ms; without its header, by this computer's. */
 export function timeOf(headers) {

@@ -1,9 +1,9 @@
-// The journal of refused callbacks: which machines were turned away, why, and which nodes came near.
+// The journal of rejected reports: from which machines, why, and which nodes are near matches.
 
 import {announce, el, fill, when} from "../dom.js";
 import {fromLink, poll, request} from "../api.js";
 import {address, go, guardLeaving} from "../router.js";
-import {empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
+import {empty, keepingFocus, loading, notice, relative, section, short, table, timeOf} from "../parts.js";
 import {tree} from "../tree.js";
 import {lines, named, namedNode} from "../messages.js";
 
@@ -34,11 +34,11 @@ async function showList(main, query, signal) {
   (reason || search) && el("a", {class: "button", href: address("journal")}, "Clear"));
   const shared = el("div", {});
   fill(main, el("div", {class: "head"}, el("h1", {}, title),
-    el("span", {class: "dim"}, "Callbacks of ramdisks that were refused")), form, list, shared);
+    el("span", {class: "dim"}, "Reports of ramdisks that were rejected")), form, list, shared);
 
   const wanted = new URLSearchParams({sort_key: "seen_at", sort_dir: "desc", limit: 100});
   for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
-  await Promise.all([showShared(shared, signal), poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}, again) => {
+  await Promise.all([showShared(shared, signal), poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error, headers}, again) => {
     const isFirst = list.querySelector("[aria-busy]") !== null;
     if (error) {
       fill(list, notice(error, again));
@@ -47,16 +47,21 @@ async function showList(main, query, signal) {
     const entries = json.inspection_journal;
     const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
     keepingFocus(list, () => fill(list, entries.length === 0
-      ? empty(reason || search ? "No entry is like this." : "No machine was turned away.")
-      : table("Refused callbacks", ["Machine", "Last", {text: "Times", class: "num"}, "Why", "Nodes that came near", "From"],
+      ? empty(reason || search ? "No entries match." : "No report was rejected.")
+      : table("Rejected reports", ["Machine", "Last", {text: "Times", class: "num"}, "Why", "Near matches", "From"],
         entries.map((entry) => [
-          {class: "name", children: el("a", {href: address("journal", entry.uuid)}, entry.macs[0] ?? entry.node_uuid ?? entry.source ?? entry.uuid)},
-          {class: "nowrap", children: when(entry.seen_at)}, {class: "num", children: entry.times.toLocaleString()},
+          {class: "name", children: el("a", {href: address("journal", entry.uuid)}, machine(entry))},
+          {class: "nowrap", children: relative(entry.seen_at, timeOf(headers))}, {class: "num", children: entry.times.toLocaleString()},
           {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]},
           near(entry.nodes), entry.source])),
     marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
     if (isFirst) announce(`${entries.length} entries`);
   })]);
+}
+
+/** Return what a machine is called that no node is known for. */
+function machine({macs, source}) {
+  return macs[0] ?? source ?? "a machine without a MAC address";
 }
 
 async function showShared(place, signal) {
@@ -81,23 +86,23 @@ async function showEntry(main, uuid, signal) {
   }
   const enrolment = el("div", {}, loading("Loading drivers …", 3));
   fill(main,
-    el("div", {class: "head"}, el("h1", {}, entry.macs[0] ?? entry.source ?? "A refused callback"),
-      el("span", {class: "dim"}, `refused ${entry.times === 1 ? "once" : `${entry.times} times`}, last `, when(entry.seen_at)),
+    el("div", {class: "head"}, el("h1", {}, machine(entry)),
+      el("span", {class: "dim"}, `rejected ${entry.times === 1 ? "once" : `${entry.times} times`}, last `, when(entry.seen_at)),
       el("a", {href: address("journal")}, "All entries")),
     el("div", {class: "notice bad", id: "why"}, el("p", {}, el("strong", {}, entry.reason)), entry.detail && lines(entry.detail)),
     el("div", {class: "columns"},
       section("The machine", el("dl", {class: "facts stacked"},
         fact("From", entry.source), fact("MAC addresses", entry.macs.map((mac) => el("div", {}, el("code", {}, mac)))),
         fact("BMC", entry.bmc_addresses.map((each) => el("div", {}, el("code", {}, each)))),
-        fact("Names itself", entry.node_uuid && namedNode(entry.node_uuid)), fact("First", when(entry.created_at)))),
-      section("Nodes that came near", entry.nodes.length === 0 ? empty("No node has anything of this machine.")
-        : table("Nodes that came near", ["Node", "What it has of the machine"], entry.nodes.map((node) => {
+        fact("Says it is", entry.node_uuid && namedNode(entry.node_uuid)), fact("First", when(entry.created_at)))),
+      section("Near matches", entry.nodes.length === 0 ? empty("No node has anything in common with this machine.")
+        : table("Near matches", ["Node", "In common with the machine"], entry.nodes.map((node) => {
           const {uuid: id, node: other, name, ...others} = node;
           return [name ? el("a", {href: address("node", id ?? other)}, name) : namedNode(id ?? other), Object.entries(others).map(([key, value]) =>
             el("div", {}, `${key.replaceAll("_", " ")}: `, el("code", {}, short(value))))];
         }))),
       section("Enroll this machine", enrolment)),
-    entry.report && section("What it sent", tree(entry.report, {label: "the report"})));
+    entry.report && section("Report", tree(entry.report, {label: "the report"})));
 
   const offer = async () => {
     const {json, error} = await request("GET", "/v1/drivers", {signal});

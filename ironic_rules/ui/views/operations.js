@@ -3,13 +3,15 @@
 import {announce, el, fill, when} from "../dom.js";
 import {poll, request} from "../api.js";
 import {address} from "../router.js";
-import {confirmed, empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
+import {confirmed, empty, keepingFocus, loading, notice, relative, section, short, table, timeOf} from "../parts.js";
 import {changeList, patchOf} from "../changes.js";
 import {line, namedNode} from "../messages.js";
 
 export const title = "Operations";
 
-const KINDS = {reapply: "Hooks and rules applied again", "dry-run": "Dry run of rules"};
+const KINDS = {reapply: "Re-run of rules", "dry-run": "Dry run"};
+/** Filters of nodes that the fleet shows, as people call them. */
+const FILTERS = {where: "", failure: "one cause of failure", provision_state: "state", resource_class: "resource class"};
 
 export async function show(main, {path}, signal) {
   if (path[0]) await showOne(main, path[0], signal);
@@ -22,13 +24,13 @@ function what(operation) {
 
 async function showList(main, signal) {
   const list = el("div", {class: "list"}, loading("Loading operations …", 6));
-  fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim"}, "Work on many nodes that one request began")), list);
-  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}, again) => {
+  fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim"}, "Work on many nodes, started by one request")), list);
+  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error, headers}, again) => {
     keepingFocus(list, () => fill(list, error ? notice(error, again) : json.operations.length === 0
-      ? empty("None. A dry run, or rules applied again, begins at ", el("a", {href: address("fleet")}, "Fleet"), ".")
-      : table("Operations", ["Begun", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
+      ? empty("None. Start a dry run, or re-run rules, from ", el("a", {href: address("fleet")}, "Fleet"), ".")
+      : table("Operations", ["Started", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
         json.operations.map((operation) => [
-          {class: "nowrap", children: el("a", {href: address("operations", operation.uuid)}, when(operation.created_at))},
+          {class: "nowrap", children: el("a", {href: address("operations", operation.uuid)}, relative(operation.created_at, timeOf(headers)))},
           [what(operation), el("div", {class: "dim"}, about(operation))], status(operation.status), bar(operation.progress),
           {class: "num", children: operation.progress.changed}, {class: `num ${operation.progress.failed ? "bad" : ""}`, children: operation.progress.failed}]))));
   });
@@ -37,8 +39,11 @@ async function showList(main, signal) {
 function about(operation) {
   const nodes = operation.filters?.nodes;
   if (!nodes) return "";
-  const told = Object.entries(nodes).map(([key, value]) => `${key.replaceAll("_", " ")} ${short(value, 60)}`);
-  return told.length > 0 ? told.join(", ") : "all nodes";
+  const told = Object.entries(nodes).map(([key, value]) => {
+    const text = key === "failure" ? FILTERS[key] : `${FILTERS[key] ?? key.replaceAll("_", " ")} ${short(value, 120)}`.trim();
+    return [Object.hasOwn(FILTERS, key) ? el("a", {href: address("fleet", {[key]: value})}, text) : text, " "];
+  });
+  return told.length > 0 ? told : "all nodes";
 }
 
 function status(name) {
@@ -71,7 +76,7 @@ async function showOne(main, uuid, signal) {
     }
     const isRunning = operation.status === "running";
     fill(head, el("h1", {}, what(operation)), status(operation.status), el("span", {class: "dim"}, about(operation)),
-      el("span", {class: "dim"}, "begun ", when(operation.created_at), operation.user && ` by ${operation.user}`),
+      el("span", {class: "dim"}, "started ", when(operation.created_at), operation.user && ` by ${operation.user}`),
       el("a", {href: address("operations")}, "All operations"));
     const {progress} = operation;
     const verb = operation.filters?.dry_run || operation.kind === "dry-run" ? "would change" : "changed";
@@ -105,7 +110,7 @@ async function showGroups(place, path, signal) {
     return;
   }
   const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.group));
-  keepingFocus(place, () => fill(place, json.groups.length > 0 && section("What would become of them",
+  keepingFocus(place, () => fill(place, json.groups.length > 0 && section("What changes",
     json.groups.map(({group, number, result}) => el("details", {"data-group": group, open: opened.has(group), ontoggle: (event) => {
       const list = event.currentTarget.querySelector(".names");
       if (event.currentTarget.open && !list.hasChildNodes()) showNodes(list, path, group, signal).catch(() => {});
