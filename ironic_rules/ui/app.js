@@ -15,6 +15,8 @@
 //   parts.js      notice(error, again), which also tries again by itself; table, spinner and others: small elements that several views have
 //   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
 //   shortcuts.js  shortcut(keys, text, action, signal)
+//   search.js     suggesting(...): a field with suggestions; openSearch: "/" and Ctrl-K, on every page
+//   plots.js      bars and columns, each with a table or titles beside it
 //   guide.js      begin(node): a first rule in five steps
 //
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
@@ -29,6 +31,7 @@ import {signIn} from "./sign_in.js";
 import {icon, notice} from "./parts.js";
 import {nextTheme, theme} from "./theme.js";
 import {begin} from "./guide.js";
+import {openSearch} from "./search.js";
 
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
@@ -131,6 +134,8 @@ function themeButton() {
 
 function showSession() {
   fill(document.getElementById("session"),
+    el("button", {class: "search-button", "aria-keyshortcuts": "Control+K /", title: "Search (Ctrl-K or /)", onclick: openSearch},
+      "Search", el("kbd", {"aria-hidden": "true"}, "/")),
     hasCredentials() && el("button", {class: "quiet", onclick: () => {
       setCredentials(null);
       showSession();
@@ -150,6 +155,7 @@ knowViews(Object.keys(VIEWS));
 fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>
   el("a", {href: address(name), "data-view": name}, text)));
 for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`, () => go(address(name)));
+shortcut("/", "Search (also Ctrl-K)", openSearch);
 shortcut("?", "Show these keys", showShortcuts);
 showSession();
 // Of a view that has been left, what a key or a button began there.

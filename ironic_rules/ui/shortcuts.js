@@ -8,12 +8,13 @@ let pressed = "";
 let enabled = true;
 
 /**
- * Add a shortcut until `signal` is aborted (without one: for ever).
+ * Add a shortcut until `signal` is aborted (without one: for ever, and no view can have it).
  *
  * @param {string} keys one key, or two after each other: "/", "g f"
  */
 export function shortcut(keys, text, action, signal) {
-  const entry = {text, action};
+  if (known.get(keys)?.isKept) return;
+  const entry = {text, action, isKept: signal === undefined};
   known.set(keys, entry);
   signal?.addEventListener("abort", () => { if (known.get(keys) === entry) known.delete(keys); });
 }

@@ -186,7 +186,7 @@ export async function show(main, {path}, signal) {
           : el("button", {onclick: () => begin(node.uuid)}, "Write a first rule"))));
   }
 
-  shortcut("/", "Search the inventory", () => main.querySelector(".tree-frame")?.focusSearch(), signal);
+  shortcut("i", "Search the inventory", () => main.querySelector(".tree-frame")?.focusSearch(), signal);
   shortcut("u", "Back to the fleet", () => go(address("fleet")), signal);
 }
 

@@ -417,7 +417,7 @@ def test_a_keyboard_is_enough(demo, visit):
 
     # The tree: down into the first value, and what it is.
     her.open("#/node/demo-hpe-dl380-gen11")
-    keys.press("/")
+    keys.press("i")
     expect(her.page.get_by_label("Search in the inventory")).to_be_focused()
     keys.type("product_name")
     expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("ProLiant")
@@ -474,7 +474,7 @@ def test_keys_alone_lead_from_the_fleet_to_the_machine_that_failed_and_to_a_stor
     her.settle()
 
     # A value of the inventory becomes a condition; the name is typed.
-    keys.press("/")
+    keys.press("i")
     keys.type("architecture")
     expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("x86_64")
     keys.press("ArrowDown")
