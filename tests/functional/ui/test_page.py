@@ -132,7 +132,7 @@ def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(dem
     counted = her.page.get_by_role("row").filter(has_text="my-first-rule").first.locator("td.num")
     expect(counted).to_have_text([re.compile(r"\d+"), "0", "1", "1", "0"])
     her.open("#/fleet")
-    her.see("No node has failed.", "section:has-text('Failed, by reason')")
+    her.see("No node has failed.", "section:has-text('Failures by cause')")
     assert her.errors == []
 
     rule, = (rule for rule in demo.client.get("/v1/inspection_rules").json()["inspection_rules"]
@@ -159,7 +159,7 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her.open("#/fleet")
     her.see("503 No conductor is alive.", ".list [role=alert]")
     her.see("The service asks to wait 7 s.", ".list [role=alert]")
-    expect(her.page.locator("section:has-text('Refused callbacks') li").first).to_contain_text(
+    expect(her.page.locator("section:has-text('Rejected reports') li").first).to_contain_text(
         re.compile(r", \d+ (s|min) ago"))
     her.check_accessibility()
     her.page.unroute("**/v1/nodes?*")
@@ -193,7 +193,7 @@ def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo
     # The same by way of the fleet, among all machines.
     her.page.get_by_role("link", name="Fleet").click()
     her.see("6 nodes")
-    her.see("no disk is suitable", "section:has-text('Failed, by reason')")
+    her.see("no disk is suitable", "section:has-text('Failures by cause')")
     her.check_accessibility()
     her.picture("fleet")
     her.page.locator(".counts").get_by_role("link", name=re.compile("1 inspect failed")).click()
@@ -247,11 +247,11 @@ def test_rules_and_nodes_have_names_and_lists_are_lists_wherever_they_are_told(d
     # The same name, by its link, in all places where the API has the UUID; and no mark of a line's end.
     her.open("#/fleet")
     expect(her.page.locator(".list").get_by_role("link", name="no small machines").first).to_be_visible()
-    for place in ("section:has-text('Failed, by reason')", ".list"):
+    for place in ("section:has-text('Failures by cause')", ".list"):
         her.see("too small: one disk; one NIC", place)
     assert her.page.evaluate(bare) is None
-    her.page.get_by_role("button", name="Dry run on these").click()
-    her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
+    her.page.get_by_role("button", name="Dry run …").click()
+    her.page.get_by_role("dialog").get_by_role("button", name="Dry run").click()
     her.see("finished")
     her.page.locator("details[data-group] summary").first.press("Enter")
     expect(her.page.locator(".names").get_by_role("link", name=re.compile("^demo-")).first).to_be_visible()
@@ -280,7 +280,7 @@ def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her = visit(demo.url)
     her.page.clock.install()
     her.open("#/fleet")
-    reasons = "section:has-text('Failed, by reason')"
+    reasons = "section:has-text('Failures by cause')"
     her.see("no disk is suitable", reasons)
     demo.inspect("demo-ramdisk-error", {**report_of("ramdisk-error"), "error": "the fans are missing"})
     her.page.clock.fast_forward(20_000)
@@ -302,12 +302,12 @@ def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo,
             moved = her.page.evaluate("() => moved.filter(({value}) => value > 0.01)")
             assert moved == [], f"{address}: {moved}"
     her.open("#/fleet")
-    her.page.locator("section:has-text('Failed, by reason')").get_by_role("link", name="1 inspect failed").click()
+    her.page.locator("section:has-text('Failures by cause')").get_by_role("link", name="ramdisk-error").click()
     her.see("no disk is suitable", ".common")
     expect(her.page.locator(".list tbody tr")).to_have_count(1)
     her.check_accessibility()
-    her.page.get_by_role("button", name="Dry run on these").click()
-    her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
+    her.page.get_by_role("button", name="Dry run …").click()
+    her.page.get_by_role("dialog").get_by_role("button", name="Dry run").click()
     her.see("1 of 1")
     her.see("finished")
     address = her.page.url.partition("/ui/")[2]
@@ -429,7 +429,7 @@ def test_a_keyboard_is_enough(demo, visit):
     # A dry run of all nodes, from the fleet to its results.
     keys.press("u")
     her.settle()
-    her.page.get_by_role("button", name="Dry run on these").focus()
+    her.page.get_by_role("button", name="Dry run …").focus()
     keys.press("Enter")
     keys.press("Shift+Tab")
     keys.press("Enter")
@@ -544,7 +544,7 @@ def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path
                 her.see("did not accept", "dialog")
                 her.check_accessibility()
             her.page.keyboard.press("Enter")
-        her.see("There is no node yet")
+        her.see("There are no nodes yet")
         assert "right" not in her.page.content()
         assert not [text for text in her.sent if "right" in text]
         assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
@@ -554,7 +554,7 @@ def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path
         her.see("The service does not answer", ".list [role=alert]")
     with standalone(tmp_path, config=config, port=port, name="again"):
         # It is there again, without a question and without a reload.
-        her.see("There is no node yet")
+        her.see("There are no nodes yet")
         her.page.get_by_role("button", name="Sign out").click()
         expect(her.page.get_by_role("dialog")).to_be_visible()
         assert her.errors == []
@@ -574,7 +574,7 @@ def test_a_password_of_keystone_is_forwarded_and_a_wrong_one_asked_again(tmp_pat
         expect(her.page.get_by_label("User")).to_have_value("reader")
         her.page.get_by_label("Password").fill(identity.password_of("reader"))
         her.page.keyboard.press("Enter")
-        her.see("There is no node yet")
+        her.see("There are no nodes yet")
         secret = identity.password_of("reader").encode()
         assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret in file.read_bytes()]
 
@@ -589,10 +589,10 @@ def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, vis
         her.page.get_by_role("button", name="Sign in").click()
         her.page.get_by_label("Token").fill("reader")
         her.page.keyboard.press("Enter")
-        her.see("There is no node yet")
-        her.see("baremetal:inspection_journal:get", "section:has-text('Refused callbacks')")
-        her.page.get_by_role("button", name="Apply again").click()
-        her.page.get_by_role("button", name="Apply", exact=True).last.click()
+        her.see("There are no nodes yet")
+        her.see("baremetal:inspection_journal:get", "section:has-text('Rejected reports')")
+        her.page.get_by_role("button", name="Re-run rules …").click()
+        her.page.get_by_role("button", name="Re-run rules", exact=True).last.click()
         her.see("baremetal:node:inventory:reapply", "dialog [role=alert]")
         her.check_accessibility()
         her.page.get_by_role("button", name="Close").click()
