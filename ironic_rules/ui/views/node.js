@@ -137,7 +137,7 @@ export async function show(main, {path}, signal) {
           }),
       actionButton("Re-run rules \u2026", {picture: "refresh-cw", reason: unless("reapply")}, () => startOperation(`Re-run hooks and rules on ${name}?`,
         "They run on its newest report, without a reboot. The changes are saved.", "Re-run", `${base}/inventory/reapply`, {})),
-      actionButton("Manage", {picture: "wrench", reason: node.provision_state === "manageable" ? "The machine is manageable already." : unless("manage")}, () => provision("manage")),
+      actionButton("Manage", {picture: "settings", reason: node.provision_state === "manageable" ? "The machine is manageable already." : unless("manage")}, () => provision("manage")),
       actionButton("Provide", {picture: "check", reason: node.retired ? "The machine is retired." : unless("provide")}, () => provision("provide")),
       node.maintenance ? actionButton("End maintenance", {picture: "wrench"}, () => change("DELETE", "maintenance"))
         : actionButton("Maintenance \u2026", {picture: "wrench"}, async () => {
