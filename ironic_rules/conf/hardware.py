@@ -66,6 +66,7 @@ REDFISH_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("inspection_timeout", default=300, min=1,
                help="Seconds after which an out-of-band inspection stops reading resources. Those that have not been "
                     "read by then are missing from the inventory, with a warning."),
-    cfg.IntOpt("connection_cache_size", default=1000, min=0,
-               help="Maximum number of BMCs whose sessions are cached. 0: log in for every request."),
+    cfg.IntOpt("connection_cache_size", default=10_000, min=0,
+               help="Maximum number of BMCs whose sessions are cached, about 20 KiB each. 0: log in for every request. "
+                    "With less than the BMCs of a conductor, each reading of a power state logs in."),
 ]
