@@ -25,6 +25,7 @@ from ironic_rules.certificates import Certificates, Files
 from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.db import clock, conductors, migration, outbox, sqlite, unusable
+from ironic_rules.db.processes import Presence
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import known_secrets, secrets, states
@@ -223,11 +224,22 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
             if not upgrade:
                 raise exceptions.ConfigurationError(
                     "The database schema is not the current one: run 'ironic-rules-dbsync upgrade'.")
-            migration.upgrade(db.engine)
+            migration.upgrade(db.engine, timeout_s=conf.conductor.heartbeat_timeout, patient=True)
         if conf.notification_level is not None:
             outbox.want(db.engine, outbox.Wanted(conf.notification_level, False, conf.host))
         on_failure.pop_all()
     return db
+
+
+def be_present(conf: cfg.ConfigOpts, db: Database, kind: str, host: str | None = None) -> Presence:
+    """Report this process to the others until the result is stopped; see ``db.processes``.
+
+    :param kind: its command, such as ``api``
+    :param host: of a conductor, its name; that of the configuration by default
+    """
+    presence = Presence(db, kind, host or conf.host, version(), migration.HEAD, conf.conductor.heartbeat_interval)
+    presence.start()
+    return presence
 
 
 def conductor_work() -> dict[str, StateWork]:

@@ -7,6 +7,7 @@ environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``. ``IRONIC_
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Iterable
@@ -38,19 +39,29 @@ class Application:
         self._audience = audience
         self._lock = threading.Lock()
         self._process: int | None = None
+        self._present: int | None = None
         self._app: Any = None
         self._make()
 
     def __call__(self, environ: JSONObject, start_response: Any) -> Iterable[bytes]:
         if self._process != os.getpid():
             self._make()
+        if self._present != os.getpid():
+            self._be_present()
         served: Iterable[bytes] = self._app(environ, start_response)
         return served
+
+    def _be_present(self) -> None:
+        """Report this process. Not before it serves: a fork would share the connection."""
+        with self._lock:
+            if self._present != os.getpid():
+                self._present = os.getpid()
+                atexit.register(service.be_present(self._conf, self._db, "api").stop)
 
     def _make(self) -> None:
         with self._lock:
             if self._process != os.getpid():
-                db = service.make_database(self._conf)
+                self._db = db = service.make_database(self._conf)
                 transport = rpc_transport.get_transport(self._conf)
                 self._app = service.make_wsgi_app(self._conf, db, transport, self._audience)
                 db.dispose()  # looking at the schema left a connection, which a fork would share

@@ -32,6 +32,7 @@ def _run(argv: Sequence[str]) -> int:
     api = service.make_api(conf, db, transport, numbers=numbers)
     service.serve_metrics(numbers, conf, "api", is_well=api.is_answering)
     authorization.warn_if_open(conf)
+    presence = service.be_present(conf, db, "api")
     api.start()
     print(f"ironic-rules-api listens on {api.text}", flush=True)
     lifecycle.settle()
@@ -39,6 +40,7 @@ def _run(argv: Sequence[str]) -> int:
     signals.wait()
     systemd.tell("STOPPING=1")
     api.stop()
+    presence.stop()
     lifecycle.exit_now()
     return 0
 

@@ -34,6 +34,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, numbers=numbers)
     lifecycle.reach_broker(conf)
     service.serve_metrics(numbers, conf, "conductor", is_well=conductor.is_well)
+    presence = service.be_present(conf, db, "conductor")
     try:
         conductor.start()
         print(f"ironic-rules-conductor {conf.host} is running", flush=True)
@@ -43,6 +44,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
         systemd.tell("STOPPING=1")
     finally:
         conductor.stop()
+        presence.stop()
     lifecycle.end_of_conductor(conf, is_displaced=conductor.is_displaced)
     return 0
 

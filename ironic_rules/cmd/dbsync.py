@@ -1,4 +1,4 @@
-"""``ironic-rules-dbsync``: ``upgrade``, ``version``, ``revision`` and ``stamp`` of the database schema."""
+"""``ironic-rules-dbsync``: the database schema, and what an upgrade or a restore has to do with the rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,26 @@ def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     subparsers.required = True
     upgrade = subparsers.add_parser("upgrade", help="create the schema, or upgrade it to a revision")
     upgrade.add_argument("revision", nargs="?", default="head", help="default: head, the newest")
+    phases = upgrade.add_mutually_exclusive_group()
+    phases.add_argument("--expand", dest="phase", action="store_const", const=migration.EXPAND,
+                        help="only add what the new release needs: processes of the release before continue")
+    phases.add_argument("--contract", dest="phase", action="store_const", const=migration.CONTRACT,
+                        help="only remove what no release uses any more: refused while an earlier one runs")
+    migrate = subparsers.add_parser("migrate", help="change rows for the new release, in batches, while processes run")
+    migrate.add_argument("--batch", type=_positive, default=migration.BATCH, metavar="ROWS",
+                         help=f"maximum number of rows of a transaction; default: {migration.BATCH}")
     subparsers.add_parser("version", help="print the current revision of the database")
     revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
     revision.add_argument("-m", "--message", required=True, help="short description of the migration")
     revision.add_argument("--autogenerate", action="store_true", help="generate it from the difference to the tables")
     stamp = subparsers.add_parser("stamp", help="record a revision without running migrations")
     stamp.add_argument("revision", help="head, or an id")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
 
 
 _CLI_OPTS: list[cfg.Opt] = [
@@ -56,7 +70,7 @@ def _run(argv: Sequence[str]) -> int:
         raise ConfigurationError(service.NO_DATABASE)
     engine = _reached(conf)
     try:
-        _carry_out(conf.command, engine)
+        _carry_out(conf.command, engine, conf.conductor.heartbeat_timeout)
     except (CommandError, TimeoutError) as exc:
         raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest "
                                  f"revision of this version of ironic-rules is {migration.HEAD}.") from exc
@@ -113,10 +127,15 @@ def _probe(conf: cfg.ConfigOpts, limit_s: int) -> None:
             conf.clear_override(name, group="database")
 
 
-def _carry_out(command: argparse.Namespace, engine: sa.Engine) -> None:
+def _carry_out(command: argparse.Namespace, engine: sa.Engine, alive_s: float) -> None:
     if command.name == "upgrade":
-        migration.upgrade(engine, command.revision)
+        migration.upgrade(engine, command.revision, phase=command.phase, timeout_s=alive_s)
         print(f"The database is at revision {migration.version(engine)}.")
+        if migration.contractions(engine)[0]:
+            print("What no release uses any more is still there: when only the new release runs, remove it with "
+                  "'ironic-rules-dbsync upgrade --contract'.")
+    elif command.name == "migrate":
+        print(f"{migration.migrate(engine, command.batch)} rows were changed.")
     elif command.name == "version":
         print(migration.version(engine) or "The database has no schema yet: run 'ironic-rules-dbsync upgrade'.")
     elif command.name == "revision":

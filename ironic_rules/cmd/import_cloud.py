@@ -45,8 +45,7 @@ _CLI_OPTS: list[cfg.Opt] = [
                 help="With --apply: write what can be imported even if something is refused."),
     cfg.StrOpt("database", dest="cli_database", metavar="URL",
                help="Database of the other cloud, from which hidden secrets are read, and nothing else. Nothing is "
-                    "written to it. With '-' the URL is read from the terminal, so that no command line contains its "
-                    "password."),
+                    "written to it. With '-' the URL is read from the terminal: no password is on the command line."),
     cfg.StrOpt("secrets", dest="cli_secrets", metavar="FILE",
                help="JSON or YAML file with hidden secrets by UUID or name of their object ('*': of all) and by JSON "
                     "pointer."),

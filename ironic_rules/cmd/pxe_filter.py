@@ -84,6 +84,8 @@ def _work(conf: cfg.ConfigOpts) -> int:
         statistics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port,
                          service.certificates_of_metrics(conf, "pxe_filter"), filter_service.is_well)
     _warn_without_messages(conf)
+    # Each commit to a file of SQLite would wake the filter.
+    presence = None if service.is_sqlite(conf) else service.be_present(conf, service.make_database(conf), "pxe-filter")
     filter_service.start()
     print(f"ironic-pxe-filter {conf.host} is running", flush=True)
     systemd.tell("READY=1")
@@ -93,6 +95,8 @@ def _work(conf: cfg.ConfigOpts) -> int:
     filter_service.stop()
     # Let a running write finish; do not wait for the broker.
     filter_service.wait(2)
+    if presence is not None:
+        presence.stop()
     lifecycle.exit_now()
     return 0
 

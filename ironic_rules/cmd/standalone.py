@@ -96,6 +96,7 @@ def _run(argv: Sequence[str]) -> int:
     service.serve_metrics(numbers, conf, "api", is_well=is_well)
     if own_filter is not None:
         own_filter.start()  # before a machine is started
+    presence = service.be_present(conf, db, "ironic-rules")
     try:
         conductor.start()
         for warning in filter(None, (authorization.warn_if_open(conf), *_without_effect(conf))):
@@ -114,6 +115,7 @@ def _run(argv: Sequence[str]) -> int:
         api.stop()
     finally:
         finished = conductor.stop()
+        presence.stop()
         if own_filter is not None:
             own_filter.stop()
             own_filter.wait(2)

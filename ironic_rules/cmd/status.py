@@ -49,6 +49,11 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _check_schema(self) -> upgradecheck.Result:
         return _result(self._schema)
 
+    def _check_contractions(self) -> upgradecheck.Result:
+        found: list[str] = []
+        result = _result(lambda: self._contractions(found))
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+
     def _check_hooks(self) -> upgradecheck.Result:
         return _result(self._hooks)
 
@@ -89,6 +94,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
     _upgrade_checks: Any = (
         ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
+        ("Removal of what is no longer used", _check_contractions),
         ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
         ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery), ("Pinned release", _check_pins),
         ("Deploy interfaces of nodes", _check_deploy_interfaces), ("Certificates of BMCs", _check_certificates),
@@ -108,6 +114,20 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _schema(self) -> str:
         self._db = service.make_database(self._conf)
         return f"revision {migration.version(self._db.engine)}"
+
+    def _contractions(self, found: list[str]) -> str:
+        """Return a text about migrations that wait for processes of earlier releases; add it to ``found``."""
+        if self._db is None:
+            return "not checked"
+        waiting, alive = migration.contractions(self._db.engine, self._conf.conductor.heartbeat_timeout)
+        if not waiting:
+            return "nothing to remove"
+        if alive:
+            found.append(f"revision {waiting[-1]} has to wait: processes of an earlier release are alive: "
+                         f"{enumeration(alive)}")
+        else:
+            found.append("no process of an earlier release is alive: run 'ironic-rules-dbsync upgrade --contract'")
+        return found[0]
 
     def _types(self) -> str:
         self._hardware = EnabledHardware(self._conf)

@@ -115,15 +115,18 @@ class APIProcess(Process):
     def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: Sequence[socket.socket]) -> None:
         super().__init__(worker_id, conf)
         self._place = f"{worker_id + 1} of {conf.api.workers}"
-        self._api = service.make_api(conf, service.make_database(conf), rpc_transport.get_transport(conf),
-                                     numbers=self._numbers, shared=shared)
+        self._db = service.make_database(conf)
+        self._api = service.make_api(conf, self._db, rpc_transport.get_transport(conf), numbers=self._numbers,
+                                     shared=shared)
 
     def start(self) -> str:
+        self._presence = service.be_present(self._conf, self._db, "api")
         self._api.start()
         return f"process {self._place} listens on {self._api.text}"
 
     def stop(self) -> int:
         self._api.stop()  # requests that are being processed have a moment to finish
+        self._presence.stop()
         return 0
 
     def is_well(self) -> bool:
@@ -171,16 +174,19 @@ class ConductorProcess(Process):
             os.kill(os.getppid(), signal.SIGTERM)
 
         self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
+        self._db = service.make_database(conf)
         self._conductor = service.make_conductor_service(
-            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=end_all, host=self._host,
+            conf, self._db, rpc_transport.get_transport(conf), displaced=end_all, host=self._host,
             numbers=self._numbers)
 
     def start(self) -> str:
+        self._presence = service.be_present(self._conf, self._db, "conductor", self._host)
         self._conductor.start()
         return f"{self._host} is running"
 
     def stop(self) -> int:
         self._conductor.stop()
+        self._presence.stop()
         return lifecycle.DISPLACED if self._conductor.is_displaced else 0
 
     def is_well(self) -> bool:

@@ -1,26 +1,32 @@
 """The version of the schema: reading it, and upgrading it.
 
+Each migration says its phase: after one that expands the schema, processes of the release before can still use it;
+after one that contracts it, they cannot. So a contraction is refused while a process is alive whose code does not know
+it.
+
 Importing alembic takes long, so only functions that change a schema import it: a starting service only reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import deadlines, ownership
+from ironic_rules.db import deadlines, ownership, processes
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
-from ironic_rules.db.tables import metadata, revisions
+from ironic_rules.db.tables import metadata, revisions, schema_revisions
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.text import enumeration
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "5c8d1e92f0a7"
+HEAD = "5c1d7e90a2f8"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.
@@ -33,6 +39,13 @@ _REVISIONS = ("inspection_rules", "auto_discovery", "inventory_paths", "legacy_r
 _LOCK_NAME = "ironic_rules_migration"
 _LOCK_NUMBER = 0x69726F6E
 _LOCK_TIMEOUT_S = 120
+EXPAND, CONTRACT = "expand", "contract"
+#: What a migration's file says about itself.
+_SAID = re.compile(r'^(revision|down_revision|phase) = ["\']?(\w+)["\']?$', re.MULTILINE)
+#: Seconds without a report after which a process is dead.
+_ALIVE_S = 60.0
+#: Rows that a migration changes in one transaction.
+BATCH = 1000
 #: alembic keeps its state in globals of its modules.
 _thread_lock = threading.Lock()
 
@@ -61,8 +74,71 @@ def is_current(engine: sa.Engine) -> bool:
     ownership.check_url(engine.url)
     with refusals(), engine.connect() as connection:
         found = _version(connection)
+        if found == HEAD:
+            ownership.check(connection, found, {HEAD}, HEAD)
+            return True
+        if found is not None and _is_expanded(connection, found):
+            ownership.check(connection, found, {*_revisions(), found}, HEAD)
+            return True
         ownership.check(connection, found, _revisions(), HEAD)
-    return found == HEAD
+        return all(each.phase == CONTRACT for each in _pending(found)) if found is not None else False
+
+
+class Migration(NamedTuple):
+    """A migration: its revision and its phase."""
+
+    revision: str
+    phase: str
+
+
+def _chain() -> list[Migration]:
+    """Return the migrations in their order, without importing them."""
+    said = [dict(_SAID.findall(path.read_text(encoding="utf-8")))
+            for path in (_SCRIPTS / "versions").glob("[0-9a-f]*_*.py")]
+    after = {each.get("down_revision"): each for each in said}
+    found, each = [], after.get("None")
+    while each is not None:
+        found.append(Migration(each["revision"], each.get("phase", CONTRACT)))
+        each = after.get(each["revision"])
+    return found
+
+
+def _pending(found: str) -> list[Migration]:
+    """Return the migrations of this version after a revision that it knows."""
+    chain = _chain()
+    place = next((number for number, each in enumerate(chain, 1) if each.revision == found), 0)
+    return chain[place:]
+
+
+def _is_expanded(connection: sa.Connection, found: str) -> bool:
+    """Return whether a newer version has only expanded the schema of this one: then both can use it."""
+    known = _revisions()
+    if found in known or not sa.inspect(connection).has_table(schema_revisions.name):
+        return False
+    reached = {row.revision: row.phase for row in connection.execute(sa.select(schema_revisions))}
+    return HEAD in reached and found in reached and all(
+        phase == EXPAND for revision, phase in reached.items() if revision not in known)
+
+
+def contractions(engine: sa.Engine, timeout_s: float = _ALIVE_S) -> tuple[list[str], list[str]]:
+    """Return the revisions that contract the schema and are to come, and the processes that they wait for.
+
+    :param timeout_s: after this time without a report, a process is dead
+    """
+    with refusals(), engine.connect() as connection:
+        found = _version(connection)
+        if found is None or found not in _revisions():
+            return [], []
+        waiting = [each.revision for each in _pending(found) if each.phase == CONTRACT]
+        return waiting, _written_before(connection, waiting[-1], timeout_s) if waiting else []
+
+
+def _written_before(connection: sa.Connection, contraction: str, timeout_s: float) -> list[str]:
+    """Return the processes that are alive and whose code does not know a revision."""
+    if not sa.inspect(connection).has_table("processes"):
+        return []
+    chain = [each.revision for each in _chain()]
+    return processes.written_for(connection, chain[:chain.index(contraction)], timeout_s)
 
 
 def _revisions() -> set[str]:
@@ -70,13 +146,20 @@ def _revisions() -> set[str]:
     return {path.name.partition("_")[0] for path in (_SCRIPTS / "versions").glob("[0-9a-f]*_*.py")}
 
 
-def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
+def upgrade(engine_or_url: sa.Engine | str, revision: str = "head", *, phase: str | None = None,
+            timeout_s: float = _ALIVE_S, patient: bool = False) -> None:
     """Upgrade the schema to ``revision``; does nothing if it has it already. Concurrent calls wait for each other.
 
-    :raises ConfigurationError: that would go back, the user lacks a right, or as from :func:`is_current`
+    :param phase: EXPAND: only as far as processes of the release before can use it; CONTRACT: nothing that expands
+    :param timeout_s: after this time without a report, a process is dead
+    :param patient: leave out contractions for which it is too early, instead of refusing them
+    :raises ConfigurationError: that would go back, a process is alive that does not know a contraction, the user lacks
+        a right, or as from :func:`is_current`
     """
-    if revision == "head" and _create(engine_or_url):
+    if revision == "head" and phase != CONTRACT and _create(engine_or_url):
         return
+    if phase != EXPAND:
+        migrate(engine_or_url)
     from alembic import command
     from alembic.script import ScriptDirectory
 
@@ -91,10 +174,72 @@ def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
         if found is not None and _is_before(ScriptDirectory.from_config(config), revision, found):
             raise ConfigurationError(f"The database is at revision {found}, which is newer than {revision}: tables "
                                      "cannot go back. Restore a backup from before the upgrade.")
+        target = revision if found is None else _target(connection, found, revision, phase, timeout_s, patient)
         with ownership.whole_upgrades(connection, lambda: _version(connection)):
-            command.upgrade(config, revision)
+            command.upgrade(config, target)
 
     _run(engine_or_url, work)
+
+
+def _target(connection: sa.Connection, found: str, revision: str, phase: str | None, timeout_s: float,
+            patient: bool) -> str:
+    """Return the revision to which a schema that has ``found`` is upgraded.
+
+    :raises ConfigurationError: as from :func:`upgrade`
+    """
+    wanted = _pending(found)
+    named = next((number for number, each in enumerate(wanted, 1) if each.revision == revision), None)
+    wanted = wanted[:named]
+    expansions = max((number for number, each in enumerate(wanted, 1) if each.phase == EXPAND), default=0)
+    if phase == CONTRACT and expansions:
+        raise ConfigurationError(
+            f"The schema is to be expanded first, to revision {wanted[expansions - 1].revision}: run "
+            "'ironic-rules-dbsync upgrade --expand'. Nothing was changed.")
+    if phase == EXPAND:
+        wanted = wanted[:expansions]
+    last = next((each.revision for each in reversed(wanted) if each.phase == CONTRACT), None)
+    blocking = _written_before(connection, last, timeout_s) if last is not None else []
+    if blocking and patient and all(each.phase == EXPAND for each in wanted[:expansions]):
+        wanted, blocking = wanted[:expansions], []
+    if blocking:
+        raise ConfigurationError(
+            f"Revision {last} removes what processes of an earlier release use, and these are alive: "
+            f"{enumeration(blocking)}. Nothing was changed. Replace or stop them, or run 'ironic-rules-dbsync upgrade "
+            f"--expand'. A process that was killed counts as alive for {timeout_s:g} seconds.")
+    if revision != "head" and named is None:
+        return revision  # alembic knows what +1 is, and refuses an unknown one
+    return wanted[-1].revision if wanted else found
+
+
+def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
+    """Change the rows for which a migration that was made has a function ``migrate``; return how many were.
+
+    Each batch is a transaction of its own, so that processes that run wait for it only shortly.
+
+    :param batch: maximum number of rows of a transaction
+    """
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    ownership.check_url(_url(engine_or_url))
+    changed = 0
+    with _engine(engine_or_url) as engine:
+        found = version(engine)
+        if found not in _revisions():
+            return 0
+        config = Config()
+        config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+        config.set_main_option("path_separator", "os")
+        made = list(ScriptDirectory.from_config(config).iterate_revisions(found, "base"))
+        for script in reversed(made):
+            work: Callable[[sa.Connection, int], int] | None = getattr(script.module, "migrate", None)
+            while work is not None:
+                with write_transaction(engine) as connection:
+                    number = work(connection, batch)
+                changed += number
+                if number < batch:
+                    break
+    return changed
 
 
 def _create(engine_or_url: sa.Engine | str) -> bool:
@@ -112,6 +257,7 @@ def _create(engine_or_url: sa.Engine | str) -> bool:
         connection.execute(sa.insert(revisions), [{"name": name, "revision": 0} for name in _REVISIONS])
         _TABLE.create(connection)
         connection.execute(sa.insert(_TABLE).values(version_num=HEAD))
+        _record(connection, _chain())
     return True
 
 
@@ -143,8 +289,19 @@ def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
             raise ConfigurationError("The database has no tables of ironic-rules that could be at a revision: create "
                                      "them with 'ironic-rules-dbsync upgrade'.")
         command.stamp(config, revision)
+        connection = config.attributes["connection"]
+        if sa.inspect(connection).has_table(schema_revisions.name):
+            chain = _chain()
+            place = [each.revision for each in chain].index(str(_version(connection)))
+            connection.execute(sa.delete(schema_revisions))
+            _record(connection, chain[:place + 1])
 
     _run(engine_or_url, work)
+
+
+def _record(connection: sa.Connection, reached: Sequence[Migration]) -> None:
+    if reached:
+        connection.execute(sa.insert(schema_revisions), [each._asdict() for each in reached])
 
 
 def revision(engine_or_url: sa.Engine | str, message: str, *, autogenerate: bool = True) -> None:

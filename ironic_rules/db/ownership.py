@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules.db.errors import denial, done_before
-from ironic_rules.db.tables import metadata, node_bmc_addresses, revisions
+from ironic_rules.db.tables import metadata, node_bmc_addresses, revisions, schema_revisions
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
@@ -163,7 +163,7 @@ def check_finished(connection: sa.Connection) -> None:
         return
     where = place(connection.engine.url)
     if any(connection.scalar(sa.select(sa.literal(1)).select_from(metadata.tables[name]).limit(1))
-           for name in sorted(found - {revisions.name})):
+           for name in sorted(found - {revisions.name, schema_revisions.name})):
         raise ConfigurationError(
             f"[database]connection: {where} has tables and rows of ironic-rules, but no revision. Restore a backup; "
             "or, if you know the revision, record it with 'ironic-rules-dbsync stamp REVISION'.")

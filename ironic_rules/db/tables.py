@@ -771,6 +771,27 @@ revisions = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: The processes that use the database; see ``ironic_rules.db.processes``.
+processes = sa.Table(
+    "processes", metadata,
+    Column("instance", String(36), primary_key=True),
+    Column("kind", String(64), nullable=False),
+    Column("hostname", String(255), nullable=False),
+    Column("release", String(64), nullable=False),
+    # The newest that its code knows.
+    Column("schema_revision", String(32), nullable=False),
+    Column("updated_at", UTCDateTime, nullable=False),
+    **_TABLE_ARGS,
+)
+
+#: The revisions of the schema that were reached: processes learn from them whether they can use one that is newer.
+schema_revisions = sa.Table(
+    "schema_revisions", metadata,
+    Column("revision", String(32), primary_key=True),
+    Column("phase", String(16), nullable=False),  # expand | contract
+    **_TABLE_ARGS,
+)
+
 #: Requests and reports that conductors have accepted, for some minutes; see ``ironic_rules.db.accepted_requests``.
 accepted_requests = sa.Table(
     "accepted_requests", metadata,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import context
 
-from ironic_rules.db.tables import metadata
+from ironic_rules.db.tables import metadata, schema_revisions
 
 
 def configured_engine() -> sa.Engine:
@@ -19,11 +21,20 @@ def configured_engine() -> sa.Engine:
     return sa.create_engine(conf.database.connection)
 
 
+def record(ctx: Any, step: Any, heads: object, run_args: object) -> None:
+    """Record a revision that was reached with its phase, for processes that do not know it."""
+    if not step.is_upgrade or step.is_stamp or not sa.inspect(ctx.connection).has_table(schema_revisions.name):
+        return
+    ctx.connection.execute(sa.insert(schema_revisions).values(
+        revision=step.up_revision_id, phase=getattr(step.up_revision.module, "phase", "contract")))
+
+
 def run(connection: sa.Connection) -> None:
     """Run the migrations that alembic selects."""
     # SQLite can alter a table only by copying it, which batch mode does.
     batch = connection.dialect.name == "sqlite"
-    context.configure(connection=connection, target_metadata=metadata, render_as_batch=batch)
+    context.configure(connection=connection, target_metadata=metadata, render_as_batch=batch,
+                      on_version_apply=record)
     with context.begin_transaction():
         context.run_migrations()
 

@@ -11,6 +11,8 @@ from alembic import op
 ${imports if imports else ""}
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
+#: "expand" if the release before can use the database afterwards, "contract" if it cannot.
+phase = ""
 
 
 def upgrade() -> None:

@@ -37,7 +37,7 @@ def engine(tmp_path):
 def test_an_installation_that_is_ready(check):
     code, checks = check()
     assert code == 0
-    assert len(checks) == 11
+    assert len(checks) == 12
 
 
 def test_tables_that_are_missing(check):

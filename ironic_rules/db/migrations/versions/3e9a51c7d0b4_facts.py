@@ -15,6 +15,7 @@ from ironic_rules.db.types import Json, UTCDateTime, collation_of_server
 
 revision = "3e9a51c7d0b4"
 down_revision = "6b0f4d92e7a1"
+phase = "expand"
 
 
 def upgrade() -> None:

@@ -13,6 +13,7 @@ from ironic_rules.models.nodes import natural_name
 
 revision = "5c8d1e92f0a7"
 down_revision = "9c21d7e4f0a8"
+phase = "expand"
 
 _ROWS = 1000
 

@@ -13,6 +13,7 @@ from ironic_rules.db.types import UTCDateTime, collation_of_server
 
 revision = "6b0f4d92e7a1"
 down_revision = "d84b07e3c19a"
+phase = "expand"
 
 
 def upgrade() -> None:

@@ -15,6 +15,7 @@ from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime, collation_of_ser
 
 revision = "9c21d7e4f0a8"
 down_revision = "3e9a51c7d0b4"
+phase = "expand"
 
 _BIG_KEY = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 

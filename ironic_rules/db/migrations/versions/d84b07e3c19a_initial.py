@@ -14,6 +14,7 @@ from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime, collation_of_ser
 
 revision = "d84b07e3c19a"
 down_revision = None
+phase = "expand"
 
 #: By which lists of nodes are sorted: in PostgreSQL NULL first, and text by its bytes.
 _ORDERED = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST"}
