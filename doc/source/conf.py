@@ -14,6 +14,7 @@ copyright = "the ironic-rules contributors, Apache License 2.0"
 release = version = metadata.version("ironic-rules")
 
 extensions = [
+    "reno.sphinxext",
     "sphinx.ext.autodoc",
     "oslo_config.sphinxext",
     "oslo_policy.sphinxext",
