@@ -35,6 +35,8 @@ def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     migrate = subparsers.add_parser("migrate", help="change rows for the new release, in batches, while processes run")
     migrate.add_argument("--batch", type=_positive, default=migration.BATCH, metavar="ROWS",
                          help=f"maximum number of rows of a transaction; default: {migration.BATCH}")
+    subparsers.add_parser("restored", help="after a backup was restored, before any process starts: end what it shows "
+                                           "as begun, and put nodes that may have gone on into maintenance")
     subparsers.add_parser("version", help="print the current revision of the database")
     revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
     revision.add_argument("-m", "--message", required=True, help="short description of the migration")
@@ -70,7 +72,10 @@ def _run(argv: Sequence[str]) -> int:
         raise ConfigurationError(service.NO_DATABASE)
     engine = _reached(conf)
     try:
-        _carry_out(conf.command, engine, conf.conductor.heartbeat_timeout)
+        if conf.command.name == "restored":
+            _settle(conf)
+        else:
+            _carry_out(conf.command, engine, conf.conductor.heartbeat_timeout)
     except (CommandError, TimeoutError) as exc:
         raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest "
                                  f"revision of this version of ironic-rules is {migration.HEAD}.") from exc
@@ -125,6 +130,20 @@ def _probe(conf: cfg.ConfigOpts, limit_s: int) -> None:
     finally:
         for name in overrides:
             conf.clear_override(name, group="database")
+
+
+def _settle(conf: cfg.ConfigOpts) -> None:
+    from ironic_rules.conductor import restoring
+
+    db = service.make_database(conf)
+    try:
+        settled = restoring.settle(db, conf.conductor.heartbeat_timeout)
+    finally:
+        db.dispose()
+    for each in settled:
+        changed = each.before if each.before == each.after else f"{each.before} -> {each.after}"
+        print(f"{each.uuid}: {changed}{', in maintenance' if each.maintenance else ''}")
+    print(f"{len(settled)} nodes were changed. The processes may be started.")
 
 
 def _carry_out(command: argparse.Namespace, engine: sa.Engine, alive_s: float) -> None:
