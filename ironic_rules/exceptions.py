@@ -514,6 +514,8 @@ outcome_unknown = Wording("IR-2068", Unavailable, (
     "The service is temporarily unable to serve this request, and cannot tell whether it has been carried out: what "
     "it was to change shows that."))
 no_valid_host = Wording("IR-2069", Unavailable, "No conductor is running that could serve this request.")
+identity_service_unverified = Wording(
+    "IR-2075", Unavailable, "The identity service cannot be asked about the token; please retry.")
 too_many_calls = Wording("IR-2070", Unavailable, (
     "The conductor waits for too many BMCs, or too often for that of node {node}, to serve this request; please "
     "retry."))

@@ -28,7 +28,7 @@ from ironic_rules import policies, policy
 from ironic_rules.api.other_sites import is_loopback
 from ironic_rules.conf import sources, validation
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import ConfigurationError, Forbidden, NotFound
+from ironic_rules.exceptions import ConfigurationError, Forbidden, NotFound, identity_service_unverified
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes, templates
 from ironic_rules.text import enumeration, printable
@@ -95,7 +95,16 @@ def _keystone(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
         if name in given and given[name].value and not os.access(given[name].value, os.R_OK):
             raise ConfigurationError(f"[keystone_authtoken]{name}: {printable(given[name].value)} cannot be read: "
                                      "correct the path, or give the file to the user of this process.")
-    return checked
+
+    def ask(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            return checked(environ, start_response)  # type: ignore[no-any-return]
+        except keystone_errors.SSLError as exc:  # the middleware replies 503 itself to all other failures to connect
+            LOG.error("The certificate of the identity service is not accepted: [keystone_authtoken]cafile must have its "
+                      "authority: %s", printable(exc))
+            raise identity_service_unverified() from None
+
+    return ask
 
 
 def warn_if_open(conf: cfg.ConfigOpts) -> str:

@@ -24,17 +24,17 @@ _DOMAIN = {"id": "default", "name": "Default"}
 
 
 class Server(ThreadingHTTPServer):
-    """The identity service; ``baremetal`` is the URL in its catalog, once the service that it is of listens."""
+    """The identity service; ``baremetal`` is the URL in its catalog, once the service that it is of listens.
+
+    ``url`` is its own, which a proxy may change.
+    """
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.baremetal = ""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v3"
+        self.url = f"http://127.0.0.1:{self.server_port}/v3"
 
     def configuration(self) -> str:
         """Return the configuration of a service that asks this one about tokens."""
