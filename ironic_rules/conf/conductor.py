@@ -37,9 +37,9 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("recovery_interval", default=10, min=1,
                help="Seconds between two checks for dead conductors, unfinished work and overdue nodes. Operations on "
                     "many nodes are looked for five times as often."),
-    cfg.IntOpt("inspect_wait_timeout", default=1800, min=0,
+    cfg.IntOpt("inspect_wait_timeout", default=1800, min=0, mutable=True,
                help="Seconds that a node may wait for its ramdisk in 'inspect wait'. 0: no limit."),
-    cfg.IntOpt("deploy_callback_timeout", default=1800, min=0,
+    cfg.IntOpt("deploy_callback_timeout", default=1800, min=0, mutable=True,
                help="Seconds that a node may wait in 'wait call-back' for the next heartbeat of its ramdisk. "
                     "0: no limit."),
     cfg.IntOpt("step_poll_interval", default=10, min=1,
@@ -48,7 +48,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("step_poll_workers", default=16, min=1, max=1000,
                help="Maximum number of nodes whose hardware one process polls at the same time, and of those that "
                     "continue after a poll. Both have workers of their own, in addition to workers_pool_size."),
-    cfg.BoolOpt("automated_clean", default=True,
+    cfg.BoolOpt("automated_clean", default=True, mutable=True,
                 help="Whether nodes are cleaned before they become available. A node's automated_clean overrides "
                      "this."),
     cfg.Opt("clean_step_priority_override", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
@@ -56,12 +56,12 @@ OPTS: list[cfg.Opt] = [
                  "as INTERFACE.STEP:PRIORITY, such as deploy.erase_devices_metadata:123,raid.delete_configuration:50. "
                  "The highest runs first; 0 means that a step does not run. Overrides [deploy]erase_devices_priority "
                  "and [deploy]erase_devices_metadata_priority."),
-    cfg.IntOpt("clean_callback_timeout", default=1800, min=0,
+    cfg.IntOpt("clean_callback_timeout", default=1800, min=0, mutable=True,
                help="Seconds that a node may wait in 'clean wait' for the next heartbeat of its ramdisk. 0: no limit."),
-    cfg.IntOpt("service_callback_timeout", default=1800, min=0,
+    cfg.IntOpt("service_callback_timeout", default=1800, min=0, mutable=True,
                help="Seconds that a node may wait in 'service wait' for the next heartbeat of its ramdisk. "
                     "0: no limit."),
-    cfg.IntOpt("rescue_callback_timeout", default=1800, min=0,
+    cfg.IntOpt("rescue_callback_timeout", default=1800, min=0, mutable=True,
                help="Seconds that a node may wait in 'rescue wait' for the heartbeat of its rescue system. "
                     "0: no limit."),
     cfg.IntOpt("step_timeout", default=3600, min=0,

@@ -133,7 +133,7 @@ DISCOVERY_OPTS: list[cfg.Opt] = [
                help="Reaction to a machine whose MAC and BMC addresses are unknown, but whose serial number or "
                     "system UUID is a known one."),
     cfg.StrOpt("inspection_scope", max_length=255, help="Inspection scope of discovered nodes."),
-    cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000,
+    cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000, mutable=True,
                help="Maximum number of nodes created per minute, by all API processes together. Further machines get "
                     "the same 404 as one that is not found, and retry."),
     cfg.IntOpt("max_bytes_per_minute", default=64 * 1024 * 1024, min=1024 * 1024,

@@ -93,6 +93,30 @@ def test_sighup_reads_the_configuration_again_but_not_the_built_in_rules(tmp_pat
         assert process.status == 0
 
 
+def test_sighup_changes_what_is_mutable_for_nodes_that_wait_already(tmp_path):
+    config = "[conductor]\nrecovery_interval = 1\n"
+    with standalone(tmp_path, config=config) as (process, url), httpx.Client(
+            base_url=url, headers={"X-OpenStack-Ironic-API-Version": "1.96"}, timeout=60) as client:
+        node = client.post("/v1/nodes", json={"driver": "fake-hardware", "name": "a"}).json()["uuid"]
+        states = f"/v1/nodes/{node}/states/provision"
+
+        def at(state: str) -> bool:
+            return client.get(f"/v1/nodes/{node}").json()["provision_state"] == state
+
+        client.put(states, json={"target": "manage"})
+        wait_for("the node", lambda: at("manageable"))
+        client.put(states, json={"target": "inspect"})
+        wait_for("the wait", lambda: at("inspect wait"))
+        with (tmp_path / "ironic-rules.conf").open("a") as file:
+            file.write("[conductor]\ninspect_wait_timeout = 1\nworkers_pool_size = 7\n")
+
+        os.kill(process.pid, signal.SIGHUP)
+
+        wait_for("the end of the wait", lambda: at("inspect failed"))
+        assert "Ignoring change to immutable option conductor.workers_pool_size" in (
+            tmp_path / "state" / "ironic-rules.log").read_text()
+
+
 @pytest.mark.slow
 def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
     port = free_port()
