@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.functional.databases import write_sqlite
-from tests.functional.processes import Cluster, answers, wait_for
+from tests.functional.processes import Cluster, answers, free_port, wait_for
 
 WORKERS = "[api]\nworkers = 2\n"
 
@@ -79,6 +81,35 @@ def test_each_process_serves_a_killed_one_is_replaced_wrong_options_end_none_and
     assert process.status == 0
     assert {state(pid) for pid in first | second} <= {"gone", "Z"}
     assert not answers(f"{url}/v1/nodes")
+
+
+@pytest.mark.slow
+def test_each_process_serves_two_listeners(tmp_path):
+    write_sqlite(tmp_path / "api.sqlite")
+    with contextlib.closing(Cluster(
+            tmp_path, f"sqlite:///{tmp_path}/api.sqlite", "rabbit://127.0.0.1:1/",
+            f"{WORKERS}public_host_ip = 127.0.0.1\npublic_port = {free_port()}\n", import_themselves=True)) as cluster:
+        process, url = cluster.api("api")
+        wait_for("both processes", lambda: process.text().count("listens on") == 2)
+        ramdisks = re.search(r"for ramdisks on (http://\S+)", process.text())[1]
+
+        def statuses(path: str) -> tuple[int, int]:
+            return tuple(httpx.get(f"{each}{path}", timeout=60).status_code for each in (url, ramdisks))
+
+        def check() -> None:
+            assert statuses("/v1/nodes") == (200, 404)
+            assert statuses("/v1/lookup?addresses=52:54:00:00:00:01") == (404, 404)
+            assert statuses("/healthcheck/live") == (200, 200)
+
+        first = children(process)
+        for pid in first:
+            with stopped(pid):
+                check()
+        os.kill(min(first), signal.SIGKILL)
+        wait_for("the replacement", lambda: process.text().count("listens on") == 3)
+        for pid in children(process):
+            with stopped(pid):
+                check()
 
 
 @pytest.mark.slow
