@@ -475,6 +475,13 @@ portgroup_mac_already_exists = Wording("IR-2040", Conflict, "A portgroup with MA
 chassis_already_exists = Wording("IR-2041", Conflict, "A chassis with UUID {uuid} already exists.")
 allocation_already_exists = Wording("IR-2042", Conflict, "An allocation with UUID {uuid} already exists.")
 duplicate_allocation_name = Wording("IR-2043", Conflict, "An allocation with name {name} already exists.")
+webhook_not_found = Wording("IR-2076", NotFound, "Webhook {webhook} could not be found.")
+dead_letter_not_found = Wording("IR-2077", NotFound, "Webhook {webhook} has no dead letter of event {event}.")
+webhook_already_exists = Wording("IR-2078", Conflict, "A webhook with UUID {uuid} already exists.")
+duplicate_webhook_name = Wording("IR-2079", Conflict, "A webhook with name {name} already exists.")
+too_many_webhooks = Wording("IR-2080", Conflict, "There are {most} webhooks already: delete one first.")
+webhooks_are_off = Wording(
+    "IR-2081", Conflict, "Webhooks are switched off: [events]webhooks has to be set for all processes.")
 runbook_already_exists = Wording("IR-2044", Conflict, "A runbook with UUID {uuid} already exists.")
 duplicate_runbook_name = Wording("IR-2045", Conflict, "A runbook with name {name} already exists.")
 volume_connector_already_exists = Wording("IR-2046", Conflict, "A volume connector with UUID {uuid} already exists.")

@@ -225,8 +225,8 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
                 raise exceptions.ConfigurationError(
                     "The database schema is not the current one: run 'ironic-rules-dbsync upgrade'.")
             migration.upgrade(db.engine, timeout_s=conf.conductor.heartbeat_timeout, patient=True)
-        if conf.notification_level is not None:
-            outbox.want(db.engine, outbox.Wanted(conf.notification_level, False, conf.host))
+        if conf.notification_level is not None or conf.events.webhooks:
+            outbox.want(db.engine, outbox.Wanted(conf.notification_level, conf.events.webhooks, conf.host))
         on_failure.pop_all()
     return db
 

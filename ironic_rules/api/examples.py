@@ -18,6 +18,7 @@ CHASSIS = "99999999-9999-4999-8999-999999999999"
 ALLOCATION = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 RUNBOOK = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 CONNECTOR = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+WEBHOOK = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 TARGET = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 TEMPLATE = "88888888-8888-4888-8888-888888888888"
 REVISION = "1"
@@ -41,6 +42,9 @@ BODIES: Final[Mapping[str, object]] = {
     "PATCH /v1/volume/connectors/{}": _PATCH,
     "POST /v1/volume/targets": {"node_uuid": NODE, "volume_type": "iscsi", "boot_index": 1, "volume_id": "x"},
     "PATCH /v1/volume/targets/{}": _PATCH,
+    "POST /v1/webhooks": {"url": "https://receiver.example.com/events", "events": ["baremetal.node.*"]},
+    "PATCH /v1/webhooks/{}": [{"op": "replace", "path": "/enabled", "value": False}],
+    "POST /v1/webhooks/{}/redeliver": {"events": [NODE]},
     "POST /v1/runbooks": {"name": "CUSTOM_C", "steps": [RUNBOOK_STEP]},
     "PATCH /v1/runbooks/{}": _PATCH,
     "PUT /v1/runbooks/{}/traits": {"traits": ["CUSTOM_B"]},
@@ -94,7 +98,7 @@ _BY_NAME: Final = {
     "node": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE, "chassis": CHASSIS,
     "allocation": ALLOCATION, "runbook": RUNBOOK, "connector": CONNECTOR, "target": TARGET, "trait": "CUSTOM_A",
     "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE, "hostname": "conductor-1",
-    "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR, "fact": FACT,
+    "driver": "fake-hardware", "webhook": WEBHOOK, "revision": REVISION, "flavor": FLAVOR, "fact": FACT,
     "key": EXTRA_SPEC, "indicator": "led@system",
     "setting": "BootMode", "method": "send_raw", "name": "hw:cpu_policy", "address": MAC, "operation": RULE,
     "rule": RULE,

@@ -24,6 +24,7 @@ from ironic_rules.models.resources import (
 )
 from ironic_rules.models.rules import LEGACY_RULE, RULE
 from ironic_rules.models.steps import DEPLOY_TEMPLATE
+from ironic_rules.models.webhooks import WEBHOOK
 
 ANY: Final[JSONObject] = {}
 TEXT: Final[JSONObject] = {"type": "string"}
@@ -120,6 +121,10 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
         ("name",), name=TEXT, namespace=TEXT_OR_NULL, description=TEXT, status=TEXT, value=OBJECT,
         parameters=array(OBJECT), drivers=TEXTS, requires=TEXTS, see_also=TEXT_OR_NULL, origin=TEXT_OR_NULL,
         advice=TEXT_OR_NULL, removed=TEXT_OR_NULL, replaced_by=TEXT_OR_NULL),
+    "DeadLetter": record(
+        ("event", "type"), event=TEXT, type=TEXT, subject=TEXT, level=TEXT, created_at=TEXT, attempts=INTEGER,
+        error=TEXT_OR_NULL, content=TEXT),
+    "Webhook": resource(WEBHOOK, secret=TEXT),
     "Fact": resource(FACT, problems={"type": ["array", "integer"]}, value=ANY, operation=TEXT_OR_NULL),
     "FactValues": whole(
         fact=TEXT, type=TEXT_OR_NULL, unit=TEXT_OR_NULL, is_list=BOOLEAN, nodes=INTEGER, absent=INTEGER,
@@ -206,6 +211,10 @@ REPLIES: Final[dict[str, JSONObject]] = {
     **{f"GET /v1/nodes/{{}}/portgroups{detail}": page("portgroups", _ref("PortGroup")) for detail in ("", "/detail")},
     "POST /v1/nodes/search": page("nodes", _ref("Node")), "GET /v1/search": whole(q=TEXT, results=array(OBJECT)),
     "GET /v1/nodes/{}/facts": whole(facts=OBJECT, problems=OBJECT),
+    **_collection("/v1/webhooks", "webhooks", "Webhook"),
+    "POST /v1/webhooks/{}/redeliver": whole(events=INTEGER),
+    "GET /v1/webhooks/{}/dead_letters": page("dead_letters", _ref("DeadLetter")),
+    "GET /v1/webhooks/{}/dead_letters/{}": _ref("DeadLetter"),
     **_collection("/v1/facts", "facts", "Fact"), "PUT /v1/facts": OBJECT,
     "GET /v1/facts/values": OBJECT, "GET /v1/facts/{}/values": _ref("FactValues"),
     "GET /v1/facts/vocabulary": whole(names=array(OBJECT), operators=array(OBJECT)),

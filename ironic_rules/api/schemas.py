@@ -13,7 +13,7 @@ from ironic_rules.api import schema, versions
 from ironic_rules.api.schema import Boolean, Integer, Map, Object, Problems, Schema, Text
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.base import DEVICE_TYPES
-from ironic_rules.models import states, traits, urls
+from ironic_rules.models import events, states, traits, urls, webhooks
 from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.flavors import FIELDS, MAX_AMOUNT, MAX_DESCRIPTION, MAX_LENGTH
@@ -407,6 +407,31 @@ RUNBOOK_CREATE = schema.Object(
     schema.of(RUNBOOK, RUNBOOK.where(lambda entry: entry.create), _RUNBOOK_SPECIAL), required=RUNBOOK.required)
 #: Every field that a PATCH may write. ``null`` means the field's default.
 RUNBOOK_PATCHED = schema.Object(schema.of(RUNBOOK, RUNBOOK.patchable, _RUNBOOK_SPECIAL))
+
+
+WEBHOOK = webhooks.WEBHOOK
+
+
+class WebhookSecret(schema.Text):
+    """The secret of a webhook, as Standard Webhooks writes it."""
+
+    def convert(self, value: JSON, where: str, problems: schema.Problems) -> str:
+        text = super().convert(value, where, problems)
+        if reason := webhooks.problem_of_secret(text):
+            raise ValueError(reason)
+        return text
+
+
+_WEBHOOK_SPECIAL = {
+    "url": schema.HttpUrl(webhooks.MAX_URL), "secret": WebhookSecret(nullable=True),
+    "level": schema.Enum(*events.LEVELS, nullable=True),
+    "events": schema.List(schema.Text(64, min_length=1, pattern=r"[A-Za-z0-9_.*]+"), min_items=1,
+                          max_items=webhooks.MAX_PATTERNS, nullable=True)}
+WEBHOOK_CREATE = schema.Object(
+    schema.of(WEBHOOK, WEBHOOK.where(lambda entry: entry.create), _WEBHOOK_SPECIAL), required=WEBHOOK.required)
+WEBHOOK_PATCHED = schema.Object(schema.of(WEBHOOK, WEBHOOK.patchable, _WEBHOOK_SPECIAL))
+#: UUIDs of events; none: all.
+REDELIVER = schema.Object({"events": schema.List(schema.Uuid(), min_items=1, max_items=1000)}, nullable=True)
 
 
 _VOLUME_SPECIAL = {"boot_index": schema.Integer(0, 2**31 - 1)}

@@ -7,6 +7,7 @@ long as there are any. Several conductors share the work: each claims some.
 from __future__ import annotations
 
 import datetime
+import functools
 import random
 import threading
 import time
@@ -19,9 +20,10 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.periodics import in_turn
-from ironic_rules.db import clock, outbox
+from ironic_rules.db import clock, outbox, webhooks
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.outbox import Delivery, Receiver, Wanted
+from ironic_rules.models.webhooks import Webhook
 from ironic_rules.rpc.notifications import NotSent
 
 LOG = logging.getLogger(__name__)
@@ -30,12 +32,14 @@ LOG = logging.getLogger(__name__)
 _GATHER_S = 0.2
 #: Notifications that one claim has.
 _AT_ONCE = 200
+#: Events that one claim has of a webhook.
+_POSTED_AT_ONCE = 20
 #: Seconds after which the rest of a claim is left to others: before its lease ends.
 _LATEST_S = outbox.LEASE_S / 2
 #: Seconds between two looks for what is too old, or too much.
 _PRUNE_EVERY_S = 60.0
-#: Days for which dead letters are kept, and how many of them at most.
-_DEAD_DAYS, _MOST_DEAD = 14, 10_000
+#: Dead letters that are kept at most.
+_MOST_DEAD = 10_000
 
 
 def backoff(attempts: int) -> datetime.timedelta:
@@ -116,17 +120,26 @@ class Deliveries:
             return conn.execute(outbox.unrouted(1)).first() is not None
 
     def _receivers(self, conn: sa.Connection) -> Sequence[Receiver]:
-        return [] if self._bus is None else [self._bus]
+        found: list[Receiver] = [] if self._bus is None else [self._bus]
+        return [*found, *(webhooks.receivers(conn) if self._wanted.others else ())]
 
     def _due(self, conn: sa.Connection) -> list[tuple[int, Callable[[], None]]]:
         """Return the receivers with deliveries that are due, and what sends them."""
-        if self._bus is None or self._bus.id in self._busy or not outbox.has_due(conn, self._bus.id):
-            return []
-        return [(self._bus.id, self._notify)]
+        found: list[tuple[int, Callable[[], None]]] = []
+        if self._bus is not None and self._bus.id not in self._busy and outbox.has_due(conn, self._bus.id):
+            found = [(self._bus.id, self._notify)]
+        if self._wanted.others:
+            known = webhooks.due(conn)
+            # Slow ones must not always be the first.
+            random.shuffle(known)
+            found += [(each, functools.partial(self._post, each)) for each in known]
+        return found
 
     def _begin(self, receiver: int, send: Callable[[], None]) -> None:
         with self._guard:
-            if receiver in self._busy or self._stopped.is_set():
+            posting = len(self._busy - {outbox.BUS})
+            if receiver in self._busy or self._stopped.is_set() or (
+                    receiver != outbox.BUS and posting >= self._conductor.conf.events.webhook_workers):
                 return
             self._busy.add(receiver)
 
@@ -172,13 +185,71 @@ class Deliveries:
                 numbers.count("events_delivered", "notifications", "failed")
                 return
 
+    def _post(self, webhook_id: int) -> None:
+        """Send what is due to a webhook, until there is no more, or its receiver has to be left alone."""
+        while not self._stopped.is_set():
+            worker = str(uuid.uuid4())
+
+            def claim(conn: sa.Connection) -> tuple[Webhook | None, list[Delivery]]:
+                webhook = webhooks.find(conn, webhook_id)
+                return webhook, [] if webhook is None else outbox.claim(
+                    conn, webhook_id, _POSTED_AT_ONCE, worker)  # noqa: B023
+
+            webhook, claimed = self._db.write(claim)
+            if webhook is None or not claimed or not self._posted(webhook, claimed, worker):
+                return
+
+    def _posted(self, webhook: Webhook, claimed: list[Delivery], worker: str) -> bool:
+        """Send events to a webhook, and note what became of them; return whether more may be sent."""
+        from ironic_rules.conductor.webhooks import send  # here, because httpx takes 5 MiB
+
+        began, done, failed, last = time.monotonic(), [], [], None
+        for delivery in claimed:
+            if self._stopped.is_set() or time.monotonic() - began > _LATEST_S:
+                break
+            last = send(self._conductor.conf, webhook, delivery)
+            if last is None:
+                done.append(delivery)
+                continue
+            failed.append(outbox.Failure(delivery.id, last.reason, clock.now() + backoff(delivery.attempts)))
+            if not last.of_event or last.is_final:
+                break
+        now, must_wait = clock.now(), last is not None and not last.of_event
+        due_at = now
+        if last is not None and must_wait:
+            due_at = now + max(backoff(webhook.failures), datetime.timedelta(seconds=last.retry_s))
+        left = [(delivery.id, due_at) for delivery in claimed[len(done) + len(failed):]]
+
+        def finish(conn: sa.Connection) -> None:
+            outbox.finish(conn, worker, done, failed, left)
+            if done:
+                webhooks.note_success(conn, webhook.id)
+            if failed:
+                reason = failed[-1].error
+                webhooks.note_failure(conn, webhook.id, reason, due_at if must_wait else None,
+                                      disable=last is not None and last.is_final)
+
+        self._db.write(finish)
+        name = webhook.name or webhook.uuid
+        for outcome, number in (("delivered", len(done)), ("failed", len(failed))):
+            if number:
+                self._conductor.numbers.count("events_delivered", name, outcome, by=number)
+        if failed:
+            tell = LOG.warning if not webhook.failures else LOG.info
+            tell("Webhook %s: %d events have not arrived: %s", name, len(failed), failed[-1].error)
+        if last is not None and last.is_final:
+            LOG.warning("Webhook %s is disabled: its receiver has replied with 410", name)
+        return not must_wait and not (last is not None and last.is_final)
+
     def prune(self) -> None:
         """Give up what has waited for too long, and delete what is too much."""
         options, now, numbers = self._conductor.conf.events, clock.now(), self._conductor.numbers
         oldest = now - datetime.timedelta(hours=options.keep_hours)
         given_up = self._repeat(lambda conn: outbox.give_up(conn, oldest))
         deleted = self._repeat(lambda conn: outbox.bound(conn, options.max_events))
-        self._repeat(lambda conn: outbox.prune_dead(conn, now - datetime.timedelta(days=_DEAD_DAYS), _MOST_DEAD))
+        before = now - datetime.timedelta(days=options.dead_letter_days)
+        self._repeat(lambda conn: outbox.prune_dead(conn, before, _MOST_DEAD))
+        self._repeat(lambda conn: webhooks.drop_orphans(conn, outbox.BATCH))
         if given_up:
             LOG.error("%d deliveries of events were given up: they could not be made for %d hours "
                       "([events]keep_hours)", given_up, options.keep_hours)

@@ -17,11 +17,21 @@ NOTIFICATION_OPTS: list[cfg.Opt] = [
 
 GROUP = cfg.OptGroup("events", title="Events", help="Events of the service, and who receives them.")
 OPTS: list[cfg.Opt] = [
+    cfg.BoolOpt("webhooks", default=False,
+                help="Store events for webhooks, which users create at /v1/webhooks, and deliver them. Must be the "
+                     "same for all processes."),
+    cfg.IntOpt("webhook_timeout", default=10, min=1, max=60,
+               help="Seconds that the receiver of a webhook may take for a reply."),
+    cfg.IntOpt("webhook_workers", default=8, min=1, max=100,
+               help="Maximum number of webhooks to which one conductor sends at the same time."),
     cfg.FloatOpt("interval", default=1.0, min=0.05,
                  help="Seconds between two looks of a conductor for events to deliver. Those of its own process are "
                       "delivered sooner."),
     cfg.IntOpt("keep_hours", default=24, min=1, max=24 * 365,
                help="Hours after which an event is given up that could not be delivered."),
+    cfg.IntOpt("dead_letter_days", default=14, min=1, max=3650,
+               help="Days for which events are kept that could not be delivered to a webhook, so that they can be read "
+                    "and delivered again. At most 10,000 of all webhooks are kept."),
     cfg.IntOpt("max_events", default=1_000_000, min=1000,
                help="Maximum number of events that wait, about. Beyond it, the oldest are deleted."),
 ]

@@ -44,11 +44,11 @@ _NODE_UUID = nodes.c.uuid.label("node_uuid")
 class Collection:
     """The rows of a table. Where that has ``node_id``, rows have ``node_uuid``, too."""
 
-    def __init__(self, table: sa.Table, kind: str, *, missing: Callable[[Any], NotFound], taken: Taken,
+    def __init__(self, table: sa.Table, kind: str | None, *, missing: Callable[[Any], NotFound], taken: Taken,
                  filters: Conditions | None = None) -> None:
         """Describe the table.
 
-        :param kind: of its rows, for their events
+        :param kind: of its rows, for their events; None: they have none
         :param missing: makes the error for an ident that no row has
         :param filters: the filters of lists besides ``node_id``
         """
@@ -95,7 +95,8 @@ class Collection:
         with self._unique(row):
             inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
         made = self.get_by_id(conn, inserted[0])  # type: ignore[index]
-        outbox.note(conn, self._kind, "create", made)
+        if self._kind is not None:
+            outbox.note(conn, self._kind, "create", made)
         return made
 
     def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, object]) -> Any:
@@ -107,7 +108,8 @@ class Collection:
             conn.execute(sa.update(self._table).where(self._table.c.id == row_id).values(
                 {**values, "updated_at": clock.now()}))
         changed = self.get_by_id(conn, row_id)
-        outbox.note(conn, self._kind, "update", changed)
+        if self._kind is not None:
+            outbox.note(conn, self._kind, "update", changed)
         return changed
 
     def destroy(self, conn: sa.Connection, row_id: int) -> None:
@@ -117,7 +119,7 @@ class Collection:
 
     def note_end(self, conn: sa.Connection, row_id: int) -> None:
         """Store the events of a row that is deleted, if it is still there."""
-        if outbox.wanted(conn) is not None:
+        if self._kind is not None and outbox.wanted(conn) is not None:
             with contextlib.suppress(NotFound):
                 outbox.note(conn, self._kind, "delete", self.get_by_id(conn, row_id))
 

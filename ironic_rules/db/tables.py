@@ -932,3 +932,26 @@ event_deliveries = sa.Table(
     Index("event_deliveries_event_id_idx", "event_id"),
     **_TABLE_ARGS,
 )
+
+webhooks = sa.Table(
+    "webhooks", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    Column("description", String(255)),
+    Column("url", Text, nullable=False),
+    Column("secret", String(255), nullable=False),
+    # Patterns of the types of events.
+    Column("events", Json, nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    # Failures in a row, and when it is tried again after them.
+    Column("failures", Integer, nullable=False, default=0),
+    Column("retry_at", UTCDateTime),
+    Column("last_error", String(255)),
+    Column("delivered_at", UTCDateTime),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    **_TABLE_ARGS,
+)

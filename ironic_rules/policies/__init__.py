@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.policies import base, nodes, rules, templates
+from ironic_rules.policies import base, nodes, rules, templates, webhooks
 from ironic_rules.policies.base import Policy
 
 _POLICIES = (
@@ -12,7 +12,7 @@ _POLICIES = (
     *nodes.DRIVER_RULES, *nodes.CONDUCTOR_RULES, *nodes.VOLUME_RULES, *rules.INSPECTION_RULES, *rules.LEGACY_RULES,
     *templates.TEMPLATE_RULES, *templates.RUNBOOK_RULES, *nodes.SHARD_RULES, *rules.OPERATION_RULES, *rules.FACT_RULES,
     *base.RAMDISK_RULES,
-    *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
+    *webhooks.RULES, *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
 
 
 def policies() -> list[Policy]:

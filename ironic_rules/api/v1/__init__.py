@@ -41,6 +41,7 @@ from ironic_rules.api.v1.ramdisk import HeartbeatController, LookupController
 from ironic_rules.api.v1.runbooks import RunbooksController
 from ironic_rules.api.v1.search import SearchController
 from ironic_rules.api.v1.volume import VolumeController
+from ironic_rules.api.v1.webhooks import WebhooksController
 from ironic_rules.models.documents import JSONObject
 
 #: Resource -> first minor version that advertises it.
@@ -81,6 +82,7 @@ class V1Controller(Resource):
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_journal": InspectionJournalController(), "shared_macs": SharedMACsController(),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
+        "webhooks": WebhooksController(),
         "facts": FactsController(), "fact_changes": FactChangesController(),
         "search": SearchController(),
         "rules": RulesController(), "operations": OperationsController(),

@@ -21,6 +21,7 @@ from ironic_rules.api import health, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.db import (
     allocations,
+    clock,
     collection,
     conductors,
     deploy_templates,
@@ -34,8 +35,11 @@ from ironic_rules.db import (
     operations,
     portgroups,
     ports,
+    webhooks,
 )
 from ironic_rules.db.session import Database
+from ironic_rules.db.tables import event_deliveries
+from ironic_rules.db.tables import events as events_table
 from ironic_rules.db.tables import operations as operations_table
 from ironic_rules.httpd.server import ApiServer
 from ironic_rules.models.nodes import INTERFACES
@@ -116,6 +120,7 @@ def conf(shared_conf: Configuration) -> Iterator[Configuration]:
     shared_conf.restore()
     # Nodes that tests lock stay locked.
     shared_conf.set_override("lock_patience", 0.0, group="api")
+    shared_conf.set_override("webhooks", True, group="events")
     yield shared_conf
     shared_conf.restore()
 
@@ -172,6 +177,15 @@ def stock(database: Database) -> None:
         node_sets.add_trait(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
+        hook = webhooks.create(conn, {
+            "uuid": routes.WEBHOOK, "url": "https://receiver.example.com/", "secret": "whsec_x", "events": ["*"],
+            "level": "debug", "enabled": True})
+        conn.execute(sa.insert(events_table).values(
+            id=1, uuid=routes.NODE, created_at=clock.now(), type="baremetal.node.update.end", level="info",
+            subject=f"nodes/{routes.NODE}", payload_type="ironic/NodeCRUDPayload/1.15", service="ironic-api",
+            host="conductor-1", context={}, payload="{}", routed=True))
+        conn.execute(sa.insert(event_deliveries).values(
+            event_id=1, webhook_id=hook.id, dead=True, attempts=3, created_at=clock.now(), due_at=clock.now()))
         facts.create(conn, {"name": routes.FACT, "value": "{plugin_data[rack]}"})
         legacy_rules.create(conn, {"uuid": routes.RULE, "conditions": [], "actions": [
             {"action": "fail", "message": "x"}]})

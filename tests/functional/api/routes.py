@@ -24,13 +24,15 @@ from ironic_rules.api.examples import (
     STEP,
     TARGET,
     TEMPLATE,
+    WEBHOOK,
 )
 from ironic_rules.api.routes import walk_routes
 from ironic_rules.api.v1 import RootController
 
 #: For tests that store or request the same resources.
 __all__ = ["ALLOCATION", "CHASSIS", "CONNECTOR", "EXTRA_SPEC", "FACT", "FLAVOR", "MAC", "NODE", "PORT", "PORTGROUP",
-           "REVISION", "RULE", "RUNBOOK", "RUNBOOK_STEP", "STEP", "TARGET", "TEMPLATE"]
+           "REVISION", "RULE", "RUNBOOK", "RUNBOOK_STEP", "STEP", "TARGET", "TEMPLATE",
+           "WEBHOOK"]
 
 
 class Known(NamedTuple):

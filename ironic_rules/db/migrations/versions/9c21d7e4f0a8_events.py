@@ -1,4 +1,4 @@
-"""The outbox: events, and their deliveries.
+"""The outbox: events, and their deliveries; webhooks.
 
 Revision ID: 9c21d7e4f0a8
 Revises: 3e9a51c7d0b4
@@ -56,6 +56,27 @@ def upgrade() -> None:
     op.create_index("event_deliveries_due_idx", "event_deliveries", ["webhook_id", "dead", "due_at"])
     op.create_index("event_deliveries_dead_idx", "event_deliveries", ["dead", "created_at"])
     op.create_index("event_deliveries_event_id_idx", "event_deliveries", ["event_id"])
+    _create(
+        "webhooks",
+        sa.Column("id", sa.Integer, nullable=False),
+        sa.Column("uuid", sa.String(36), nullable=False),
+        sa.Column("name", sa.String(255)),
+        sa.Column("description", sa.String(255)),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("secret", sa.String(255), nullable=False),
+        sa.Column("events", Json, nullable=False),
+        sa.Column("level", sa.String(8), nullable=False),
+        sa.Column("enabled", sa.Boolean, nullable=False),
+        sa.Column("failures", sa.Integer, nullable=False),
+        sa.Column("retry_at", UTCDateTime),
+        sa.Column("last_error", sa.String(255)),
+        sa.Column("delivered_at", UTCDateTime),
+        sa.Column("created_at", UTCDateTime, nullable=False),
+        sa.Column("updated_at", UTCDateTime),
+        sa.PrimaryKeyConstraint("id", name="webhooks_pkey"),
+        sa.UniqueConstraint("uuid", name="uniq_webhooks0uuid"),
+        sa.UniqueConstraint("name", name="uniq_webhooks0name"),
+    )
 
 
 def _create(name: str, *parts: Any) -> None:
