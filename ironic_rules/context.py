@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import hashlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from oslo_context import context
@@ -89,3 +92,41 @@ def request_id_header() -> dict[str, str]:
 def admin(request_id: str | None = None) -> RequestContext:
     """Return the context in which the service itself acts."""
     return RequestContext(is_admin=True, overwrite=False, request_id=request_id, roles=["admin"], system_scope="all")
+
+
+class Change(NamedTuple):
+    """A change of one object, for the audit log.
+
+    :ivar difference: a JSON patch without secrets; None: it is known otherwise
+    """
+
+    kind: str
+    ident: str
+    action: str
+    difference: list[dict[str, Any]] | None
+
+
+_changes: contextvars.ContextVar[list[Change] | None] = contextvars.ContextVar("changes", default=None)
+
+
+@contextlib.contextmanager
+def noting_changes() -> Iterator[list[Change]]:
+    """Yield a list that gets what the block changes in this thread."""
+    found: list[Change] = []
+    token = _changes.set(found)
+    try:
+        yield found
+    finally:
+        _changes.reset(token)
+
+
+def notes_changes() -> bool:
+    """Return whether somebody wants to know of changes that this thread makes."""
+    return _changes.get() is not None
+
+
+def note_change(change: Change) -> None:
+    """Note a change, if somebody wants to know. One whose transaction is repeated is noted again."""
+    found = _changes.get()
+    if found is not None:
+        found.append(change)

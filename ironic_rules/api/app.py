@@ -17,7 +17,7 @@ from oslo_config import cfg
 from pecan import core, decorators
 from webob.multidict import MultiDict
 
-from ironic_rules.api import authorization
+from ironic_rules.api import audit, authorization
 from ironic_rules.api.access_log import RequestId, RequestLog, RequestMetrics
 from ironic_rules.api.body import BodyLimit
 from ironic_rules.api.expose import LockPatience, Sent
@@ -139,10 +139,12 @@ def make_apps(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches
     """
     numbers = numbers or Numbers()
     requests = Requests(conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    return [_layered(Application(requests), conf, numbers, listener) for listener in listeners]
+    found = audit.make(conf, db, numbers)
+    return [_layered(Application(requests), conf, numbers, listener, found) for listener in listeners]
 
 
-def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, listener: Listener) -> WSGIApplication:
+def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, listener: Listener,
+             audited: audit.Audit | None) -> WSGIApplication:
     """Return an application with everything around it."""
     root = RootController()
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
@@ -158,6 +160,8 @@ def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, liste
     app = OtherSites(app, OwnNames(conf, listener.address))
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
     app = InspectorClients(app)
+    if audited is not None:
+        app = audit.AuditedRequests(app, root, audited)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)

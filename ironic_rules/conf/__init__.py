@@ -22,6 +22,7 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     ("", [*default.OPTS, *events.NOTIFICATION_OPTS]),
     (api.GROUP, api.OPTS),
     (inspection.DISCOVERY_GROUP, inspection.DISCOVERY_OPTS),
+    (events.AUDIT_GROUP, events.AUDIT_OPTS),
     (conductor.GROUP, conductor.OPTS),
     (database.GROUP, database.OPTS),
     (deploy.GROUP, deploy.OPTS),

@@ -15,6 +15,15 @@ NOTIFICATION_OPTS: list[cfg.Opt] = [
                 help="Topics of the notifications. RabbitMQ's queues are named TOPIC.LEVEL."),
 ]
 
+AUDIT_GROUP = cfg.OptGroup("audit", title="Audit", help="Who has changed what.")
+AUDIT_OPTS: list[cfg.Opt] = [
+    cfg.StrOpt("log_file",
+               help="File with a JSON line for each request that changes something, or that was refused with 401 or "
+                    "403. It is opened again when it was moved away: logrotate needs no signal. Default: none."),
+    cfg.BoolOpt("events", default=False,
+                help="Store these lines as events, too, which notifications and webhooks deliver."),
+]
+
 GROUP = cfg.OptGroup("events", title="Events", help="Events of the service, and who receives them.")
 OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("webhooks", default=False,

@@ -135,7 +135,7 @@ RENAMED: Mapping[tuple[str, str], str] = {
 
 #: Groups of Ironic and of its libraries that are not here.
 _GROUPS = """
-    agent agent_containers anaconda ansible audit audit_middleware_notifications cinder console cors dhcp
+    agent agent_containers anaconda ansible audit_middleware_notifications cinder console cors dhcp
     disk_partitioner disk_utils dnsmasq dnsmasq_pxe_filter drac fake firewall glance healthcheck ibmc ilo ironic
     ironic_lib ironic_networking irmc iptables json_rpc local_rpc mdns metrics metrics_statsd molds neutron nova oci
     oneview port_physnet processing profiler sensor_data service_catalog snmp ssl swift vnc watcher_file xclarity"""
@@ -152,6 +152,7 @@ NAMES: Mapping[str, frozenset[str]] = {group: frozenset(names.split()) for group
         pybasedir raw_image_growth_factor require_agent_token rootwrap_config rpc_transport tempdir
         webserver_connection_timeout listen_address listen_port timeout
         introspection_delay ipmi_address_fields max_concurrency clean_up_period leader_election_interval""",
+    "audit": "audit_map_file enabled ignore_req_list",
     "api": "network_data_schema unix_socket_mode",
     "conductor": """
         allow_provisioning_in_maintenance automated_cleaning_runbook automated_cleaning_runbook_by_resource_class

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules import context
 from ironic_rules.db import clock, identity, node_queries, outbox
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
@@ -44,11 +45,11 @@ _NODE_UUID = nodes.c.uuid.label("node_uuid")
 class Collection:
     """The rows of a table. Where that has ``node_id``, rows have ``node_uuid``, too."""
 
-    def __init__(self, table: sa.Table, kind: str | None, *, missing: Callable[[Any], NotFound], taken: Taken,
+    def __init__(self, table: sa.Table, kind: str, *, missing: Callable[[Any], NotFound], taken: Taken,
                  filters: Conditions | None = None) -> None:
         """Describe the table.
 
-        :param kind: of its rows, for their events; None: they have none
+        :param kind: of its rows, for their events and the audit log
         :param missing: makes the error for an ident that no row has
         :param filters: the filters of lists besides ``node_id``
         """
@@ -95,8 +96,7 @@ class Collection:
         with self._unique(row):
             inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
         made = self.get_by_id(conn, inserted[0])  # type: ignore[index]
-        if self._kind is not None:
-            outbox.note(conn, self._kind, "create", made)
+        outbox.note(conn, self._kind, "create", made)
         return made
 
     def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, object]) -> Any:
@@ -104,12 +104,12 @@ class Collection:
 
         :raises NotFound: 404;  Conflict: 409, a value must be unique
         """
+        old = self.get_by_id(conn, row_id) if context.notes_changes() else None
         with self._unique(values):
             conn.execute(sa.update(self._table).where(self._table.c.id == row_id).values(
                 {**values, "updated_at": clock.now()}))
         changed = self.get_by_id(conn, row_id)
-        if self._kind is not None:
-            outbox.note(conn, self._kind, "update", changed)
+        outbox.note(conn, self._kind, "update", changed, old)
         return changed
 
     def destroy(self, conn: sa.Connection, row_id: int) -> None:
@@ -119,7 +119,7 @@ class Collection:
 
     def note_end(self, conn: sa.Connection, row_id: int) -> None:
         """Store the events of a row that is deleted, if it is still there."""
-        if self._kind is not None and outbox.wanted(conn) is not None:
+        if context.notes_changes() or outbox.wanted(conn) is not None:
             with contextlib.suppress(NotFound):
                 outbox.note(conn, self._kind, "delete", self.get_by_id(conn, row_id))
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple, Protocol
 
+import orjson
 import sqlalchemy as sa
 
 from ironic_rules import context
@@ -24,8 +25,9 @@ from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import event_deliveries as deliveries
 from ironic_rules.db.tables import events, node_traits
+from ironic_rules.models import documents, secrets, urls
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.events import Event, is_at_least, of_maintenance, of_resource
+from ironic_rules.models.events import RESOURCES, Event, is_at_least, of_maintenance, of_resource, plain
 
 #: The receiver of notifications; all others are webhooks, by their ids.
 BUS = 0
@@ -90,13 +92,16 @@ def _caller() -> dict[str, str | None]:
         name: value for name in ("request_id", "user_id", "project_id") if (value := getattr(found, name)) is not None}
 
 
-def note(conn: sa.Connection, kind: str, action: str, row: Any) -> None:
-    """Store the events of a resource that a request creates, updates or deletes.
+def note(conn: sa.Connection, kind: str, action: str, row: Any, old: Any = None) -> None:
+    """Store the events of a resource that a request creates, updates or deletes, and tell the audit log.
 
-    :param kind: as of ``models.events.of_resource``;  action: create, update or delete
-    :param row: after the change; of one that is deleted, before it
+    :param kind: as of ``models.events.of_resource``, or another one, which has no events
+    :param action: create, update or delete
+    :param row: after the change; of one that is deleted, before it;  old: before an update
     """
-    if wanted(conn) is not None:
+    if context.notes_changes():
+        _audit(kind, action, row, old)
+    if kind in RESOURCES and wanted(conn) is not None:
         values = values_of(row)
         add(conn, of_resource(kind, action, with_traits(conn, values) if kind == "node" else values))
 
@@ -105,8 +110,35 @@ _TRAITS = Prepared(sa.select(node_traits.c.trait).where(node_traits.c.node_id ==
     node_traits.c.trait))
 
 
-def note_maintenance(conn: sa.Connection, node: Any) -> None:
-    """Store the events of a node whose maintenance mode a request has set or cleared."""
+def _audit(kind: str, action: str, row: Any, old: Any) -> None:
+    new = {} if action == "delete" else _audited(row)
+    before = _audited(row) if action == "delete" else {} if old is None else _audited(old)
+    patch = documents.difference(before, new, ())
+    context.note_change(context.Change(kind, row.uuid, action, secrets.Concealment().hide_patch(patch, (kind,))))
+
+
+#: Columns that tell nothing of what a user has changed.
+_UNTOLD = frozenset({
+    "id", "node_id", "portgroup_id", "revision", "created_at", "updated_at", "agent_token_hash", "reservation",
+    "reservation_token", "reservation_purpose", "reservation_resumptions", "reserved_at", "internal_info",
+    "driver_internal_info", "failures", "retry_at"})
+
+
+def _audited(row: Any) -> JSONObject:
+    told = {str(name): value for name, value in values_of(row).items() if name not in _UNTOLD}
+    if "url" in told:
+        told["url"] = urls.shown(told["url"])  # the rest may be a token
+    found: JSONObject = orjson.loads(orjson.dumps(told, default=plain))
+    return found
+
+
+def note_maintenance(conn: sa.Connection, node: Any, old: Any) -> None:
+    """Store the events of a node whose maintenance mode a request has set or cleared, and tell the audit log.
+
+    :param old: the node before
+    """
+    if context.notes_changes():
+        _audit("node", "update", node, old)
     if wanted(conn) is not None:
         add(conn, of_maintenance(with_traits(conn, values_of(node))))
 

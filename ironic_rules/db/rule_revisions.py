@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from ironic_rules import context
 from ironic_rules.db import clock, outbox
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import inspection_rule_revisions as kept
@@ -59,6 +60,8 @@ def end(conn: sa.Connection, revision: int, author: Author, *rules: sa.ColumnEle
 
 def record(conn: sa.Connection, revision: int, author: Author, summary: str) -> None:
     """Keep ``revision``, report it, and forget those that are older than ``author.keep`` revisions."""
+    context.note_change(context.Change("inspection rules", str(revision), "update", [
+        {"op": "add", "path": "", "value": summary}]))
     if outbox.wanted(conn) is not None:
         outbox.add(conn, [of_rule_set(revision, author.user, summary)])
     if author.keep:

@@ -26,7 +26,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.models.events import is_at_least, matches
 from ironic_rules.models.webhooks import MAX_WEBHOOKS, Webhook
 
-WEBHOOKS = Rows(webhooks, None, missing=lambda ident: webhook_not_found(webhook=ident), taken={
+WEBHOOKS = Rows(webhooks, "webhook", missing=lambda ident: webhook_not_found(webhook=ident), taken={
     "uuid": lambda values: webhook_already_exists(uuid=values.get("uuid")),
     "name": lambda values: duplicate_webhook_name(name=values.get("name"))})
 

@@ -47,6 +47,7 @@ _API = (
     Family("discovered_nodes", COUNTER, "Nodes that discovery has created."),
     Family("rpc_call_duration_seconds", HISTOGRAM, "Seconds that the API waited for a conductor, by call and outcome.",
            ("call", "outcome"), _OF_REQUESTS),
+    Family("audit_events_dropped", COUNTER, "Records of the audit log that were not stored as events."),
     Family("rpc_calls_waiting", GAUGE, "Threads of the API that wait for a conductor."),
 )
 _FLEET = (

@@ -82,7 +82,7 @@ _PAYLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "VolumeTargetCRUDPayload/1.0": (*_ROW, "boot_index", "node_uuid", "properties", "volume_id", "volume_type"),
 }
 #: Kind of a resource -> the object of its events, its path below ``/v1``, and its payload.
-_RESOURCES: Final[Mapping[str, tuple[str, str, str]]] = {
+RESOURCES: Final[Mapping[str, tuple[str, str, str]]] = {
     "allocation": ("allocation", "allocations", "AllocationCRUDPayload/1.1"),
     "chassis": ("chassis", "chassis", "ChassisCRUDPayload/1.0"),
     "deploy template": ("deploytemplate", "deploy_templates", "DeployTemplateCRUDPayload/1.0"),
@@ -103,10 +103,10 @@ _REDACTED: Final[JSONObject] = {
 def of_resource(kind: str, action: str, values: Mapping[str, Any]) -> list[Event]:
     """Return the events of a resource that was created, updated or deleted: as Ironic, ``start`` and ``end``.
 
-    :param kind: a key of ``_RESOURCES``;  action: create, update or delete
+    :param kind: a key of ``RESOURCES``;  action: create, update or delete
     :param values: its columns; of a node with ``traits``
     """
-    name, path, payload = _RESOURCES[kind]
+    name, path, payload = RESOURCES[kind]
     if kind == "volume target" and values["properties"]:
         values = {**values, "properties": _REDACTED}
     schema, text = _ironics(payload, values)
@@ -188,6 +188,13 @@ def of_refused_report(payload: JSONObject) -> Event:
                  WARNING)
 
 
+def of_audit(record: JSONObject) -> Event:
+    """Return the event of a record of the audit log."""
+    is_done = record["outcome"] == "success"
+    return Event(f"baremetal.audit.request.{END if is_done else 'error'}", "audit", *_ours("AuditPayload/1.0", record),
+                 INFO if is_done else WARNING)
+
+
 def _event(action: str, status: str, payload: str, values: Mapping[str, Any], level: str = INFO) -> Event:
     schema, text = _ironics(payload, values)
     return Event(f"baremetal.node.{action}.{status}", _of_node(values), schema, text, level, CONDUCTOR)
@@ -208,7 +215,7 @@ def _ours(payload: str, values: JSONObject) -> tuple[str, str]:
 
 
 def _text(values: JSONObject) -> str:
-    text = orjson.dumps(values, default=_plain, option=_OPTIONS)
+    text = orjson.dumps(values, default=plain, option=_OPTIONS)
     if secrets.json_is_free(text):
         return text.decode()
     return orjson.dumps(secrets.mask(orjson.loads(text))).decode()
@@ -218,7 +225,8 @@ def _text(values: JSONObject) -> str:
 _OPTIONS: Final = orjson.OPT_OMIT_MICROSECONDS | orjson.OPT_UTC_Z
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return what orjson does not encode itself as something that it does."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Step):

@@ -125,7 +125,7 @@ class DeployTemplatesController(Resource):
             if not changes and not (writes_steps and _are_written(old.steps, steps)):
                 return old
             changed = deploy_templates.update(conn, old, changes, steps if writes_steps else None)
-            outbox.note(conn, "deploy template", "update", changed)
+            outbox.note(conn, "deploy template", "update", changed, old)
             return changed
 
         with conditions.guard():

@@ -258,6 +258,6 @@ class MaintenanceController(Resource):
 def _set(request: Request, node: str, values: JSONObject) -> None:
     def write(conn: sa.Connection) -> None:
         row = node_access.hold(request, conn, node)
-        outbox.note_maintenance(conn, nodes.update(conn, row.id, values))
+        outbox.note_maintenance(conn, nodes.update(conn, row.id, values), row)
 
     request.db.write(write)

@@ -191,7 +191,7 @@ class NodesController(Resource):
             update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
-            outbox.note(conn, "node", "update", changed)
+            outbox.note(conn, "node", "update", changed, row)
             return node_replies.show_node(request, conn, changed)
 
         return request.db.write(change)

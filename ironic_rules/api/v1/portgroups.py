@@ -123,7 +123,7 @@ class PortgroupsController(Resource):
             if changes.get("standalone_ports_supported") is False:
                 _check_members(conn, row)
             changed = portgroups.update(conn, row.id, changes) if changes else row
-            outbox.note(conn, "port group", "update", changed)
+            outbox.note(conn, "port group", "update", changed, row)
             return changed
 
         return _show(request, request.db.write(change))

@@ -417,7 +417,7 @@ class PortsController(Resource):
             row, node = hold_port(request, conn, port, node_id)
             values = update.changes(conn, row, node)
             changed = ports.update(conn, row.id, values) if values else row
-            outbox.note(conn, "port", "update", changed)
+            outbox.note(conn, "port", "update", changed, row)
             return changed
 
         changed = request.db.write(change)

@@ -71,7 +71,7 @@ def _known(method: str, pattern: str) -> Known:
 
 #: The walk yields a route with an optional argument only once, with the argument.
 _WITHOUT_TRAIT = [(method, f"/v1/{name}/{{ident}}/traits") for name in ("nodes", "runbooks")
-                  for method in ("PUT", "DELETE")]
+                  for method in ("PUT", "DELETE")] + [("DELETE", "/v1/webhooks/{webhook}/dead_letters")]
 ROUTES = [_known(method, pattern) for method, pattern in (
     *((route.method, route.path) for route in walk_routes(RootController())), *_WITHOUT_TRAIT)]
 WRITING = [route for route in ROUTES if route.method != "GET"]
