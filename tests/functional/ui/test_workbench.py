@@ -250,7 +250,8 @@ def test_a_rollback_says_what_it_would_do_and_does_it_only_when_that_is_confirme
         her.see("A rollback to the present revision brings it back.", "dialog")
         her.check_accessibility()
         if is_changed:
-            rule, = (one["uuid"] for one in service.client.get(RULES).json()["inspection_rules"] if one["name"] == "lasting")
+            rules = service.client.get(RULES).json()["inspection_rules"]
+            rule, = (one["uuid"] for one in rules if one["name"] == "lasting")
             service.client.patch(f"{RULES}/{rule}", json=[{"op": "add", "path": "/priority", "value": 3}])
         her.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
         if is_changed:
