@@ -1,6 +1,6 @@
 """The composition root: from a configuration to a database, a message transport, an API and a conductor.
 
-Nothing else puts parts together; everything below gets what it needs as arguments. What only some commands run is
+Nothing else puts parts together; everything below gets what it needs as arguments. Code that only some commands run is
 imported by the functions that make it: API and conductor would be a third of a PXE filter's memory.
 """
 

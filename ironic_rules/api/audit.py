@@ -45,7 +45,7 @@ _HEARTBEAT = "/v1/heartbeat/{node}"
 _AT_ONCE, _PER_SECOND = 200, 5.0
 #: Bodies of more bytes are not in the log: inventories.
 _MOST_BYTES = 65536
-#: Parts of bodies that are not shown, by the beginnings of paths: what they contain is not recognised by its key.
+#: Parts of bodies that are not shown, by the beginnings of paths: what they contain is not recognized by its key.
 _HIDDEN: Final = (
     ("/v1/inspection_rules", frozenset({"actions", "conditions"})), ("/v1/rules", frozenset({"actions", "conditions"})),
     ("/v1/webhooks", frozenset({"url"})))

@@ -89,7 +89,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     ``conditions`` (preconditions) that it takes. One that takes ``oddities`` gets bodies that are nearly JSON, too, and
     what is odd in them: see ``body.parse_report``. It returns an object to be encoded as JSON; bytes are JSON already,
     None is an empty reply. A request for a change by a method that does not take ``conditions`` is refused if it has
-    any. What is exposed takes the request and the idents, and returns the reply.
+    any. An exposed method takes the request and the idents, and returns the reply.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three

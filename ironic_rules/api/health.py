@@ -205,10 +205,10 @@ class HealthcheckController(Resource):
         """Return ``{"status", "database", "broker", "conductors", "invalid_rules", "checks"}``.
 
         503 if the database or the message broker is unavailable or no conductor alive. ``checks`` has the state of each
-        of these, and the age of this information in seconds; ``broker`` is null until its first check has ended. What
-        is in the database is read for each request; if that takes longer than a moment, the reply is what was read
-        before, in the last 15 seconds. Of rules that are no longer valid, and of legacy rules that are disabled, only
-        the number is told.
+        of these, and the age of this information in seconds; ``broker`` is null until its first check has ended. The
+        database is read for each request; if that takes longer than a moment, the reply shows the result before, of the
+        last 15 seconds. Of rules that are no longer valid, and of legacy rules that are disabled, only the number is
+        told.
         """
         _require_enabled(request)
         database, broker = request.database.state(), request.broker.state()

@@ -1,9 +1,9 @@
 """API versions: those of this API (``1.N``) and of Nova's compute API (``2.N``), and their negotiation.
 
 The numbers of ``1.N`` ("microversions") are Ironic's, so that its clients can negotiate as usual. A constant is the
-first minor version that supports something; those of fields and filters are in the tables of ``models``. What a version
-does not support is omitted from its replies, and naming it (body, patch, ``fields``, filter, sort key) is 406. Clients
-select a version with one of two headers; without one they get the oldest version.
+first minor version that supports something; those of fields and filters are in the tables of ``models``. Fields that a
+version does not support are omitted from its replies, and naming it (body, patch, ``fields``, filter, sort key) is 406.
+Clients select a version with one of two headers; without one they get the oldest version.
 
 Below ``/compute/v2.1`` the numbers are Nova's, and clients select one with ``OpenStack-API-Version: compute 2.N`` or
 ``X-OpenStack-Nova-API-Version: 2.N``. Extra specs are validated from ``VALIDATION`` on, so that older clients can write

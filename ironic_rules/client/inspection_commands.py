@@ -1,4 +1,4 @@
-"""Commands about operations on many nodes, refused callbacks, shared addresses, and versions of inventories.
+"""Commands about operations on many nodes, rejected reports, shared addresses, and versions of inventories.
 
 Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
@@ -135,7 +135,7 @@ class _Lines(columns.FormattableColumn):  # type: ignore[type-arg]  # not generi
 
 
 class _Nodes(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
-    """The nodes that came near; in a table with their states."""
+    """Near matches; in a table with their states."""
 
     def human_readable(self) -> str:
         return "\n".join(f"{node['node']} ({node['provision_state']})" for node in self._value)
@@ -145,7 +145,7 @@ _FORMS: dict[str, type[_Lines | _Nodes]] = {"macs": _Lines, "bmc_addresses": _Li
 
 
 class ListEntries(command.Lister):
-    """List machines whose callbacks were refused, and why, the one that was noted first at the beginning."""
+    """List machines whose reports were rejected, and why, the one that was noted first at the beginning."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -170,7 +170,7 @@ class ListEntries(command.Lister):
 
 
 class ShowEntry(command.ShowOne):
-    """Show a machine whose callbacks were refused: why, and which nodes came near."""
+    """Show a machine whose reports were rejected: why, and near matches."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -182,7 +182,7 @@ class ShowEntry(command.ShowOne):
 
 
 class EnrollMachine(command.ShowOne):
-    """Create a node for a machine whose callbacks were refused; its next callback is accepted."""
+    """Create a node for a machine whose reports were rejected; its next report is accepted."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -146,7 +146,7 @@ class ApplyRules(command.Lister):
 class ImportRules(command.Lister):
     """Create or change the rules of a file and show the result of each. The exit status is 1 if any of them failed.
 
-    Which stored rule a rule changes is decided as by apply. Rules that fail do not prevent others from being imported.
+    A rule changes the stored rule that is found as by apply. Rules that fail do not prevent others from being imported.
     """
 
     _failed = False

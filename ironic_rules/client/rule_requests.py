@@ -122,7 +122,7 @@ class Requests:
         return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/inspections/{quote(uuid, safe='')}"))
 
     def journal(self, node: str | None, filters: Mapping[str, object], limit: int | None) -> list[dict[str, Any]]:
-        """Return entries of the journal of refused callbacks; ``limit`` as in :meth:`list_rules`.
+        """Return entries of the journal of rejected reports; ``limit`` as in :meth:`list_rules`.
 
         :param node: only those for which this node came near
         """
@@ -130,7 +130,7 @@ class Requests:
         return self._collect(path, "inspection_journal", filters, limit)
 
     def journal_entry(self, uuid: str) -> dict[str, Any]:
-        """Return an entry of the journal of refused callbacks."""
+        """Return an entry of the journal of rejected reports."""
         return dict(self._json("GET", f"{_JOURNAL}/{quote(uuid, safe='')}"))
 
     def enroll(self, entry: str, fields: Mapping[str, object]) -> dict[str, Any]:

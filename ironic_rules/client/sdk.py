@@ -15,7 +15,7 @@ openstacksdk's list of nodes has no filter for discovered ones, and its call for
     for node in nodes.nodes(auto_discovered=True, provision_state="enroll"):
         print(nodes.get_inventory(node)["inventory"])
 
-``sdk_inspections`` has dry runs, past inspections, the journal of refused callbacks, and operations on many nodes.
+``sdk_inspections`` has dry runs, past inspections, the journal of rejected reports, and operations on many nodes.
 """
 
 from __future__ import annotations

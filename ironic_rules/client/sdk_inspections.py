@@ -1,4 +1,4 @@
-"""Inspections for users of openstacksdk: dry runs, their history, the journal of refused callbacks, and operations.
+"""Inspections for users of openstacksdk: dry runs, their history, the journal of rejected reports, and operations.
 
 ::
 
@@ -24,7 +24,7 @@ _OPERATIONS = "/operations"
 
 
 class Inspections:
-    """Calls about inspections. What they return are the objects of the API, as dictionaries.
+    """Calls about inspections. They return the objects of the API, as dictionaries.
 
     :param baremetal: ``connection.baremetal``
 
@@ -75,7 +75,7 @@ class Inspections:
                             {"dry_run": dry_run, "allow_deployed": allow_deployed})
 
     def journal(self, **query: Any) -> Iterator[dict[str, Any]]:
-        """Yield the machines whose callbacks were refused, one for each reason, the oldest first.
+        """Yield the machines whose reports were rejected, one for each reason, the oldest first.
 
         :param query: filters ``mac``, ``address`` (of a BMC), ``node`` (UUID) and ``reason``; others as of
             :meth:`inspections`
@@ -87,7 +87,7 @@ class Inspections:
         return self._object("GET", f"{_JOURNAL}/{quote(entry, safe='')}")
 
     def enroll(self, entry: str, **fields: Any) -> dict[str, Any]:
-        """Create a node for the machine of an entry of the journal; its next callback is accepted.
+        """Create a node for the machine of an entry of the journal; its next report is accepted.
 
         :param fields: of the node: ``driver``, ``name``, ``driver_info``, and others that a new node can have
         :returns: the node

@@ -1,6 +1,6 @@
 """Legacy rules in the conductor: they run on the drafts of an inspection, and are taken back when they are deleted.
 
-What they own is saved with the drafts. An operation takes back on every node what a deleted rule has written there.
+Their values are saved with the drafts. An operation takes back on every node what a deleted rule has written there.
 """
 
 from __future__ import annotations

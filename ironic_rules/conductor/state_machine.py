@@ -214,8 +214,8 @@ def lock_may_be_lost(node_id: int) -> Iterator[None]:
 def failure_of(action: Callable[[], object], task: Task) -> str | None:
     """Run what a plug-in does; return why it failed, None if it did not.
 
-    Whatever a plug-in raises must end in a state and a text that operators see, not in a lock. An unavailable database
-    is not a failure of the work: it is resumed when the database is back.
+    Every exception of a plug-in must end in a state and a text that operators see, not in a lock. An unavailable
+    database is not a failure of the work: it is resumed when the database is back.
     """
     try:
         action()

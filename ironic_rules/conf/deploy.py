@@ -86,7 +86,7 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("continue_if_disk_secure_erase_fails", default=False,
                 help="Let ramdisks overwrite a disk whose own erasure has failed. False: the clean step fails."),
     cfg.IntOpt("shred_random_overwrite_iterations", default=1, min=0,
-               help="Number of times that ramdisks overwrite a disk with random data, if the disk does not erase itself."),
+               help="Number of times that ramdisks overwrite a disk with random data, if it does not erase itself."),
     cfg.BoolOpt("shred_final_overwrite_with_zeros", default=True,
                 help="Let ramdisks overwrite disks with zeros after that."),
     cfg.BoolOpt("erase_skip_read_only", default=False,

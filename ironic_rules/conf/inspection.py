@@ -4,7 +4,7 @@
 ``auto_discovery``      machines that are not enrolled
 ``facts``               how many there are, and how long their changes are kept
 ``inspection_history``  entries that are kept of inspections
-``inspection_journal``  entries that are kept of refused callbacks
+``inspection_journal``  entries that are kept of rejected reports
 ``inspection_rules``    built-in rules, the nodes on which rules run, access to secrets, and limits
 ``inventory``           storage of the data that ramdisks send
 ``legacy_rules``        values that rules of ironic-inspector have set and would not set again
@@ -34,8 +34,8 @@ FACTS_OPTS: list[cfg.Opt] = [
 ]
 
 
-JOURNAL_GROUP = cfg.OptGroup("inspection_journal", title="Journal of refused callbacks",
-                             help="What is kept of callbacks of ramdisks that were refused.")
+JOURNAL_GROUP = cfg.OptGroup("inspection_journal", title="Journal of rejected reports",
+                             help="What is kept of Rejected reports of ramdisks.")
 JOURNAL_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_entries", default=10000, min=0, max=1000000,
                help="Number of machines and reasons that are kept. 0: none, and no report is written."),

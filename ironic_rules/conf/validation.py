@@ -68,7 +68,8 @@ def log_problems(value: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
 
 
 def _of_file(path: str) -> str | None:
-    """Return why ``logging.config.fileConfig`` would refuse a file. What it evaluates there is not evaluated here."""
+    """Return why ``logging.config.fileConfig`` would refuse a file. Conditions that it evaluates there are not
+    evaluated here."""
     parser = configparser.ConfigParser()
     try:
         with open(path, encoding="locale") as file:

@@ -4,8 +4,8 @@ Every change of a definition first increments the revision. The lock of that row
 which are small and used again, are given once. A process that does not know of a change yet writes nothing for the
 facts that have changed: it names their revisions.
 
-Values are written by the transaction that ends an inspection, or by an operation that holds the node's row. What a node
-has is compared with what was found, and only facts that differ are written.
+Values are written by the transaction that ends an inspection, or by an operation that holds the node's row. The stored
+facts of a node are compared with the new ones, and only facts that differ are written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal of refused callbacks: one row for each machine and reason, with a counter."""
+"""The journal of rejected reports: one row for each machine and reason, with a counter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OLDEST_KEPT = sa.select(table.c.seen_at).order_by(table.c.seen_at.desc()).offse
 
 
 def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -> None:
-    """Add callbacks of different machines, each with how often it came: to the entry of its machine, if there is one.
+    """Add reports of different machines, each with how often it came: to the entry of its machine, if there is one.
 
     With few statements for all of them, in the order given: others may write the same machines.
     """
@@ -93,7 +93,7 @@ def _refused(noted: tuple[RefusedCallback, int], matches: Sequence[Match]) -> Ev
 
 
 def _reason(reason: str, matches: Collection[Match]) -> str:
-    """Return why a machine was refused, with what only these queries find, which no callback waits for."""
+    """Return why a machine was refused, with what only these queries find, which no report waits for."""
     if reason == WRONG_STATE and not matches:
         return UNKNOWN  # it named a node by a UUID that none has
     if reason == DISCOVERY_OFF and matches:

@@ -58,7 +58,7 @@ def list_values(conn: sa.Connection, node_id: int, limit: int, marker: int | Non
 def save(conn: sa.Connection, node_id: int, before: Mapping[int, OwnedValue], after: Sequence[OwnedValue]) -> None:
     """Make ``after`` what legacy rules own on a node.
 
-    What is equal at the beginning stays as it is, so the same result as last time writes nothing. The order is kept:
+    Equal values at the beginning stay as they are, so the same result as last time writes nothing. The order is kept:
     what was written last is taken back first.
 
     :param before: as :func:`for_node` returned it, under the same lock

@@ -4,7 +4,7 @@ A writer that adds to a set locks the node's row, so that two replacements never
 missing values can be inserted without a conflict. (An upsert would not need the lock, but in InnoDB it locks the gaps
 to the sets of neighbouring nodes, and their writers deadlock.)
 
-BMC addresses, normalized by the caller, find the node of a ramdisk's callback and known machines, in any state; so do
+BMC addresses, normalized by the caller, find the node of a ramdisk's report and known machines, in any state; so do
 serial numbers and UUIDs of machines (``models.machine_ids``).
 
 A virtual interface (VIF) is a key in the ``internal_info`` of the port or port group that it is attached to. The

@@ -9,8 +9,8 @@ SQLAlchemy executes all.
 the gain for three columns a sixth remains with SQLite and MariaDB and half with PostgreSQL, and a whole node takes
 longer than by ``execute()``. Where a private name is missing, SQLAlchemy executes everything.
 
-What fails on SQLite is executed once more by SQLAlchemy: it meets the same error, and oslo.db converts that. On a
-server an error can end the transaction: SQLAlchemy gets the error itself.
+A failed statement on SQLite is executed once more by SQLAlchemy: it meets the same error, and oslo.db converts that. On
+a server an error can end the transaction: SQLAlchemy gets the error itself.
 """
 
 from __future__ import annotations

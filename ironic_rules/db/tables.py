@@ -823,7 +823,7 @@ pxe_filter_changes = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: Refused callbacks: a row for each machine and reason.
+#: Rejected reports: a row for each machine and reason.
 inspection_journal = sa.Table(
     "inspection_journal", metadata,
     Column("id", Integer, primary_key=True),

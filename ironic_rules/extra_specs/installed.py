@@ -61,7 +61,7 @@ def built_in() -> SpecRegistry:
 def add_to(registry: SpecRegistry, entry_points: Iterable[EntryPoint] | None = None) -> None:
     """Add the extra specs that installed packages define; their problems become ``registry.warnings``.
 
-    What the registry has comes first, then packages in the order of their names.
+    Entries of the registry come first, then packages in the order of their names.
 
     :param entry_points: for tests; by default those of installed packages
     """

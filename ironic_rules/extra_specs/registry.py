@@ -78,7 +78,7 @@ class Similar:
 
 
 class Hints:
-    """Finds the nearest key of a registry. What it needs is made when it is first asked."""
+    """Finds the nearest key of a registry. Its tables are made at the first question."""
 
     def __init__(self, registry: SpecRegistry) -> None:
         self._registry = registry

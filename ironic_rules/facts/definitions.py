@@ -270,7 +270,7 @@ _NOTHING: Part = (lambda view: None, None)
 def _test(definition: _Definition, condition: dict[str, Any], where: str) -> Getter:
     """Compile a condition to whether it holds; it is missing if what it reads is.
 
-    Of its own loop, the items may lack what it reads.
+    Items of its own loop may lack the data.
     """
     scope = definition.scope(strict=False)
     made = compiler.compile_condition(scope, condition, where)

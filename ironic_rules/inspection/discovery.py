@@ -2,7 +2,7 @@
 
 A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in any state, and
 the node is not certainly another machine (``lookup.possible_nodes``): some addresses are those of many machines. The
-exception is a node that a callback of the same machine has just created and no conductor has accepted: it is found
+exception is a node that a report of the same machine has just created and no conductor has accepted: it is found
 again, so that the inspection continues when the machine repeats its callback.
 """
 
@@ -71,7 +71,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     """Return the node of a machine that no lookup finds: in ENROLL, to be passed to a conductor.
 
     Node, ports and addresses are written in one transaction. Discoveries are serialized, so that the first of several
-    concurrent callbacks of a new machine creates the node, and the limit of nodes per minute applies to all processes.
+    concurrent reports of a new machine creates the node, and the limit of nodes per minute applies to all processes.
 
     :raises LookupFailed: 404, for any reason: the machine is known, there are too many, or no conductor has the driver
     """
@@ -120,12 +120,12 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
 def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[JSONObject, PortChanges]:
     """Return the values and the ports of the node that :func:`find_or_create` would create; nothing is written.
 
-    :raises LookupFailed: as there; also for a machine whose earlier callback has created a node already
+    :raises LookupFailed: as there; also for a machine whose earlier report has created a node already
     """
     if not conf.auto_discovery.enabled:
         raise LookupFailed.because("no node is found for it, and [auto_discovery]enabled is false")
     if _known(conn, conf, sent) is not None:
-        raise LookupFailed.because("an earlier callback of the machine has created its node")
+        raise LookupFailed.because("an earlier report of the machine has created its node")
     macs = _own_addresses(conn, conf, sent)
     _check_limits(conn, conf, _size(sent))
     _compare(conn, conf, sent, _ids(sent))
@@ -165,7 +165,7 @@ def remove_unclaimed(db: Database, older_than_s: float) -> None:
 
 
 def find_unaccepted(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node | None:
-    """Return the node that an earlier callback of the machine created and no conductor has accepted; None without one.
+    """Return the node that an earlier report of the machine created and no conductor has accepted; None without one.
 
     It is the same machine if all of its known addresses belong to that node.
     """

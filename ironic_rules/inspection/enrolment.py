@@ -1,4 +1,4 @@
-"""Nodes for machines of the journal: created by an operator, with all that the machine's next callback is found by."""
+"""Nodes for machines of the journal: created by an operator, with all that the machine's next report is found by."""
 
 from __future__ import annotations
 

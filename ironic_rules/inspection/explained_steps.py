@@ -174,7 +174,7 @@ def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSO
 
 
 def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
-    """Return a rule's trace as JSON. Of a sensitive rule only whether it matched."""
+    """Return a rule's trace as JSON. Only whether it matched, for a sensitive rule."""
     trace = step.trace
     shown: JSONObject = {"rule": trace.uuid, "phase": step.phase, "matched": trace.matched,
                          "sensitive": trace.sensitive}

@@ -1,6 +1,6 @@
-"""The journal of refused callbacks, written beside the requests: a refusal takes no longer, whatever its reason.
+"""The journal of rejected reports, written beside the requests: a refusal takes no longer, whatever its reason.
 
-Anyone can send callbacks, so they must fill neither the journal nor the log. A callback that does not fit into the
+Anyone can send reports, so they must fill neither the journal nor the log. A callback that does not fit into the
 queue is dropped, and counted; reports for which there is no room are left out. Equal callbacks in the queue are written
 once. Warnings are limited.
 """
@@ -39,8 +39,8 @@ PERIOD_S = 10.0
 MACHINE_PERIOD_S = 60.0
 #: Number of machines that are remembered, the last ones. Anyone can pretend to be many machines.
 _MACHINES = 4096
-#: Messages about different machines: so many at once, a fleet, and so many per second in the long run. 10,000 refused
-#: callbacks, of which more than four come in a second, make less than 1 MiB of log, with the lines of their requests.
+#: Messages about different machines: so many at once, a fleet, and so many per second in the long run. 10,000 rejected
+#: reports, of which more than four come in a second, make less than 1 MiB of log, with the lines of their requests.
 MACHINES_AT_ONCE = 500
 MACHINES_PER_SECOND = 0.5
 #: Maximum number of nodes in one message.
@@ -153,7 +153,7 @@ class RefusedMachines:
     @staticmethod
     def log(log: _Log, error: LookupFailed, node_uuid: str | None, macs: Collection[str],
             addresses: Collection[str], matches: Iterable[Match], earlier: Unlogged) -> None:
-        """Log a refused callback: the reason, and which node has what of that which the machine sent.
+        """Log a rejected report: the reason, and the near matches.
 
         :param earlier: as :meth:`is_due` returned it
         """
@@ -164,7 +164,7 @@ class RefusedMachines:
         if unknown := _unmatched(node_uuid, macs, addresses, nodes):
             shown.append(f"no node has {unknown}")
         level = logging.INFO if isinstance(error, MachineUnknown) else logging.WARNING
-        log.log(level, "A callback is refused: %s; %s%s", error.reason, "; ".join(shown), earlier)
+        log.log(level, "A report is rejected: %s; %s%s", error.reason, "; ".join(shown), earlier)
 
 
 def _of_node(match: Match) -> str:
@@ -205,7 +205,7 @@ _failed = Refusals(LOG)
 
 
 class Journal:
-    """Writes refused callbacks in a thread of its own. One per process; thread-safe.
+    """Writes rejected reports in a thread of its own. One per process; thread-safe.
 
     :param max_entries: 0: nothing is written
     :param max_days: days after which an entry is deleted
@@ -233,7 +233,7 @@ class Journal:
             with self._lock:
                 self._reports -= callback.size
                 self.dropped += 1
-            _dropped.warn("A refused callback is not written to the journal: too many wait (%d so far)", self.dropped)
+            _dropped.warn("A rejected report is not written to the journal: too many wait (%d so far)", self.dropped)
             return
         if self._thread is None:
             self._start()
@@ -283,7 +283,7 @@ class Journal:
         try:
             self._write(batch)
         except DATABASE_AWAY:
-            LOG.warning("%d refused callbacks are not written to the journal: the database is unavailable", len(batch))
+            LOG.warning("%d rejected reports are not written to the journal: the database is unavailable", len(batch))
         except Exception:  # noqa: BLE001  (such as of a machine that another process has just written first)
             for callback in batch:
                 self._write_alone(callback)
@@ -292,7 +292,7 @@ class Journal:
         try:
             self._write([callback])
         except Exception as exc:  # noqa: BLE001  (the next one must be written)
-            _failed.warn("A refused callback cannot be written to the journal: %s", printable(exc))
+            _failed.warn("A rejected report cannot be written to the journal: %s", printable(exc))
 
     def _write(self, batch: list[RefusedCallback]) -> None:
         times: dict[str, int] = {}

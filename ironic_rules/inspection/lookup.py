@@ -1,9 +1,9 @@
 """Lookup of the node that a ramdisk runs on, with a constant number of queries however many nodes wait.
 
-What a machine says of itself is evidence for nodes, and each kind has a weight (:data:`WEIGHTS`). The machine is the
-node whose evidence weighs at least :data:`MARGIN` more than that of every other one. Addresses that identify no machine
-have no weight: those in ``[inspector]ignored_macs``, those that machines of several nodes have reported, and a BMC
-address that several nodes have.
+Data in a report are evidence for nodes, and each kind has a weight (:data:`WEIGHTS`). The machine is the node whose
+evidence weighs at least :data:`MARGIN` more than that of every other one. Addresses that identify no machine have no
+weight: those in ``[inspector]ignored_macs``, those that machines of several nodes have reported, and a BMC address that
+several nodes have.
 
 A failure discloses nothing to an unauthenticated client; the caller logs the reason.
 """

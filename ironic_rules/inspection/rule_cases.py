@@ -68,7 +68,7 @@ class Coverage:
     names: dict[str, str] = field(default_factory=dict)
 
     def expect(self, many: Sequence[Rule]) -> None:
-        """Add the conditions of rules. Those of sensitive rules are not shown, and so not measured."""
+        """Add the conditions of rules. Conditions of sensitive rules are not shown, so they are not measured."""
         for rule in many:
             self.names[rule.uuid] = rule.name or rule.description or rule.uuid
             for number in range(len(rule.conditions) if not rule.sensitive else 0):

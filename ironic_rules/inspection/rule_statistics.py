@@ -1,7 +1,7 @@
 """Counts in memory how often rules match, and adds that to the database from time to time, in a thread of its own.
 
-What an inspection adds is small: how often each part of a run came, which rules the index found, and which matched.
-Which rules a part has reached is the same for all inspections of a scope, and is looked up only when it is written.
+An inspection adds little: how often each part of a run came, which rules the index found, and which matched. The rules
+that a part has reached are the same for all inspections of a scope, and is looked up only when it is written.
 """
 
 from __future__ import annotations

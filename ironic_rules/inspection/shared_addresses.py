@@ -1,6 +1,6 @@
 """Interfaces that share a MAC address: a bond, a VLAN or a bridge has that of its parent, and is reported beside it.
 
-A port is one address. What it gets comes from all interfaces of the address, and does not depend on their order in the
+A port is one address. Its fields come from all interfaces of the address, and does not depend on their order in the
 report: agents list interfaces in the order of a directory.
 """
 
@@ -36,8 +36,8 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
 def by_address(interfaces: Mapping[str, JSONObject]) -> dict[str, list[Named]]:
     """Return the interfaces of each MAC address; the addresses in the order of ``interfaces``.
 
-    Those that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them by
-    name. Where one value is needed, it is that of the first interface that has one.
+    Interfaces that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them
+    by name. Where one value is needed, it is that of the first interface that has one.
 
     :param interfaces: by name, with a normalized ``mac_address``
     """

@@ -138,7 +138,7 @@ class TrialSetting:
 class Result:
     """The result of a trial: what an inspection would do.
 
-    :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's callback would be
+    :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's report would be
     :ivar shown: all of it as JSON
     :ivar conceal: what must not be shown
     :ivar error: of the hook or the rule that has failed

@@ -1,7 +1,7 @@
 """The host of the lab: what it must have, and the namespaces in which everything runs.
 
 All processes of the lab are in one PID namespace, whose first process the kernel ends when the command ends, also by
-SIGKILL; with them go the network and the mounts. What can be left is a folder, which the next lab deletes.
+SIGKILL; with them go the network and the mounts. Only a folder can be left, which the next lab deletes.
 """
 
 from __future__ import annotations

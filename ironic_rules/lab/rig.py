@@ -233,7 +233,7 @@ class Rig:
         raise LabError(f"the API answers {answer.status_code} to {path}")
 
     def tear_down(self) -> None:
-        """End everything in order, so that logs are complete. What fails ends with the namespaces."""
+        """End everything in order, so that logs are complete. A failed process ends with the namespaces."""
         for machine in list(self.machines.values()):
             try:
                 machine.remove()

@@ -1,7 +1,7 @@
 """Counterparts of legacy conditions: the inspection rule's template for each key of ``data``, and its conditions.
 
-The types are those of the reports of ironic-python-agent and of out-of-band inspection. Of a field whose type is not
-known, a conversion notes what depends on it.
+The types are those of the reports of ironic-python-agent and of out-of-band inspection. For a field of unknown type, a
+conversion notes the consequences.
 
 A legacy condition is false for a missing field, inverted or not, and so is one whose data cannot be converted. So each
 comparison is written without an inverse where that is possible, and otherwise with a second condition that the field

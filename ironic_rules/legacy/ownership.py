@@ -2,7 +2,7 @@
 
 The ledger notes what each action has written and what was there before. Before rules run, all of it is taken back from
 the draft. It is compared with the node as it is stored: a value that differs was changed by another user since, and is
-theirs now. What hooks or other rules have written in this inspection stays.
+theirs now. Values that hooks or other rules wrote in this inspection stay.
 """
 
 from __future__ import annotations

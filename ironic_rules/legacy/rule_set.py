@@ -1,9 +1,8 @@
 """The set of all legacy rules, and the four passes of a run over a node.
 
-1. What rules own on the node is taken back.
-2. All conditions are evaluated, over the data and the node as it is then: without legacy rules.
-3. Rules that do not match clean up.
-4. The actions of those that do run, in the order of creation.
+1. The values of rules on the node are reverted. 2. All conditions are evaluated, over the data and the node as it is
+then: without legacy rules. 3. Rules that do not match clean up. 4. The actions of those that do run, in the order of
+creation.
 
 So the result does not depend on what rules did in the last inspection.
 """

@@ -1,4 +1,4 @@
-"""Every metric of the API and of conductors, with its labels. Those of the PXE filter are in its own package.
+"""Every metric of the API and of conductors, with its labels. The PXE filter's metrics are in its own package.
 
 Labels have few values, which do not depend on what clients send: routes are those of the API, and reasons those of
 the code. Rules have their UUIDs, but no more than ``numbers`` allows for a metric.

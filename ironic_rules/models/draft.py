@@ -4,7 +4,7 @@ Reading an attribute that holds JSON returns a private copy, so a change in plac
 ``write``, ``extend`` and ``delete`` take paths, check them against the table of fields and copy only the containers
 along the path, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
 
-What is written is noted in a journal (``models.journal``): it can be undone, and it is known who wrote a field.
+Writes are noted in a journal (``models.journal``): it can be undone, and it is known who wrote a field.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def check_depth(raw: bytes, most: int) -> None:
 def outlines(raw: bytes) -> Iterator[bytes]:
     """Yield valid JSON in pieces, with one quotation mark in the place of each string.
 
-    Of a text that is not JSON, they are something between what is outside of its strings.
+    In a text that is not JSON, they are something between what is outside of its strings.
     """
     is_in_string = False
     start = 0

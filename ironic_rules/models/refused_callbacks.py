@@ -1,4 +1,4 @@
-"""Callbacks that were refused: what the journal keeps of them."""
+"""Rejected reports: what the journal keeps of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conf
 
 @dataclass(frozen=True, slots=True)
 class RefusedCallback:
-    """One refused callback.
+    """One rejected report.
 
     :ivar reason: one of ``REASONS``;  ``detail`` says more
     :ivar source: the address that it came from
@@ -38,13 +38,13 @@ class RefusedCallback:
 
     @property
     def machine(self) -> str:
-        """The key of callbacks of one machine that were refused for one reason."""
+        """The key of reports of one machine that were refused for one reason."""
         known = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
         return hashlib.blake2b(f"{self.reason}\0{known}".encode("utf-8", "replace"), digest_size=32).hexdigest()
 
 
 class JournalEntry(Protocol):
-    """A row of the journal: the callbacks of a machine that were refused for one reason."""
+    """A row of the journal: the reports of a machine that were refused for one reason."""
 
     id: int
     uuid: str

@@ -404,7 +404,7 @@ LEGACY_WRITABLE = LEGACY_RULE.where(lambda entry: entry.create)
 class OwnedValue:
     """A value that one action of a legacy rule has written to a node, and the value before it.
 
-    Those of a node are in the order of writing: they are taken back in the reverse order.
+    A node's values are in the order of writing and are reverted in the reverse order.
 
     :ivar rule_uuid: the rule; ``action``: the index of its action
     :ivar kind: ``path``: the value at a path; ``capability``; ``item``: of a list; ``trait``; ``port``: the value at a

@@ -1,4 +1,4 @@
-"""Policies of inspection rules and those of Inspector, operations, facts, refused callbacks and shared MACs."""
+"""Policies of inspection rules and those of Inspector, operations, facts, rejected reports and shared MACs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ SHARED_MAC_GET = "baremetal:shared_mac:get"
 SHARED_MAC_DELETE = "baremetal:shared_mac:delete"
 
 JOURNAL_RULES = [
-    documented(JOURNAL_GET, ADMIN, "Show refused callbacks of ramdisks: which machines call, and why they are refused",
+    documented(JOURNAL_GET, ADMIN, "Show rejected reports of ramdisks: which machines call, and why they are refused",
                ("GET", "/v1/inspection_journal"), ("GET", "/v1/inspection_journal/{entry}"),
                ("GET", "/v1/nodes/{node_ident}/inspection_journal")),
     documented(JOURNAL_ENROLL, ADMIN, "Create a node for a machine whose callback was refused",

@@ -1,8 +1,8 @@
 """Decides which addresses may boot the inspection image. Without side effects.
 
 Addresses are arranged in groups, which are written as a whole: the files of a hostsdir, and of other targets as well.
-What a target has written once may remain in effect until its server reloads (as with dnsmasq), so an address that was
-in a group stays there until then.
+Lines that a target wrote may remain in effect until its server reloads (as with dnsmasq), so an address that was in a
+group stays there until then.
 
 A client that a DHCP server does not know by a MAC address has a key beside the addresses: ``id:`` and the octets of its
 identifier in hexadecimal, which is also how dnsmasq writes it. DHCPv4 clients on InfiniBand have no hardware address in

@@ -1,7 +1,7 @@
 """Building the ramdisk: Debian by mmdebstrap, the agent by pip, then the kernel, the initramfs and the ISO image.
 
-What is built is kept in a cache, under the digest of its recipe. A folder of the cache is complete or does not exist:
-the files are made elsewhere, and the folder gets its name at the end.
+A build is kept in a cache, under the digest of its recipe. A folder of the cache is complete or does not exist: the
+files are made elsewhere, and the folder gets its name at the end.
 """
 
 from __future__ import annotations

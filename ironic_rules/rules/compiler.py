@@ -116,7 +116,7 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
     """Compile a rule that was valid when it was stored.
 
     Earlier versions stored early rules with a scope, and never ran them. Early rules decide which machines are
-    accepted, so such a rule runs for every callback.
+    accepted, so such a rule runs for every report.
 
     :param checked: what :func:`check` has made of the rule before it was stored
     """

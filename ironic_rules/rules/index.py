@@ -2,7 +2,7 @@
 
 A condition has a lookup, a form that the index can answer, if and only if it compares the value at one path with a
 constant: ``{inventory[a]}``, optionally inverted. Loops, several templates and text around a template have none, and
-are evaluated for each rule. Of each rule, at most one condition is in the index: one that is expected to be true
+are evaluated for each rule. The index contains at most one condition of each rule: one that is expected to be true
 seldom. The rules are numbers, their places in the order of a phase.
 
 A table groups rules by the constants with which their conditions compare the same value. There is a class for each way

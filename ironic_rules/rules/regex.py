@@ -2,7 +2,8 @@
 
 A set of a thousand expressions takes little more time than a single one. RE2 limits the memory of a set, and reports
 neither that a match needed more nor what it missed; so each set has one more expression, which matches every text: if
-that is missing in a result, the expressions are applied one by one. Those that do not fit into any set always are.
+that is missing in a result, the expressions are applied one by one. Expressions that do not fit into any set always
+are.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
 #: Reason why a rule of phase early cannot have a scope.
-EARLY_SCOPE = "a rule of the early phase runs for every callback, before there is a node with a scope; use null"
+EARLY_SCOPE = "a rule of the early phase runs for every report, before there is a node with a scope; use null"
 
 #: Fields of stored rules only, and why a built-in rule cannot have them.
 _STORED_ONLY = {

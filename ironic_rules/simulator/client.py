@@ -1,6 +1,6 @@
 """A small client of the service: keep-alive connections, a microversion, and retries like those of the real clients.
 
-API calls are retried after 409 (the node is locked), 502, 503, 504 and connection errors; a ramdisk's callback after
+API calls are retried after 409 (the node is locked), 502, 503, 504 and connection errors; a ramdisk's report after
 409, any 5xx and connection errors, as ironic-python-agent does.
 """
 

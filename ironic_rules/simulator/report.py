@@ -1,4 +1,4 @@
-"""The report of a run: counts, rates and the distribution of the callbacks' times."""
+"""The report of a run: counts, rates and the distribution of the reports' times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NodeFailure:
 
 @dataclass(frozen=True)
 class PostTimes:
-    """Distribution of the accepted callbacks' times in milliseconds; None where nothing was measured.
+    """Distribution of the accepted reports' times in milliseconds; None where nothing was measured.
 
     ``retried`` counts callbacks that needed more than one try.
     """

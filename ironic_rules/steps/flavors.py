@@ -47,7 +47,7 @@ class Requirements:
 
     @classmethod
     def of(cls, flavor: Flavor, specs: Mapping[str, str]) -> Requirements:
-        """Return what ``flavor`` requires if it has these extra specs. What is malformed requires nothing."""
+        """Return what ``flavor`` requires if it has these extra specs. A malformed extra spec requires nothing."""
         amounts: Counter[str] = Counter()
         traits: dict[str, list[str]] = {"required": [], "forbidden": []}
         for key, value in specs.items():

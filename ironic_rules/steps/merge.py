@@ -53,7 +53,7 @@ _Placed = tuple[_Place, ScheduledStep]
 def requested_steps(steps: Sequence[Mapping[str, Any]]) -> list[ScheduledStep]:
     """Return the steps of a request, already validated against its schema.
 
-    Those of ``clean_steps`` and ``service_steps`` have no priorities: they get such as keep their order.
+    Steps of ``clean_steps`` and ``service_steps`` have no priorities: they get such as keep their order.
     """
     return [ScheduledStep(step["interface"], step["step"], step.get("args") or {},
                           int(step.get("priority", len(steps) - index)), REQUEST)

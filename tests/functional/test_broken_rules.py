@@ -75,7 +75,7 @@ def test_a_machine_that_is_not_known_is_refused_while_an_early_rule_is_broken(wh
     assert [rule["uuid"] for rule in whole.app.get(f"{RULES}?valid=false").json["inspection_rules"]] == [early]
     with whole.db.reader() as conn:
         assert nodes.list_nodes(conn, {"auto_discovered": True}, Page(limit=9), ["id"]) == []
-    reasons = [record.getMessage() for record in caplog.records if "A callback is refused" in record.getMessage()]
+    reasons = [record.getMessage() for record in caplog.records if "A report is rejected" in record.getMessage()]
     assert [(early in reason, "an early rule is broken" in reason) for reason in reasons] == [
         (True, False), (True, True)]
     assert ("no such action" in caplog.text) is not sensitive

@@ -1,4 +1,4 @@
-"""The journal of refused callbacks, over HTTP."""
+"""The journal of rejected reports, over HTTP."""
 
 from __future__ import annotations
 

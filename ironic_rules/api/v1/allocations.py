@@ -135,7 +135,7 @@ class AllocationsController(Resource):
 
 
 def _begin(request: Request, uuid: str) -> None:
-    """Look for a node at once. What fails here, or ends with this process, is left to the conductors."""
+    """Look for a node at once. Conductors continue an allocation that fails here, or ends with this process."""
     try:
         request.db.write(lambda conn: allocations.settle(conn, uuid))
     except (*DATABASE_AWAY, Conflict) as error:

@@ -201,7 +201,7 @@ def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, s
 
 def _note(request: Request, reason: str, detail: str, node_uuid: str | None = None,
           sent: payload.Payload | None = None) -> None:
-    """Note a refused callback for the journal, which is written later: nothing is waited for."""
+    """Note a rejected report for the journal, which is written later: nothing is waited for."""
     macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
     report, size = None, 0
     if sent is not None:
@@ -230,9 +230,9 @@ def _hand_over(request: Request, node: NodeFound, sent: payload.Payload, is_new:
     except NotFound as error:
         raise LookupFailed.because("the node no longer waits for data", WRONG_STATE) from error
     except NodeLocked as error:
-        # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
+        # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier report of its
         # machine.
-        raise (LookupFailed.because("an earlier callback of the machine is processed", WRONG_STATE) if is_new
+        raise (LookupFailed.because("an earlier report of the machine is processed", WRONG_STATE) if is_new
                else Unavailable()) from error
     except Exception:  # only to delete the node; the error is raised again
         if is_new:

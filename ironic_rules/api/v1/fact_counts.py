@@ -127,7 +127,7 @@ class FactValuesController(Resource):
 
         ``failure`` selects those of a group of ``/v1/node_failures``.
         ``values`` are the most frequent ones, ``limit`` of them (20), ``others`` counts the nodes with other values,
-        ``absent`` those without a value, and ``ranges`` the nodes by ranges of a number. Of a list, a node counts for
+        ``absent`` those without a value, and ``ranges`` the nodes by ranges of a number. A node with a list counts for
         each of its values, and ``others`` is null. Nodes with a parent are not counted.
 
         :raises fact_not_found: 404;  InvalidParameterValue: 400, with the column of each problem

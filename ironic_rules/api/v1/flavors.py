@@ -115,7 +115,7 @@ _WRITE = filters.Query(validation=filters.one_of(*MODES))
 class FlavorExtraSpecsController(Resource):
     """``validation`` is ``strict`` (the default), ``permissive`` or ``off``.
 
-    Values must be valid unless it is ``off``, and keys must be known if it is ``strict``. What is written without is
+    Values must be valid unless it is ``off``, and keys must be known if it is ``strict``. Values written without it are
     logged if it is ``permissive``.
     """
 

@@ -91,8 +91,8 @@ class InspectionRulesController(Resource):
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
-        change with it, so a rule with ``max_nodes`` is shown in any case. Who does not see conditions and actions gets
-        the fields of a list.
+        change with it, so a rule with ``max_nodes`` is shown in any case. A caller who does not see conditions and
+        actions gets the fields of a list.
 
         :raises inspection_rule_not_found: 404
         :raises Forbidden: 403, by the policy ``baremetal:inspection_rule:get_details``, of fields that are named
@@ -166,8 +166,8 @@ class InspectionRulesController(Resource):
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
         changed only if it has one of those tags. If the rule already is as the patch makes it, nothing is written, and
-        it keeps its ``ETag`` and ``updated_at``; a sensitive rule is always written. Of a sensitive rule, there are
-        warnings only about the conditions and actions of this request.
+        it keeps its ``ETag`` and ``updated_at``; a sensitive rule is always written. Warnings about a sensitive rule
+        concern only the conditions and actions of this request.
 
         :raises inspection_rule_not_found: 404
         :raises Invalid, InvalidRule: 400

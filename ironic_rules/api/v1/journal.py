@@ -1,4 +1,4 @@
-"""``/v1/inspection_journal``: callbacks of ramdisks that were refused. Ramdisks only learn that they were.
+"""``/v1/inspection_journal``: Rejected reports of ramdisks. Ramdisks only learn that they were.
 
 ``/v1/shared_macs``: addresses by which no callback is accepted, because many machines have them.
 """
@@ -54,7 +54,7 @@ class EnrollController(Resource):
     def post(self, request: Request, entry: str, body: JSONObject) -> JSONObject:
         """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
 
-        The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next callback
+        The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next report
         is accepted. After the inspection the node is in ``enroll``, as a discovered one.
 
         :returns: the node
@@ -107,11 +107,11 @@ class InspectionJournalController(Resource):
 
 
 class NodeJournalController(Resource):
-    """The entries of the journal for which a node came near."""
+    """The entries of the journal with the node as a near match."""
 
     @expose(since=versions.INSPECTION_RULES, policy=rules.JOURNAL_GET, query=_OF_NODE)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
-        """List the refused callbacks that have something of the node.
+        """List the rejected reports that have something of the node.
 
         :raises NodeNotFound: 404
         """

@@ -38,8 +38,8 @@ class RulesController(Resource):
         """List rules in the order of their creation, in which they run.
 
         Conditions and actions are shown only with ``detail`` or ``fields``, and only to administrators: to others,
-        ``detail`` shows the same as without it. Who may see them and may not replace rules sees ``******`` for what
-        actions write under a secret key. The ``ETag`` is that of the whole set of rules, whatever the list shows.
+        ``detail`` shows the same as without it. A caller who may see them and may not replace rules sees ``******`` for
+        what actions write under a secret key. The ``ETag`` is that of the whole set of rules, whatever the list shows.
 
         :raises Forbidden: 403, by the policy ``baremetal:legacy_rule:get_details``, of fields that are named
         """

@@ -146,7 +146,7 @@ class NodesController(Resource):
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
-        What a caller creates who is confined to a project belongs to that project.
+        Objects of a caller who is confined to a project belong to that project.
 
         :raises NotAcceptable: 406, a field that the version does not support
         :raises Forbidden: 403, the owner is another one, or cleaning is switched off

@@ -37,7 +37,7 @@ _LIST = filters.Listing(sort_keys=rules.STATISTICS_KEYS, fields=(*rules.STATISTI
 
 
 class RulesStatisticsController(Resource):
-    """Since API 1.96. What this process has counted is included; other processes add what they have once a minute."""
+    """Since API 1.96. The counts of this process are included; other processes add theirs once a minute."""
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_STATISTICS, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:

@@ -441,8 +441,8 @@ class RuleRevisionsController(Resource):
     def get_one(self, request: Request, revision: str) -> JSONObject:
         """Show a revision with its rules, in the order of their creation.
 
-        Conditions and actions are null for rules that are or became sensitive. Who may not see those of any rule gets
-        the fields of a list of rules.
+        Conditions and actions are null for rules that are or became sensitive. A caller who may not see those of any
+        rule gets the fields of a list of rules.
 
         :raises rule_revision_not_found: 404, it is not kept
         """

@@ -377,7 +377,7 @@ class RuleDryRunController(Resource):
 
         The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
         or ``report``, in the form that a ramdisk sends. With both, ``node`` sends ``report``. With a report only, the
-        node is looked up as for a callback; an unknown machine is discovered as the configuration says. With
+        node is looked up as for a report; an unknown machine is discovered as the configuration says. With
         ``imagined`` the machine of the report is a new one, with a node that no database has, whatever the
         configuration says: for samples, and for reports of other places.
 
@@ -488,7 +488,7 @@ def _report(request: Request, report: JSON) -> payload.Payload:
 
 def _machine(request: Request, conn: sa.Connection, body: JSONObject,
              sent: payload.Payload | None) -> tuple[Machine | LookupFailed, InspectionData]:
-    """Return the machine, or why its callback is refused, and the data of its inspection.
+    """Return the machine, or why its report is rejected, and the data of its inspection.
 
     :raises NodeNotFound, inventory_not_found: 404
     """

@@ -1,6 +1,6 @@
 """Resources that are the rows of one table as JSON objects, many at a time.
 
-What one (version, set of fields) needs is computed once; then a row needs no function call per field. JSON columns
+The needs of one (version, set of fields) are computed once; then a row needs no function call per field. JSON columns
 are embedded as the text that is in the database, unless they may contain secrets.
 """
 

@@ -3,7 +3,7 @@
 A change has *forms*, requests that mean the same, best first (``make_change``). A refusal is looked up in the table
 ``DEVIATIONS``: a request that came at a wrong time is repeated for a while, one in a wrong form is followed by the next
 form, everything else is an error. Before that, the machine is read: what it already has is done, whatever the status
-code says. What a BMC has accepted and does not show is not done, and the next form is tried.
+code says. A change that a BMC accepted and does not show is not done, and the next form is tried.
 
 A deviation that has no refusal (a value in another place) is in the table too, with what is done about it. Each line
 has a test with its name.

@@ -118,7 +118,7 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, batch: Batch) -> Outcome:
-        """Write a batch. What could not be written is given again, at the next synchronization at the latest.
+        """Write a batch. Failed groups are given again, at the next synchronization at the latest.
 
         :returns: errors, too; with one that is raised instead, nothing of the batch counts as written
         """

@@ -11,9 +11,9 @@ file (among 100,000 lines, 3 ms for a file of 100 lines, and 1 ms for one of 30)
 later.
 
 A line in such a file overrides that of the group. It has a tag, and dnsmasq finds lines with a tag before all others,
-whatever the order in which it has read them; the tag after ``!`` is never set. What dnsmasq has read remains in its
-memory until it reloads. So until then each change of such an address needs another line like that, and the address is
-in one of these files.
+whatever the order in which it has read them; the tag after ``!`` is never set. Lines that dnsmasq has read remain in
+its memory until it reloads. So until then each change of such an address needs another line like that, and the address
+is in one of these files.
 """
 
 from __future__ import annotations

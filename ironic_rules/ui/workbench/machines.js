@@ -195,7 +195,7 @@ async function offered(current, signal) {
     {title: "Nodes", error: nodes.error, more: nodes.more, hint: "There are no nodes.", machines: nodes.items.map((node) =>
       Object.assign(nodeMachine(node.uuid, node.name ?? node.uuid), {detail: node.provision_state}))},
     {title: "Samples", error: known.error, hint: "There are no samples.", machines: known.machines},
-    {title: "Refused callbacks, in the journal", error: entries.error, hint: "No machine was refused.",
+    {title: "Rejected reports, in the journal", error: entries.error, hint: "No machine was refused.",
       machines: entries.items.map((entry) => Object.assign(journalMachine(entry), {detail: entry.reason}))},
   ];
 }

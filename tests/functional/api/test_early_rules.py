@@ -104,7 +104,7 @@ def stored(db, **fields):
 def test_a_scope_of_an_early_rule_is_refused_with_its_place(app, method, path, body, where):
     send = app.post_json if method == "POST" else app.put_json
     problem, = send(path, body, status=400).fault["problems"]
-    assert (problem["pointer"], "for every callback" in problem["text"]) == (where, True)
+    assert (problem["pointer"], "for every report" in problem["text"]) == (where, True)
     assert app.get(RULES).json["inspection_rules"] == []
 
 

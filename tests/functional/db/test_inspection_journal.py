@@ -1,4 +1,4 @@
-"""The journal of refused callbacks, and enrolment from it, on every kind of database."""
+"""The journal of rejected reports, and enrolment from it, on every kind of database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = {"driver": "fake-hardware"}
 
 
 def entry(db: Database, reason: str = DISCOVERY_OFF, **sent: Any) -> Any:
-    """Store a callback of a machine; return its entry."""
+    """Store a report of a machine; return its entry."""
     callback = RefusedCallback(reason, "why", None, clock.now(), **sent)
     db.write(lambda conn: inspection_journal.add(conn, [(callback, 1)]))
     with db.reader() as conn:

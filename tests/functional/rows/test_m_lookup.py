@@ -177,7 +177,7 @@ def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, logged, fou
     reply = post(whole, body)
 
     assert (reply.status_int, fault(reply)) == (404, "The requested node could not be found.")
-    line, = (line for line in logged().splitlines() if "A callback is refused" in line)
+    line, = (line for line in logged().splitlines() if "A report is rejected" in line)
     assert reason in line
     state = "inspect wait" if found == "other BMC" else "manageable"
     sent = body["inventory"]["interfaces"][0]["mac_address"]
@@ -185,7 +185,7 @@ def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, logged, fou
     assert (f"no node has the MAC address {sent}" in line) is (found == "nobody")
     assert ("no node has the BMC address 10.9.9.27" in line) is (found == "other BMC")
     post(whole, body)
-    assert logged().count("A callback is refused") == 1
+    assert logged().count("A report is rejected") == 1
     if found == "other BMC":
         whole.provision(uuid, "abort")
 

@@ -1,4 +1,4 @@
-"""The inventory, the ramdisk's callback and nodes over HTTP (M-13 to M-23)."""
+"""The inventory, the ramdisk's report and nodes over HTTP (M-13 to M-23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of the history of inspections, the statistics of rules, facts and the journal of refused callbacks.
+"""The cost of the history of inspections, the statistics of rules, facts and the journal of rejected reports.
 
 ``tox -e perf -- inspection/test_costs.py`` switches them off and on in one running service, in turns, and prints the
 medians of its processor time: nodes per second depend on what else the machine does, and two processes with the same
@@ -69,7 +69,7 @@ def _service(folder: Path) -> Iterator[_Switched]:
 
 
 def _spent(service: _Switched, client: Client, names: str, turn: int) -> tuple[float, float]:
-    """Return the milliseconds of processor time of an inspection and of a refused callback."""
+    """Return the milliseconds of processor time of an inspection and of a rejected report."""
     endpoint = service.measured.endpoint
     first = loads.enter_inspect_wait(endpoint, _NODES)
     service.switch(names)
@@ -99,7 +99,7 @@ def test_the_table_of_costs(tmp_path: Path) -> None:
                 turns += 1
                 if turn >= 0:  # the first is a warm-up
                     found[name].append(spent)
-    table = Table("with", "inspection, ms", "less than all", "refused callback, ms", "less than all",
+    table = Table("with", "inspection, ms", "less than all", "rejected report, ms", "less than all",
                   title=f"{_RULES} rules, of which {_MATCHING} match; processor time, median of {_ROUNDS} turns")
     for name, rows in found.items():
         cells = []

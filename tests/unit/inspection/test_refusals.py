@@ -48,7 +48,7 @@ def test_the_line_says_which_node_has_what_and_what_no_node_has(refused, db, cap
                     [MAC_A, MAC_B, MAC_NEW], [BMC_A, BMC_NEW])
 
     assert found == ("WARNING", (
-        "A callback is refused: the reason; "
+        "A report is rejected: the reason; "
         f'node {UUID_A} in state "manageable" has its UUID, the MAC address {MAC_A}, the BMC address {BMC_A}; '
         f'node {UUID_B} in state "inspect wait" has the MAC address {MAC_B}, the BMC address {BMC_A}; '
         f"no node has the MAC address {MAC_NEW}, the BMC address {BMC_NEW} "
