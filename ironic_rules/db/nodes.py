@@ -533,7 +533,7 @@ def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, object
         raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
-def _stamped(values: Mapping[str, Any]) -> JSONObject:
+def _stamped(values: Mapping[str, object]) -> JSONObject:
     now = clock.now()
     stamps: JSONObject = {"provision_updated_at": now} if "provision_state" in values else {}
     if _frees(values):
@@ -541,7 +541,8 @@ def _stamped(values: Mapping[str, Any]) -> JSONObject:
     if "last_error" in values:
         stamps |= dict.fromkeys(CAUSE)
     if "name" in values:
-        stamps["natural_name"] = natural_name(values["name"])
+        name = values["name"]
+        stamps["natural_name"] = natural_name(name) if isinstance(name, str) else None
     return {**stamps, **values, "updated_at": now}
 
 
