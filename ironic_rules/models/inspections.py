@@ -211,10 +211,8 @@ def trait_origins(inspections: Iterable[InspectionEntry]) -> dict[str, TraitOrig
     """
     found: dict[str, TraitOrigin] = {}
     for entry in inspections:
-        if entry.outcome != FINISHED:
-            continue  # its changes are not saved
-        # Without the short entries of an earlier version: their rules write no traits.
-        for rule in entry.details.get("rules") or ():
+        # Changes of others are not saved. Without short entries of an earlier version: their rules write no traits.
+        for rule in (entry.details.get("rules") or ()) if entry.outcome == FINISHED else ():
             for trait in _given(rule.get("changes") or {}):
                 found.setdefault(trait, TraitOrigin(rule["rule"], entry))
     return found

@@ -139,10 +139,9 @@ class InspectionsController(Resource):
         """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
 
         ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``receive``, ``hooks``,
-        ``rules`` and ``finish``.
-        ``rules`` are those that matched, each with ``changes``: patches (RFC 6902) of ``node`` and of ``ports``, with
-        secrets masked, and null for a sensitive rule. Where the ``outcome`` is not ``finished``, they are not saved.
-        ``inventory_id`` is the ``version`` of the data.
+        ``rules`` and ``finish``. ``rules`` are those that matched, each with ``changes``: patches (RFC 6902) of
+        ``node`` and of ``ports``, with secrets masked, and null for a sensitive rule; only those of an inspection
+        that has ``finished`` are saved. ``inventory_id`` is the ``version`` of the data.
 
         :raises NodeNotFound: 404
         """
