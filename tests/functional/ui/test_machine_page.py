@@ -178,7 +178,7 @@ def test_two_machines_a_product_and_two_reports_are_compared(demo, visit):
         her.open(f"#/node/{MACHINE}")
         her.page.get_by_role("link", name="Compare with the report before").first.click()
         her.see(lost["serial"], "tr:has-text('went')")
-        expect(her.page.get_by_label("Earlier report")).to_be_visible()
+        expect(her.page.get_by_role("combobox", name="Earlier report")).to_be_visible()
         her.check_accessibility()
         assert her.errors == []
     demo.inspect(MACHINE, samples.inventory("dell-r660"))
