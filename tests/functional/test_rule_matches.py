@@ -35,7 +35,8 @@ def fleet(service: OneProcess) -> list[str]:
     """Nodes with 4 and 16 CPUs in turn, one in a scope of its own, and one that was never inspected."""
     known = [stored(service, number, {**REPORT, "cpus": 16 if number % 2 else 4}, owner="of matches",
                     **({"inspection_scope": "attic"} if number == 5 else {})) for number in range(6)]
-    silent = service.app.post_json("/v1/nodes", {"driver": "fake-hardware", "owner": "of matches"}).json["uuid"]
+    silent = service.app.post_json("/v1/nodes", {
+        "name": "silent", "driver": "fake-hardware", "owner": "of matches"}).json["uuid"]
     return [*known, silent]
 
 
@@ -62,7 +63,7 @@ def test_each_verdict_is_that_of_the_dry_run_of_the_node(service: OneProcess, fl
                                        "matched" if step["matched"] else "unmatched"), (rule, single)
             assert node["reason"] == (single["failure"] or {}).get("reason")
             seen[node["verdict"]] += 1
-        assert reply["nodes"][-1]["verdict"] == "no data"
+        assert (reply["nodes"][-1]["name"], reply["nodes"][-1]["verdict"]) == ("silent", "no data")
     assert set(seen) == {"matched", "unmatched", "failed", "unreached"}
     service.app.delete(f"{RULES}/{failing}")
 

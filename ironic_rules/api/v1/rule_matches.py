@@ -69,8 +69,10 @@ class RuleMatchesController(Resource):
             total = None if marker else conn.scalar(sa.select(sa.func.count()).select_from(query.subquery()))
             after = 0 if marker is None else nodes.get_id(conn, marker)
             limit = min(body.get("limit", _LIMIT), request.conf.api.max_limit)
-            found = [str(uuid) for uuid in conn.scalars(query.where(nodes_table.c.id > after).limit(limit + 1))]
-        return {"total": total} | _tried(request, body["rule"], found, limit)
+            rows = conn.execute(query.add_columns(nodes_table.c.name).where(nodes_table.c.id > after).limit(limit + 1))
+            names = {row.uuid: row.name for row in rows}
+        tried = _tried(request, body["rule"], list(names), limit)
+        return {"total": total, **tried, "nodes": [{**node, "name": names[node["uuid"]]} for node in tried["nodes"]]}
 
 
 def _tried(request: Request, rule: JSON, uuids: Sequence[str], limit: int) -> JSONObject:
@@ -111,7 +113,7 @@ def _verdicts(setting: TrialSetting, given: RulesToTry, rule: str, uuids: Sequen
     for uuid in uuids:
         node = found[uuid]
         if not isinstance(node, StoredNode):
-            yield {"uuid": uuid, "name": None, "verdict": _NO_DATA, "reason": str(node)}
+            yield {"uuid": uuid, "verdict": _NO_DATA, "reason": str(node)}
             continue
         runs, reason = RuleRuns(), None
         try:
@@ -120,5 +122,5 @@ def _verdicts(setting: TrialSetting, given: RulesToTry, rule: str, uuids: Sequen
             reason = None if failure is None else failure["reason"]
         except IronicRulesError as error:  # a rule changes a machine with an instance as it may not
             reason = str(error)
-        yield {"uuid": uuid, "name": node.machine.node["name"], "verdict": inspection_trials.verdict(runs, rule),
+        yield {"uuid": uuid, "verdict": inspection_trials.verdict(runs, rule),
                "reason": reason and printable(reason, MAX_MESSAGE)}

@@ -41,7 +41,7 @@ export class Coverage {
         this.where = input.value.trim();
         asked(this.where);
         this.run(this._rule, 0);
-      }}, input, this._halt, el("button", {}, "Try on these")), this._said);
+      }}, input, this._halt, el("button", {}, "Try")), this._said);
   }
 
   /** Stop trying a rule that has changed. */

@@ -18,7 +18,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 class Service:
-    """A service with manageable nodes, ``rack-0`` to ``rack-2`` and ``kept``, which has an instance, and ``new``."""
+    """A service with manageable nodes ``rack-0`` to ``rack-2`` and ``kept``, which has an instance, and ``new``."""
 
     def __init__(self, url: str) -> None:
         self.url = url

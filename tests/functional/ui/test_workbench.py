@@ -573,7 +573,7 @@ def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, 
     dialog.get_by_role("button", name="Try on these").press("Enter")
     expect(cell(her, "dell-r660", "matches")).to_be_visible()
     expect(cell(her, "pasted 1", "matches")).to_be_visible()
-    her.see("Without a result: silent", ".verdicts")
+    her.see("Without a result: silent", "main > .verdicts")
     cell(her, "pasted 1", "matches").press("Enter")
     her.see("{inventory[cpu][count]} → 3 integer", ".steps")
     her.page.get_by_label("Compare with the stored rules").press("Space")
