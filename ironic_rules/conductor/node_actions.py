@@ -86,10 +86,9 @@ def _store(conn: sa.Connection, conductor: Conductor, operation: Row, item: Item
     node_actions.check(row, operation.kind, nodes.child_of(conn, row.uuid))
     if operation.kind == node_actions.DELETE:
         nodes.destroy(conn, row.id)
-    elif operation.kind == node_actions.SET_MAINTENANCE:
-        nodes.update(conn, row.id, {"maintenance": True, "maintenance_reason": operation.filters.get("reason")})
     else:
-        nodes.update(conn, row.id, {"maintenance": False, "maintenance_reason": None, "fault": None})
+        is_on = operation.kind == node_actions.SET_MAINTENANCE
+        nodes.update(conn, row.id, node_actions.maintenance(is_on, operation.filters.get("reason")))
     operations.end(conn, item, operations.CHANGED)
 
 

@@ -245,7 +245,7 @@ class Alike(NamedTuple):
     condition: Condition
 
 
-def decisive(filters: Mapping[str, Any]) -> sa.Subquery:
+def decisive(filters: Mapping[str, object]) -> sa.Subquery:
     """Return the query of the nodes that pass ``filters``, for :func:`alike`; it has their ``id`` and ``uuid``."""
     child = nodes.alias()
     has_data = sa.select(node_inventory.c.id).where(node_inventory.c.node_id == nodes.c.id).exists()

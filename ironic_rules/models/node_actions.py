@@ -15,6 +15,7 @@ from ironic_rules.exceptions import (
     node_protected,
 )
 from ironic_rules.models import states
+from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
 
 SET_MAINTENANCE, CLEAR_MAINTENANCE, DELETE = "set-maintenance", "clear-maintenance", "delete"
@@ -53,6 +54,12 @@ def check_removable(node: Node, child: str | None) -> None:
         raise node_not_removable(node=node.uuid, state=node.provision_state)
     if child is not None and not node.maintenance:
         raise node_has_children(node=node.uuid, child=child)
+
+
+def maintenance(is_on: bool, reason: str | None = None) -> JSONObject:
+    """Return the columns that maintenance sets, or its end."""
+    ended = {} if is_on else {"fault": None}
+    return {"maintenance": is_on, "maintenance_reason": reason, **ended}
 
 
 def of_many(text: str) -> str:

@@ -1,5 +1,5 @@
 // Acting on many nodes: which ones are chosen, and the bar with what can be done with them. Each action first says on how
-// many it is possible and why not on the others; then it is an operation, which goes on when the page is closed.
+// many it is possible and why not on the others; then it is an operation, which continues when the page is closed.
 
 import {announce, el, fill} from "./dom.js";
 import {request} from "./api.js";
@@ -76,7 +76,7 @@ export function choosing(filters) {
   return {bar, head: (nodes) => { boxes = []; return checkbox("Choose all on this page", nodes); }, box: (node) => checkbox(`Choose ${node.name || node.uuid}`, [node])};
 }
 
-/** Return {body, json, error} of the preview; chosen nodes that somebody has deleted are left out. */
+/** Return {body, json, error} of the preview; chosen nodes that another user has deleted are left out. */
 async function previewed(action) {
   for (;;) {
     const uuids = [...chosen.keys()];

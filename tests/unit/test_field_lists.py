@@ -27,7 +27,6 @@ MANY = 3
 #: module and resource of each additional list: its reason.
 REASONS = {
     ("api/examples.py", "target"): "an example of a request",
-    ("api/v1/node_states.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/v1/ports.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/v1/rule_facts.py", "rule"): "by what a rule is recognized, and what tells what it writes",
     ("api/views/rules.py", "rule"): "the fields by which a rule is recognized among its numbers",

@@ -22,7 +22,7 @@ from ironic_rules.exceptions import (
     Problem,
     UnsupportedDriverExtension,
 )
-from ironic_rules.models import states
+from ironic_rules.models import node_actions, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.policies import nodes as policies
 
@@ -244,7 +244,7 @@ class MaintenanceController(Resource):
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(request, node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
+        _set(request, node, node_actions.maintenance(True, (body or {}).get("reason")))
 
     @expose(policy=policies.CLEAR_MAINTENANCE, status=202)
     def delete(self, request: Request, node: str) -> None:
@@ -252,7 +252,7 @@ class MaintenanceController(Resource):
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
-        _set(request, node, {"maintenance": False, "maintenance_reason": None, "fault": None})
+        _set(request, node, node_actions.maintenance(False))
 
 
 def _set(request: Request, node: str, values: JSONObject) -> None:
