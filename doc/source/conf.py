@@ -1,5 +1,6 @@
 """Sphinx configuration. Build with ``tox -e docs``; warnings are errors."""
 
+import logging
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,9 @@ project = "ironic-rules"
 author = "the ironic-rules contributors"
 copyright = "the ironic-rules contributors, Apache License 2.0"
 release = version = metadata.version("ironic-rules")
+
+# It logs each file of the history.
+logging.getLogger("reno").setLevel(logging.WARNING)
 
 extensions = [
     "reno.sphinxext",

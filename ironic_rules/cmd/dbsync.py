@@ -36,7 +36,7 @@ def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     migrate.add_argument("--batch", type=_positive, default=migration.BATCH, metavar="ROWS",
                          help=f"maximum number of rows of a transaction; default: {migration.BATCH}")
     subparsers.add_parser("restored", help="after a backup was restored, before any process starts: end what it shows "
-                                           "as begun, and put nodes that may have gone on into maintenance")
+                                           "as begun, and put nodes that may have changed since into maintenance")
     subparsers.add_parser("version", help="print the current revision of the database")
     revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
     revision.add_argument("-m", "--message", required=True, help="short description of the migration")

@@ -1,4 +1,4 @@
-"""A database that was restored from a backup: its machines went on after that, and nothing in it says how.
+"""A database that was restored from a backup: its machines have changed since, and nothing in it says how.
 
 A conductor would continue the work that the backup shows as begun: boot a machine once more, and clean or deploy one
 that may have an instance by now. So nothing of it is continued, and nothing new is begun, before an operator has
@@ -49,8 +49,8 @@ def settle(db: Database, timeout_s: float) -> list[Settled]:
 
     Nodes that a conductor worked on, or that waited for their ramdisk, are in the failed state of what was begun.
     They are put into maintenance, as are available nodes, which may have instances; their agents have no tokens any
-    more. No conductor is registered, and revisions of sets go on from higher numbers, so that no tag that a client has
-    got since the backup fits another set.
+    more. No conductor is registered, and revisions of sets continue with higher numbers, so that no tag that a client
+    has got since the backup fits another set.
 
     :param timeout_s: after this time without a heartbeat, a process is dead
     :raises ConfigurationError: a process is alive: what it has read is from before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import sqlalchemy as sa
 
@@ -185,9 +185,9 @@ class IronicDatabase:
         return found
 
 
-def _loaded(value: Any) -> JSON:
+def _loaded(value: JSON | bytes) -> JSON:
     if not isinstance(value, (str, bytes)):
-        return value  # type: ignore[no-any-return]
+        return value
     with contextlib.suppress(ValueError):
         return json.loads(value)  # type: ignore[no-any-return]
     return None

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import yaml
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.documents import JSON, JSONObject
 from ironic_rules.rules import strict_yaml
 from ironic_rules.text import printable
 
@@ -205,7 +205,7 @@ def _kind_of(name: str, objects: Sequence[object]) -> str:
                              f"below one of {', '.join(sorted(listed.key for listed in LISTS.values()))}")
 
 
-def _list_of(document: Mapping[str, Any], key: str, name: str) -> list[JSONObject]:
+def _list_of(document: Mapping[str, JSON], key: str, name: str) -> list[JSONObject]:
     found = document.get(key)
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ConfigurationError(f"{name}: /{key} must be a list of objects")

@@ -1,4 +1,4 @@
-"""Backups that are restored later than they were made: the commands of the page, and the machines that went on."""
+"""Backups that are restored later: the commands of the page, and the machines that have changed since."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_nothing_is_changed_while_a_process_is_alive(database):
 
 
 @pytest.mark.parametrize("is_told", [False, True])
-def test_a_conductor_cleans_no_machine_that_went_on_unless_nobody_told_it(tmp_path, is_told):
+def test_a_conductor_continues_what_a_backup_shows_unless_it_is_ended(tmp_path, is_told):
     """The reason for the command: without it, the first conductor continues what the backup shows."""
     databases.write_sqlite(tmp_path / "whole.sqlite")
     old = databases.open_database(f"sqlite:///{tmp_path}/whole.sqlite")

@@ -52,8 +52,18 @@ def _report() -> Report:
     return Report(failures, {name: _help(point) for name, point in SCRIPTS.items()})
 
 
+#: Commands whose own help does not name the options of their parts.
+_PARTS = {"ironic-rules-dbsync": ("upgrade", "migrate", "revision")}
+
+
 def _help(command: EntryPoint) -> tuple[Any, str]:
-    sys.argv = [command.name, "--help"]
+    status, text = _help_of(command)
+    parts = [_help_of(command, part) for part in _PARTS.get(command.name, ())]
+    return next((each for each, _ in parts if each), status), text + "".join(each for _, each in parts)
+
+
+def _help_of(command: EntryPoint, *part: str) -> tuple[Any, str]:
+    sys.argv = [command.name, *part, "--help"]
     with contextlib.redirect_stdout(io.StringIO()) as output:
         try:
             status = command.load()()

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import context
+from alembic.runtime.migration import MigrationContext
 
 from ironic_rules.db.tables import metadata, schema_revisions
 
@@ -21,11 +22,13 @@ def configured_engine() -> sa.Engine:
     return sa.create_engine(conf.database.connection)
 
 
-def record(ctx: Any, step: Any, heads: object, run_args: object) -> None:
+def record(ctx: MigrationContext, step: Any, heads: object, run_args: object) -> None:
     """Record a revision that was reached with its phase, for processes that do not know it."""
-    if not step.is_upgrade or step.is_stamp or not sa.inspect(ctx.connection).has_table(schema_revisions.name):
+    connection = ctx.connection
+    if connection is None or not step.is_upgrade or step.is_stamp or not sa.inspect(connection).has_table(
+            schema_revisions.name):
         return
-    ctx.connection.execute(sa.insert(schema_revisions).values(
+    connection.execute(sa.insert(schema_revisions).values(
         revision=step.up_revision_id, phase=getattr(step.up_revision.module, "phase", "contract")))
 
 

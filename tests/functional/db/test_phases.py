@@ -1,4 +1,4 @@
-"""Two releases on one schema: it is expanded, rows are changed in batches, and it is contracted when nobody is left."""
+"""Two releases on one schema: it is expanded, rows are changed in batches, and it is contracted in the end."""
 
 from __future__ import annotations
 
