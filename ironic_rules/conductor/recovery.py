@@ -64,7 +64,10 @@ def resume_orphans(conductor: Conductor) -> int:
 
 def _end_stalled_sessions(conductor: Conductor) -> None:
     try:
-        ended = conductors.end_stalled_sessions(conductor.db, conductor.conf.database.idle_transaction_timeout)
+        options = conductor.conf.database
+        # Those of a pooler are the pooler's.
+        silent_s = 0 if options.transaction_pooling else options.idle_transaction_timeout
+        ended = conductors.end_stalled_sessions(conductor.db, silent_s)
     except DATABASE_AWAY:
         raise
     except db_exc.DBError as exc:  # nodes without such a session are resumed in any case

@@ -28,6 +28,11 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("idle_transaction_timeout", default=20, min=0,
                help="Seconds without a statement after which the server (PostgreSQL, MariaDB) ends a transaction, so "
                     "that the locks of a process that cannot reach it any more do not last. 0: no limit."),
+    cfg.BoolOpt("transaction_pooling", default=False,
+                help="Whether a pooler, such as PgBouncer with pool_mode = transaction, is between this process and "
+                     "PostgreSQL, so that each transaction may have another session. Then nothing is set or prepared "
+                     "in a session: statement_timeout, lock_timeout and idle_transaction_timeout must be settings of "
+                     "the database's user."),
 ]
 
 

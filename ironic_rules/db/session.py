@@ -180,14 +180,19 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
         with contextlib.nullcontext() if watchdog is None else watchdog.over(dbapi_connection):
             prepare(dbapi_connection)
 
+    is_pooled = dialect == "postgresql" and conf.database.transaction_pooling
+
     def prepare(dbapi_connection: Any) -> None:
-        deadlines.prepare(dbapi_connection, conf, dialect)
+        if is_pooled:
+            dbapi_connection.prepare_threshold = None
+        else:
+            deadlines.prepare(dbapi_connection, conf, dialect)
         with dbapi_connection.cursor() as cursor:
             if dialect == "mysql":
                 # As on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 _send_texts_plainly(dbapi_connection, cursor)
-            elif dialect == "postgresql":
+            elif dialect == "postgresql" and not is_pooled:
                 cursor.execute(_COMPRESS_FAST)
             asked = time.monotonic()
             cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
