@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -60,7 +60,7 @@ _FIRST_S, _LONGEST_S = 5.0, 3600.0
 class Sender(Receiver, Protocol):
     """A receiver of events that is reached by ``send``."""
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, event: Any) -> None:
         """Send an event, and wait until it has arrived."""
 
 
@@ -171,7 +171,7 @@ class Deliveries:
                 if self._stopped.is_set() or time.monotonic() - began > _LATEST_S:
                     break
                 try:
-                    bus.send(delivery)
+                    bus.send(delivery.event)
                 except NotSent as exc:
                     LOG.warning("Notifications wait, because one cannot be sent: %s", exc)
                     due_at = clock.now() + backoff(delivery.attempts)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import oslo_messaging as messaging
 from oslo_config import cfg
@@ -16,9 +16,6 @@ from ironic_rules.entry_points import in_group, installed
 from ironic_rules.models import events
 from ironic_rules.rpc import memory
 from ironic_rules.text import printable
-
-if TYPE_CHECKING:
-    from ironic_rules.db.outbox import Delivery
 
 GROUP = "oslo_messaging_notifications"
 _DRIVERS = "oslo.messaging.notify.drivers"
@@ -70,6 +67,18 @@ def problem_of(conf: cfg.ConfigOpts) -> tuple[str, str] | None:
     return None
 
 
+class Notified(Protocol):
+    """An event, as it is stored."""
+
+    type: str
+    level: str
+    service: str
+    host: str
+    context: dict[str, str]
+    payload_type: str
+    payload: str
+
+
 class NotSent(Exception):
     """A notification could not be sent, and would not be by sending it again at once."""
 
@@ -116,13 +125,12 @@ class Notifications:
         """Return whether events of that level are notifications."""
         return events.is_at_least(level, self._level)
 
-    def send(self, delivery: Delivery) -> None:
+    def send(self, event: Notified) -> None:
         """Send one, and wait until the broker has it, however long that takes.
 
         :raises NotSent: it refuses it
         """
         _FAILURES.take()
-        event = delivery.event
         notifier = self._notifier.prepare(publisher_id=f"{event.service}.{event.host}")
         getattr(notifier, event.level)(event.context, event.type, events.primitive(event.payload_type, event.payload))
         if (error := _FAILURES.take()) is not None:

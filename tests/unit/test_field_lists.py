@@ -30,6 +30,9 @@ REASONS = {
     ("api/v1/ports.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/v1/rule_facts.py", "rule"): "by what a rule is recognized, and what tells what it writes",
     ("api/views/rules.py", "rule"): "the fields by which a rule is recognized among its numbers",
+    **{("models/events.py", resource): "the payloads of Ironic's notifications, with the fields of one release of it"
+       for resource in ("node", "port", "target")},
+    ("db/outbox.py", "node"): "what the service itself writes, which the audit log does not show",
     ("db/tables.py", "node"): "the columns that have an index of this kind",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/rule_commands.py",

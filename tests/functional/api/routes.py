@@ -57,7 +57,7 @@ def _idents(pattern: str) -> list[str]:
     # Legacy rules and operations have the UUID of the inspection rule.
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/chassis": CHASSIS, "/v1/runbooks": RUNBOOK,
                "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
-               "/v1/inspection_rules/revisions": REVISION, "/v1/facts": FACT,
+               "/v1/inspection_rules/revisions": REVISION, "/v1/facts": FACT, "/v1/webhooks": WEBHOOK,
                "/v1/flavors": FLAVOR, "/compute/v2.1/flavors": FLAVOR,
                "/v1/deploy_templates": TEMPLATE, "/v1/inspection_rules": RULE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else examples.ident(name) for name in re.findall(r"\{(\w+)\}", pattern)]
@@ -71,7 +71,7 @@ def _known(method: str, pattern: str) -> Known:
 
 #: The walk yields a route with an optional argument only once, with the argument.
 _WITHOUT_TRAIT = [(method, f"/v1/{name}/{{ident}}/traits") for name in ("nodes", "runbooks")
-                  for method in ("PUT", "DELETE")] + [("DELETE", "/v1/webhooks/{webhook}/dead_letters")]
+                  for method in ("PUT", "DELETE")] + [("DELETE", "/v1/webhooks/{ident}/dead_letters")]
 ROUTES = [_known(method, pattern) for method, pattern in (
     *((route.method, route.path) for route in walk_routes(RootController())), *_WITHOUT_TRAIT)]
 WRITING = [route for route in ROUTES if route.method != "GET"]
