@@ -64,7 +64,7 @@ OPTS: list[cfg.Opt] = [
                 help="Networks into which no URL of a user or a machine may lead, because only the conductor, a BMC or "
                      "the machine reaches them. This applies to the URLs of images, checksums, config drives, kernels, "
                      "ramdisks and ISO images of nodes and instances, virtual media, firmware, proxies of images, "
-                     "receivers of a BMC's events and agents (callback_url), and to the names in "
+                     "receivers of a BMC's events, of webhooks, and agents (callback_url), and to the names in "
                      "[inspection_rules]api_call_allowed_hosts. A URL is refused if one address of its host is in such "
                      "a network, also as an IPv4 address in an IPv6 address. Empty: only addresses without a server "
                      "are refused, such as 0.0.0.0."),

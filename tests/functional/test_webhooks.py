@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,6 +23,8 @@ from tests.functional.whole import OneProcess, fault, running
 
 pytestmark = only_in_one_process("its outbox is looked at")
 URL = "/v1/webhooks"
+#: What the page shows for receivers.
+EXAMPLE = Path(__file__).parents[2] / "doc" / "source" / "admin" / "examples" / "verify_webhook.py"
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +85,11 @@ def test_a_message_is_a_signed_cloud_event(whole: OneProcess, well: Receiver) ->
     assert "secret" not in shown(whole, made)
     uuid = enroll(whole, driver_info={"ipmi_password": "s3cret"})
     headers, content = wait_for("a message", lambda: well.messages)[0]
+    example = runpy.run_path(str(EXAMPLE))["is_genuine"]
+    lower = {name.lower(): value for name, value in headers.items()}
+    assert example(made["secret"], lower, content)
+    assert not example(made["secret"], lower, content + b" ")
+    assert not example(made["secret"], {**lower, "webhook-timestamp": "1700000000"}, content)
     verified = Verifier(made["secret"]).verify(content, {name.lower(): value for name, value in headers.items()})
     assert headers["Content-Type"] == "application/cloudevents+json"
     assert {name: verified[name] for name in ("specversion", "type", "subject", "id", "payload")} == {

@@ -1,9 +1,11 @@
-"""The cost of the history of inspections, the statistics of rules, facts and the journal of rejected reports.
+"""The cost of the history of inspections, the statistics of rules, facts, events, and the journal of rejected reports.
+
 
 ``tox -e perf -- inspection/test_costs.py`` switches them off and on in one running service, in turns, and prints the
 medians of its processor time: nodes per second depend on what else the machine does, and two processes with the same
 load differ by more than what is measured. Bars: 5 % of an inspection for history and statistics together, 6 % for
-the facts of a new node, for the journal 2 % of it and 10 % of a refused request.
+the facts of a new node, 3 % for events, which RabbitMQ gets as notifications, for the journal 2 % of it and 10 % of a
+refused request.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.functional import brokers
 from tests.functional.processes import free_port
 from tests.perf import loads
 from tests.perf.client import Client
@@ -29,11 +32,12 @@ _NODES = 50
 _REFUSED = 100
 _RULES, _MATCHING = 100, 10
 _ON = {
-    "all": "history statistics journal facts",
-    "neither history nor statistics": "journal facts",
-    "no statistics": "history journal facts",
-    "no journal": "history statistics facts",
-    "no facts": "history statistics journal",
+    "all": "history statistics journal facts events",
+    "neither history nor statistics": "journal facts events",
+    "no statistics": "history journal facts events",
+    "no journal": "history statistics facts events",
+    "no facts": "history statistics journal events",
+    "no events": "history statistics journal facts",
 }
 
 
@@ -57,7 +61,14 @@ class _Switched:
 @contextlib.contextmanager
 def _service(folder: Path) -> Iterator[_Switched]:
     config, port = folder / "ironic-rules.conf", free_port()
-    config.write_text("[inspector]\nrequire_managed_boot = false\n")
+    with brokers.temporary_vhost() as broker, contextlib.ExitStack() as stack:
+        config.write_text("[DEFAULT]\nnotification_level = info\n[inspector]\nrequire_managed_boot = false\n"
+                          f"[oslo_messaging_notifications]\ndriver = messagingv2\ntransport_url = {broker}\n")
+        yield stack.enter_context(_started(config, folder, port))
+
+
+@contextlib.contextmanager
+def _started(config: Path, folder: Path, port: int) -> Iterator[_Switched]:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.perf.inspection.switched_service", "--config-file", str(config), "--state-dir",
          str(folder / "state"), "--port", str(port)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
