@@ -42,6 +42,8 @@ STEPS = {
     "report": "the agent has not sent its report: see the console",
     "disk": "the machine has not started from its disk: see the console",
 }
+#: The step whose success ends with an error.
+_RUNS = "linux"
 #: Steps by the way of booting.
 PATHS: Mapping[str, tuple[str, ...]] = {
     # iPXE of a BIOS is part of the network adapter, and loads no program by TFTP.
@@ -146,10 +148,13 @@ def _of_bmc(line: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def missing(path: Sequence[str], events: Sequence[Event]) -> str | None:
-    """Return which step of a path is the first without success, and what to check; None if there is none."""
+    """Return which step of a path is the first without success, and what to check; None if there is none.
+
+    A kernel that has started, and then panics, is without success.
+    """
     for step in path:
         of_step = [event for event in events if event.step == step]
-        if all(event.is_error for event in of_step):
+        if all(event.is_error for event in of_step) or (step == _RUNS and of_step[-1].is_error):
             return f"{step}: {of_step[-1].text if of_step else STEPS[step]}"
     return None
 

@@ -56,6 +56,8 @@ def test_a_boot_that_fails_is_told_with_the_missing_step_and_the_end_of_the_cons
     for step in ("power", "dhcp request", "dhcp", "loader", "script", "kernel", "ramdisk") if line else ("power",):
         if (step, source) != ("kernel", "web"):
             recorder.note(step, "done")
+    if source.startswith("console"):
+        recorder.note("linux", "Linux 6.12 starts")
     for event in timeline.events_of(source, line):
         recorder.note(*event)
     watch.check()  # what the machine does next may repair it

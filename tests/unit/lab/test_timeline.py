@@ -78,6 +78,9 @@ BOOTS = [
     (events("power", "dhcp request", "dhcp!"), "dhcp: text of dhcp"),
     (events("power", "dhcp request", "dhcp!", "dhcp", "loader", "script", "kernel!"), "kernel: text of kernel"),
     (events(*UEFI[:-2]), "linux: the kernel has not written"),
+    (events(*UEFI[:-1], "linux!"), "linux: text of linux"),
+    (events(*UEFI[:-1], "linux!", "linux"), "agent: the agent has not called"),
+    (events(*UEFI, "dhcp!"), None),  # of another machine
 ]
 
 
