@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ironic_rules.cmd import output
@@ -84,10 +84,15 @@ def _number(least: int, most: int) -> type[int]:
 def _run(argv: Sequence[str]) -> int:
     arguments = parser().parse_args(argv)
     arguments.folder = arguments.folder.absolute()
+    if arguments.inside:
+        return host.as_first_process(lambda: _reported(arguments, lambda: _inside(arguments)))
+    return _reported(arguments, lambda: _outside(arguments, argv))
+
+
+def _reported(arguments: argparse.Namespace, work: Callable[[], int]) -> int:
+    """Return the exit status of ``work``; print why it cannot be done."""
     try:
-        if arguments.inside:
-            return host.as_first_process(lambda: _inside(arguments))
-        return _outside(arguments, argv)
+        return work()
     except (ConfigurationError, LabError) as exc:
         print(f"{PROG}: {exc}", file=sys.stderr)
         return 2
@@ -237,13 +242,18 @@ def _inside(arguments: argparse.Namespace) -> int:
         status = 130
     except LabError as exc:
         print(f"{name}: FAILED: {exc}", flush=True)
+        if text := host.full(arguments.folder):
+            print(text, flush=True)
         status = 1
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        made.tear_down()
-        recorder.stop()
-        (settings.run_folder / "timeline.txt").write_text("\n".join(timeline.table(recorder.events)) + "\n",
-                                                          encoding="utf-8")
+        try:
+            made.tear_down()
+            recorder.stop()
+            (settings.run_folder / "timeline.txt").write_text("\n".join(timeline.table(recorder.events)) + "\n",
+                                                              encoding="utf-8")
+        except OSError as exc:
+            print(f"Time line and logs are not complete: {exc.strerror}.", flush=True)
     print(f"Time line, logs and consoles: {settings.run_folder}", flush=True)
     return status
 

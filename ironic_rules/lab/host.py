@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -82,6 +83,12 @@ def problems(folder: Path, *, memory_mib: int) -> Iterator[str]:
                f"{memory_mib} (--memory), which its ramdisk needs.")
 
 
+def full(folder: Path) -> str:
+    """Return that the file system of a folder is full, or nearly; empty if it is not."""
+    free = shutil.disk_usage(folder).free // 2**20
+    return f"The disk is full, which may be the reason: {folder} has {free} MiB of free space." if free < 16 else ""
+
+
 def is_kernel(file: Path) -> bool:
     """Return whether a file is a kernel for x86-64 (Linux, Documentation/arch/x86/boot.rst: header, xloadflags)."""
     with file.open("rb") as opened:
@@ -132,6 +139,8 @@ def as_first_process(work: Callable[[], int]) -> int:
         status = 70
         try:
             status = work()
+        except BaseException:  # noqa: BLE001  (the process ends; nothing else would tell)
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

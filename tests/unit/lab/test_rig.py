@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,22 @@ def test_two_labs_do_not_run_at_once(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"Another lab runs on this computer \(process \d+\)"):
             host.locked(tmp_path / "lock")
     host.locked(tmp_path / "lock").close()
+
+
+def test_the_first_process_tells_of_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    previous = signal.getsignal(signal.SIGTERM)
+    try:
+        assert host.as_first_process(lambda: 1 // 0) == 70
+        assert host.as_first_process(lambda: 3) == 3
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert capfd.readouterr().err.endswith("ZeroDivisionError: integer division or modulo by zero\n")
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert host.full(tmp_path) == ""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10 << 20, 9 << 20, 1 << 20))
+    assert host.full(tmp_path) == f"The disk is full, which may be the reason: {tmp_path} has 1 MiB of free space."
 
 
 def test_what_a_killed_lab_has_left_is_removed(tmp_path: Path) -> None:
