@@ -83,11 +83,12 @@ class Asking:
         fewest = min(counts, key=lambda place: counts[place], default=None)
         is_few = fewest is not None and counts[fewest] <= _FEW
         for place, part in enumerate(parts):
-            if place in found and not (is_few and place == fewest):
-                rows, passing = found[place]
-                yield self._exists(rows, passing)
-            else:
+            if place not in found:
                 yield self.condition(part)
+            elif is_few and place == fewest:
+                yield self._found(*found[place])
+            else:
+                yield self._exists(*found[place])
 
     def _count(self, rows: _Rows, passing: Condition) -> int:
         """Return the number of rows that pass, at most one more than few."""
@@ -101,12 +102,12 @@ class Asking:
         passing = self._passing(test, rows)
         if not test.inverted:
             is_long = self._counted or test.op == "has"
-            found = sa.false() if passing is None else self._found(rows, passing, is_long)
+            found = sa.false() if passing is None else self._found(rows, passing, is_long=is_long)
             return sa.or_(found, sa.not_(self._exists(rows))) if test.missing else found
         others = sa.true() if passing is None else sa.not_(self._exists(rows, passing))
         return others if test.missing else sa.and_(self._exists(rows), others)
 
-    def _found(self, rows: _Rows, passing: Condition, is_long: bool) -> Condition:
+    def _found(self, rows: _Rows, passing: Condition, *, is_long: bool = False) -> Condition:
         """Return the condition for nodes with a value that passes, by the index of values.
 
         :param is_long: all rows of the index, or all nodes, are looked at anyway
@@ -119,6 +120,9 @@ class Asking:
 
     def _exists(self, rows: _Rows, *passing: Condition) -> Condition:
         """Return the condition for nodes with a value that passes, by the index of nodes."""
+        if self._conn.dialect.name == "sqlite":
+            # It has no statistics, and would look at all nodes with such a value for each node.
+            passing = tuple(sa.func.coalesce(each, sa.false()) for each in passing)
         return sa.exists().where(rows.node_id == self._id, rows.own, *passing)
 
     def _of_column(self, test: Test) -> Condition:

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, fact_values, facts, inspection_journal, node_records, nodes, operations, ports
+from ironic_rules.db import (
+    clock,
+    fact_values,
+    facts,
+    inspection_journal,
+    node_records,
+    nodes,
+    operations,
+    ports,
+    search,
+)
 from ironic_rules.db import tables as t
 from ironic_rules.db.paging import Page
 from ironic_rules.db.questions import Asking
@@ -188,6 +198,28 @@ def _in_order(page: Page) -> Callable[[sa.Connection], Any]:
     return work
 
 
+def _known(work: Callable[[sa.Connection, Any], Any]) -> Callable[[sa.Connection], Any]:
+    """Return the work without the reading of the definitions of facts."""
+    found: list[Any] = []
+
+    def with_facts(conn: sa.Connection) -> Any:
+        found[:] = found or [fact_values.stored_facts(conn)]
+        return work(conn, found[0])
+
+    return with_facts
+
+
+def _among(clause: str | None, known: Any) -> fact_values.Conditions:
+    """Return the conditions for nodes that a clause selects, as requests for counts have them."""
+    return lambda asking: [asking.without_parent(), *(
+        [] if clause is None else [asking.condition(questions.of_clause(clause, known))])]
+
+
+def _counts(name: str, clause: str | None = None) -> Callable[[sa.Connection], Any]:
+    return _known(lambda conn, known: fact_values.counts(
+        conn, known, known[name], _among(clause, known), 20, narrowed=clause is not None).values)
+
+
 _MIDDLE = _uuid(1, MANY_NODES // 2 + 1)
 
 LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
@@ -200,6 +232,9 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
     "the few nodes in a state that many had": (_nodes(_page(), provision_state="inspecting"), 1),
     "the few nodes that are locked": (_nodes(_page(), reserved=True), 2),
     "nodes with a fact of few": (_asked("vendor = rare and virtual = false", _page()), PAGE),
+    "values that begin with a text": (_known(lambda conn, known: search.find_values(conn, "com", known, [], 10)), 1),
+    "many values that begin with a text": (_known(lambda conn, known: search.find_values(conn, "sn00", known, [], 10)),
+                                           10),
     "the node with a serial": (_asked("vendor = common and serial = SN004321", _page()), 1),
     "nodes in the order of a fact": (_in_order(_page()), PAGE),
     "nodes in the order of a fact from the middle": (_in_order(_page(_MIDDLE, sort_dir="desc")), PAGE),
@@ -241,6 +276,34 @@ def test_a_page_takes_no_longer_with_many_rows(full: Database, name: str) -> Non
     found, cost = _cost(full, work)
     assert len(found) == expected
     assert 0 < cost <= (MOST_INSTRUCTIONS if full.dialect == "sqlite" else MOST_ROWS)
+
+
+#: These look at each value of a fact, by the index: the number of rows of the reply, and of values that are looked at.
+OF_ALL_VALUES: dict[str, tuple[Callable[[sa.Connection], Any], int, int]] = {
+    "counts of a text": (_counts("vendor"), 2, MANY_NODES),
+    "counts of a number": (_counts("virtual"), 2, MANY_NODES),
+    "counts of a unique text": (_counts("serial"), 20, 3 * MANY_NODES),
+    "counts among few nodes": (_counts("virtual", "vendor = rare"), 1, MANY_NODES),
+    "counts among many nodes": (_counts("virtual", "vendor = common"), 2, 2 * MANY_NODES),
+    "a table of two facts": (_known(lambda conn, known: fact_values.pairs(
+        conn, known, "vendor", ["common", "rare"], "virtual", _among(None, known), 100)), 3, 4 * MANY_NODES),
+    "nodes without a value": (_asked("not vendor = rare and memory_gib >= 0", _page()), PAGE, MANY_NODES),
+    "nodes by a range": (_asked("memory_gib < 120 and virtual = true", _page()), 60, 3 * MANY_NODES),
+    "nodes by a regular expression": (_asked("vendor contains '(?i)RARE' and memory_gib >= 0", _page()), PAGE,
+                                      3 * MANY_NODES),
+    "nodes by one of two": (_asked("(vendor = rare or serial = SN000001) and virtual = false", _page()), PAGE,
+                            2 * MANY_NODES),
+    "a part of a name": (lambda conn: search.find_nodes(conn, "0432", [], [], 10), 10, MANY_NODES),
+}
+
+
+@pytest.mark.parametrize("name", OF_ALL_VALUES)
+def test_counts_look_at_each_value_a_few_times(full: Database, name: str) -> None:
+    work, expected, values = OF_ALL_VALUES[name]
+    found, cost = _cost(full, work)
+    assert len(found) == expected
+    # PostgreSQL counts rows of a bitmap and those that it finds by it; MariaDB those of groups, too.
+    assert cost <= (values * 20 if full.dialect == "sqlite" else values * 2 + 2 * MOST_ROWS)
 
 
 def test_the_counts_of_operations_that_have_ended_are_kept(full: Database) -> None:
