@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from operator import itemgetter
 from typing import Any
 
 from osc_lib import exceptions
@@ -183,8 +184,8 @@ class ExportFacts(command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        found = [fact for fact in Requests(self.app).operators_facts(parsed_args.bundle)
-                 if parsed_args.all or fact["bundle"] == parsed_args.bundle]
+        found = sorted((fact for fact in Requests(self.app).operators_facts(parsed_args.bundle)
+                        if parsed_args.all or fact["bundle"] == parsed_args.bundle), key=itemgetter("name"))
         rule_commands.write_exported(self.app, parsed_args.file, rule_text.write(
             {name: fact[name] for name in _EXPORTED
              if fact[name] not in _UNSAID and (name != "bundle" or parsed_args.all)} for fact in found))
