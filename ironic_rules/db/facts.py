@@ -177,24 +177,35 @@ def problems(conn: sa.Connection, fact_id: int, limit: int, *conditions: sa.Colu
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any], *, most: int = models.MAX_FACTS) -> Fact:
-    """Store a new fact and return it.
+    """Store a new fact and return it; as :func:`create_all`."""
+    created, = create_all(conn, [values], most=most)
+    return created
+
+
+def create_all(conn: sa.Connection, wanted: Sequence[Mapping[str, Any]], *,
+               most: int = models.MAX_FACTS) -> list[Fact]:
+    """Store new facts, all with the same revision, and return them.
 
     :param most: maximum number of facts
     :raises duplicate_fact_name, too_many_facts: 409
     """
-    new = _bump(conn)
+    if not wanted:
+        return []
+    new, now = _bump(conn), clock.now()
     used = set(conn.scalars(sa.select(facts.c.id)))
-    if len(used) >= most:
+    if len(used) + len(wanted) > most:
         raise too_many_facts(most=most)
     # Ids are counted up as long as possible: so a process does not soon mistake another fact for the one it knows.
     last = max(used, default=0)
-    is_full = last >= _MAX_ID
-    fact_id = next(number for number in range(1, _MAX_ID) if number not in used) if is_full else last + 1
-    row = {"watched": False, "conditions": [], "origin": models.OPERATOR, **values, "id": fact_id, "revision": new,
-           "defined": new, "is_list": False, "created_at": clock.now()}
-    with duplicates(name=lambda value: duplicate_fact_name(name=row["name"])):
-        conn.execute(sa.insert(facts).values(row))
-    return get(conn, row["name"])
+    free = [*range(last + 1, _MAX_ID + 1), *(number for number in range(1, last) if number not in used)]
+    empty = {column.name: None for column in facts.c}
+    rows = [{**empty, "watched": False, "conditions": [], "origin": models.OPERATOR, **values, "id": fact_id,
+             "revision": new, "defined": new, "is_list": False, "created_at": now}
+            for values, fact_id in zip(wanted, free, strict=False)]
+    with duplicates(name=lambda value: duplicate_fact_name(name=wanted[0]["name"] if len(wanted) == 1 else value)):
+        conn.execute(sa.insert(facts), rows)
+    return [_fact(row) for row in conn.execute(
+        sa.select(facts).where(facts.c.revision == new).order_by(facts.c.id)).all()]
 
 
 #: The column has 16 bits.

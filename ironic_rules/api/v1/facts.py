@@ -213,7 +213,7 @@ class FactsController(Resource):
             inspection_rules.lock(conn)
             old = _operators(conn, fact)
             conditions.check(_tag(old))
-            _refuse_used(request, conn, fact)
+            _refuse_used(request, conn, [fact])
             facts.destroy(conn, fact, revision=old.revision if conditions.given else None)
 
         with conditions.guard():
@@ -232,6 +232,7 @@ class _Application:
         self._refuse_others(given)
         found: dict[str, Any] = {"bundle": self._bundle, "dry_run": self._dry_run, "created": [], "changed": [],
                                  "unchanged": [], "removed": []}
+        made: list[JSONObject] = []
         new: list[Fact] = []
         for fact in given:
             values = {**_EMPTY, **_DEFAULTS, **{name: value for name, value in fact.items() if value is not None}}
@@ -240,25 +241,22 @@ class _Application:
                 found["unchanged"].append(old.name)
                 continue
             found["created" if old is None else "changed"].append(values["name"])
-            if not self._dry_run:
-                new += self._written(old, values)
+            if self._dry_run:
+                continue
+            if old is None:
+                made.append(values)
+            elif (changed := facts.update(self._conn, old.name, values)).defined != old.defined:
+                new.append(changed)
+        new += facts.create_all(self._conn, made, most=self._request.conf.facts.max_facts)
         if prune:
             names = {fact["name"] for fact in given}
             found["removed"] = [fact.name for fact in self._stored.values() if fact.origin != BUILT_IN
                                 and fact.bundle == self._bundle and fact.name not in names]
-            for name in found["removed"]:
-                _refuse_used(self._request, self._conn, name)
-                if not self._dry_run:
-                    facts.destroy(self._conn, name)
+            _refuse_used(self._request, self._conn, found["removed"])
+            for name in () if self._dry_run else found["removed"]:
+                facts.destroy(self._conn, name)
         begun = fact_sets.begin(self._conn, new, self._request.context.user_id) if new else None
         return {**found, "operation": begun and begun.uuid}
-
-    def _written(self, old: Fact | None, values: JSONObject) -> list[Fact]:
-        """Write a fact; return it if its values have to be found."""
-        if old is None:
-            return [facts.create(self._conn, values, most=self._request.conf.facts.max_facts)]
-        changed = facts.update(self._conn, old.name, {name: values[name] for name in values if name != "name"})
-        return [changed] if changed.defined != old.defined else []
 
     def _refuse_others(self, given: Sequence[JSONObject]) -> None:
         problems = []
@@ -316,11 +314,20 @@ def _operators(conn: sa.Connection, name: str) -> Fact:
     return found
 
 
-def _refuse_used(request: Request, conn: sa.Connection, name: str) -> None:
-    stored = [rule for rule in (*inspection_rules.all_rules(conn), *request.rules.built_in)
-              if name in reads.facts_of(rule)]
-    if stored:
-        raise fact_in_use(fact=name, rules=enumeration([rule.name or rule.uuid for rule in stored], _NAMED))
+def _refuse_used(request: Request, conn: sa.Connection, names: Sequence[str]) -> None:
+    """Check that no rule reads one of these facts.
+
+    :raises fact_in_use: 409, names the rules that read the first of them
+    """
+    if not names:
+        return
+    users: dict[str, list[str]] = {}
+    for rule in (*inspection_rules.all_rules(conn), *request.rules.built_in):
+        for name in reads.facts_of(rule):
+            users.setdefault(name, []).append(rule.name or rule.uuid)
+    for name in names:
+        if name in users:
+            raise fact_in_use(fact=name, rules=enumeration(users[name], _NAMED))
 
 
 def _visible(request: Request) -> Sequence[sa.ColumnElement[bool]]:
