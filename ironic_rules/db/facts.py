@@ -242,6 +242,13 @@ def destroy(conn: sa.Connection, name: str, *, revision: int | None = None) -> F
     return old
 
 
+def destroy_all(conn: sa.Connection, names: Collection[str]) -> None:
+    """Delete facts with their values and changes."""
+    if names:
+        _bump(conn)
+        conn.execute(sa.delete(facts).where(facts.c.name.in_(names)))
+
+
 def is_same(stored: Fact, wanted: Fact) -> bool:
     """Return whether a stored fact is the built-in one, or that of an operator, which is left alone."""
     return stored.origin == models.OPERATOR or all(

@@ -15,7 +15,7 @@ from ironic_rules.db import fact_values, node_queries
 from ironic_rules.db.paging import Page
 from ironic_rules.db.questions import Asking, Condition
 from ironic_rules.db.tables import nodes
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
+from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem
 from ironic_rules.facts import questions, where
 from ironic_rules.facts.where import WhereError
 from ironic_rules.models.documents import JSONObject
@@ -139,9 +139,21 @@ class Questions:
         for row, node in zip(rows, shown, strict=True):
             yield {**node, "facts": values.get(row.id, nothing)}
 
+    @functools.cached_property
+    def own_nodes(self) -> JSONObject:
+        """The filters of lists of nodes for those that the caller may list, whatever it may see of facts.
+
+        :raises Forbidden: 403, it may list none
+        """
+        confined = authorization.of_request(self._request.conf, nodes_policies.LIST, self._request.context)
+        return {} if confined is None else {"project": confined.project}
+
     def may_ask(self, field: str) -> bool:
         """Return whether the caller may ask about a field of nodes."""
-        return self._request.confinement is None or field not in _HIDDEN
+        try:
+            return field not in _HIDDEN or not self.own_nodes
+        except Forbidden:
+            return False
 
     def _check(self, question: Question) -> None:
         for test in _tests(question):

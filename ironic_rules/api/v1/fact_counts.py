@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -166,8 +167,8 @@ class FactsValuesController(Resource):
 
 #: Seconds from which on a result is remembered, and how long: a process spends a tenth of its time at most.
 _CHEAP_S, _SHARE = 0.05, 9
-#: Values of each fact in the vocabulary.
-_FREQUENT = 10
+#: Values of each fact in the vocabulary, and facts that have values there without being named.
+_FREQUENT, _MOST_COUNTED = 10, 500
 
 
 class FrequentValues:
@@ -184,7 +185,8 @@ class FrequentValues:
         with self._lock:
             began = time.monotonic()
             if began >= self._good_until or known.keys() != self._known:
-                self._found = _frequent(conn, known, [*known, *_COUNTED_FIELDS], lambda asking: (), ())
+                counted = [*itertools.islice(sorted(known), _MOST_COUNTED), *_COUNTED_FIELDS]
+                self._found = _frequent(conn, known, counted, lambda asking: (), ())
                 self._known = frozenset(known)
                 took = time.monotonic() - began
                 self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
@@ -223,8 +225,9 @@ class FactVocabularyController(Resource):
 
         Each name has its ``type``, whether it ``is_list``, its ``unit`` and ``description``, and ``written``, which is
         exact: ``node[boot_mode]`` if a fact has the same name. ``values`` are the most frequent ones, of a fact those
-        that several nodes have, then others that a field can have. Callers who are confined to a project get frequent
-        values of the ``names`` that they give, which are facts, and ``node[..]`` of fields.
+        that several nodes have, then others that a field can have. With ``names``, which are facts, and ``node[..]`` of
+        fields, only these have frequent values; without, the first 500 facts have, and with callers who are confined to
+        a project none.
 
         ``types`` of an operator are those that it compares, ``lists`` says whether it compares lists, and ``operand``
         what follows it: ``one`` value, ``several`` in parentheses, or ``none``.
@@ -237,9 +240,10 @@ class FactVocabularyController(Resource):
             known = asked.known
             wanted: JSONObject = {}
             node_access.confine(request, wanted)
+            own = asked.own_nodes
             _check_fields(name for name in given if name.startswith("node["))
             asked.facts([name for name in given if not name.startswith("node[")], "names")
-            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(wanted)) if wanted
+            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(own)) if wanted or own or given
                       else request.frequent_values.get(conn, known))
             described = facts.descriptions(conn)
         names = [{"name": name, "written": name, "of": "fact", "type": fact.type, "is_list": fact.is_list,

@@ -253,8 +253,8 @@ class _Application:
             found["removed"] = [fact.name for fact in self._stored.values() if fact.origin != BUILT_IN
                                 and fact.bundle == self._bundle and fact.name not in names]
             _refuse_used(self._request, self._conn, found["removed"])
-            for name in () if self._dry_run else found["removed"]:
-                facts.destroy(self._conn, name)
+            if not self._dry_run:
+                facts.destroy_all(self._conn, found["removed"])
         begun = fact_sets.begin(self._conn, new, self._request.context.user_id) if new else None
         return {**found, "operation": begun and begun.uuid}
 

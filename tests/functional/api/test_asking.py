@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from ironic_rules.db import tables as t
 from ironic_rules.db.session import Database
 from ironic_rules.models.facts import TEXTS
 from tests.functional.api.conftest import Client, at
-from tests.functional.api.test_auth import keystone  # noqa: F401  (a fixture)
+from tests.functional.api.test_auth import keystone, use_policies  # noqa: F401  (a fixture)
 from tests.functional.api.test_project_access import PROJECT, READER, send
 from tests.walking import walking
 
@@ -264,3 +265,20 @@ def test_a_project_asks_about_its_own_nodes_only(
     reply = send(keystone, READER, "POST", "/v1/nodes/search", {"conditions": [
         {"op": "eq", "args": ["{node[last_error]}", "secret reason"]}]})
     assert reply.status_int == 400
+
+
+def test_who_sees_all_facts_sees_no_fields_of_other_nodes(
+        keystone: Client, fleet: dict[str, Any], conf: Any, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "policy.yaml").write_text('"baremetal:fact:list_all": "role:reader"\n')
+    use_policies(conf, tmp_path)
+
+    def get(path: str) -> Any:
+        return send(keystone, READER, "GET", f"/v1/{path}")
+
+    assert get("facts/vendor/values").json["nodes"] == 4
+    known = {each["name"]: each["values"] for each in get(
+        "facts/vocabulary?names=vendor,node[owner],node[provision_state]").json["names"]}
+    assert (known["vendor"], known["owner"]) == (["Dell"], ["p", PROJECT])
+    assert "last_error" not in known
+    assert get("facts/vendor/values?where=last_error+starts+secret").status_int == 400
+    assert names(get("nodes?where=vendor+is+not+absent")) == ["a", "c"]

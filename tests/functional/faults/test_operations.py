@@ -21,6 +21,8 @@ from tests.functional.processes import wait_for
 pytestmark = pytest.mark.long
 
 NODES = 1000
+#: So many that finding them takes some seconds.
+FACTS = 200
 RULES = "/v1/inspection_rules"
 #: Seconds that an operation may take on a busy machine.
 SETTLED_S = 300
@@ -122,6 +124,26 @@ def test_every_node_is_done_once_if_a_conductor_is_killed(fleet: Fleet) -> None:
     assert {row[0] for row in by} == {"survivor", "doomed"}
     assert sum(row[1] for row in by) == NODES
     wait_for("the locks of the dead conductor", lambda: not fleet.locked())
+
+
+def test_facts_are_found_once_by_two_conductors_of_which_one_is_killed(fleet: Fleet) -> None:
+    doomed = fleet.cluster.conductor("doomed-finder")
+    answer = fleet.api("PUT", "/v1/facts", {"bundle": "many", "facts": [
+        {"name": f"many_{number}", "value": f"{number} {{inventory[cpu][architecture]}}"} for number in range(FACTS)]})
+    assert answer.status_code == 200, answer.text
+    operation = answer.json()["operation"]
+    fleet.wait_until_done(operation, NODES // 5)
+    doomed.kill()
+    # Of a fact that is deleted meanwhile, nothing is left; the others are found.
+    assert fleet.api("DELETE", "/v1/facts/many_0").status_code == 204
+    ended = fleet.wait_for_end(operation)
+
+    assert (ended["status"], ended["progress"]["failed"], ended["progress"]["left"]) == ("finished", 0, 0)
+    rows = fleet.cluster.select(sa.select(t.facts.c.name, sa.func.count(), sa.func.min(t.fact_texts.c.value)).join(
+        t.fact_texts, t.fact_texts.c.fact_id == t.facts.c.id).where(t.facts.c.bundle == "many").group_by(t.facts.c.name))
+    assert {tuple(row) for row in rows} == {
+        (f"many_{number}", NODES, f"{number} x86_64") for number in range(1, FACTS)}
+    assert fleet.api("PUT", "/v1/facts", {"bundle": "many", "facts": [], "prune": True}).status_code == 200
 
 
 def test_each_node_has_one_set_of_rules_which_is_named_if_a_rule_changes(fleet: Fleet) -> None:
