@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 
 #: Data that are in memory at once: one of the largest has some megabytes.
 _READ_AT_ONCE = 25
+#: Facts of nodes that one transaction finds: a fact cannot be changed or deleted meanwhile.
+_VALUES_AT_ONCE = 10_000
 _NO_DATA = Ended(operations.UNCHANGED)
 
 
@@ -41,7 +43,14 @@ def find(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
     known = conductor.rules.facts.current()
     conceal = Concealment()
     conceal.add_sources(conductor.rules.current().withheld_places())
-    conductor.db.write(lambda conn: _Batch(conn, conductor, operation, known, conceal).run(claimed))
+    at_once = max(1, _VALUES_AT_ONCE // max(1, len(operation.filters["facts"])))
+    for at in range(0, len(claimed), at_once):
+        some = claimed[at:at + at_once]
+
+        def write(conn: sa.Connection, some: Sequence[Item] = some) -> None:
+            _Batch(conn, conductor, operation, known, conceal).run(some)
+
+        conductor.db.write(write)
 
 
 @dataclass(slots=True)
@@ -75,10 +84,11 @@ class _Batch:
 
     def _wanted(self) -> list[CompiledFact]:
         """Return the facts that are still as they were when the operation was requested."""
-        return [fact for said in self.operation.filters["facts"]
-                if (fact := self.known.fact_set.facts.get(said["name"])) is not None
-                and (fact.id, fact.defined) == (said["id"], said["defined"])
-                and facts.is_current(self.conn, fact.id, fact.defined)]
+        known = self.known.fact_set.facts
+        same = [fact for said in self.operation.filters["facts"] if (fact := known.get(said["name"])) is not None
+                and (fact.id, fact.defined) == (said["id"], said["defined"])]
+        current = facts.current(self.conn, [fact.id for fact in same])
+        return [fact for fact in same if current.get(fact.id) == fact.defined]
 
     def _hold(self, uuids: Collection[str]) -> dict[str, Node]:
         query = sa.select(nodes).where(nodes.c.uuid.in_(uuids)).order_by(nodes.c.id).with_for_update()

@@ -340,8 +340,8 @@ def save(conn: sa.Connection, node_id: int, found: Mapping[int, Found], digest: 
     if written := differing | with_problem:
         known = written
         if _REVISION_SHARED.one(conn, {}).revision != revision:
-            current = {row.id: row.defined for row in conn.execute(_CURRENT, {"fact_ids": sorted(written)}).all()}
-            known = {fact_id for fact_id in written if current.get(fact_id) == found[fact_id].defined}
+            stays = current(conn, written)
+            known = {fact_id for fact_id in written if stays.get(fact_id) == found[fact_id].defined}
         _write(conn, node_id, {fact_id: found[fact_id] for fact_id in differing & known}, stored)
         _write_problems(conn, node_id, {fact_id: found[fact_id].problem for fact_id in with_problem & known}, stored)
         differing &= known
@@ -421,10 +421,9 @@ def replace_values(conn: sa.Connection, found: Mapping[int, Mapping[int, Found]]
         for node_id in sorted(found) for fact_id, each in found[node_id].items() if each.problem is not None])
 
 
-def is_current(conn: sa.Connection, fact_id: int, defined: int) -> bool:
-    """Return whether a definition is still that of the revision; it stays until the transaction ends."""
-    row = conn.execute(_CURRENT, {"fact_ids": [fact_id]}).one_or_none()
-    return row is not None and row.defined == defined
+def current(conn: sa.Connection, fact_ids: Collection[int]) -> dict[int, int]:
+    """Return ``defined`` of facts by their ids; it stays until the transaction ends."""
+    return {row.id: row.defined for row in conn.execute(_CURRENT, {"fact_ids": sorted(fact_ids)})}
 
 
 def of_node(conn: sa.Connection, node_id: int) -> tuple[dict[str, Any], dict[str, str]]:

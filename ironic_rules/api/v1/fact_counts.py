@@ -243,8 +243,8 @@ class FactVocabularyController(Resource):
             own = asked.own_nodes
             _check_fields(name for name in given if name.startswith("node["))
             asked.facts([name for name in given if not name.startswith("node[")], "names")
-            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(own)) if wanted or own or given
-                      else request.frequent_values.get(conn, known))
+            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(own))
+                      if wanted or own or given else request.frequent_values.get(conn, known))
             described = facts.descriptions(conn)
         names = [{"name": name, "written": name, "of": "fact", "type": fact.type, "is_list": fact.is_list,
                   "unit": fact.unit, "description": described.get(name), "values": values.get(name, [])}

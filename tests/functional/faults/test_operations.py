@@ -139,8 +139,9 @@ def test_facts_are_found_once_by_two_conductors_of_which_one_is_killed(fleet: Fl
     ended = fleet.wait_for_end(operation)
 
     assert (ended["status"], ended["progress"]["failed"], ended["progress"]["left"]) == ("finished", 0, 0)
-    rows = fleet.cluster.select(sa.select(t.facts.c.name, sa.func.count(), sa.func.min(t.fact_texts.c.value)).join(
-        t.fact_texts, t.fact_texts.c.fact_id == t.facts.c.id).where(t.facts.c.bundle == "many").group_by(t.facts.c.name))
+    found = sa.select(t.facts.c.name, sa.func.count(), sa.func.min(t.fact_texts.c.value)).join(
+        t.fact_texts, t.fact_texts.c.fact_id == t.facts.c.id)
+    rows = fleet.cluster.select(found.where(t.facts.c.bundle == "many").group_by(t.facts.c.name))
     assert {tuple(row) for row in rows} == {
         (f"many_{number}", NODES, f"{number} x86_64") for number in range(1, FACTS)}
     assert fleet.api("PUT", "/v1/facts", {"bundle": "many", "facts": [], "prune": True}).status_code == 200
