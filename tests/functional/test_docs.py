@@ -103,6 +103,12 @@ def test_the_quick_start_leads_to_a_node_with_the_trait_of_a_rule(tmp_path):
         typed("user/inspection.rst", url, tmp_path)  # readers continue there, with the same service
 
 
+def test_the_path_to_production_begins_with_a_service_that_works(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        assert typed("install/production.rst", url, tmp_path)[1].startswith('{"status":"OK"')
+        assert "inspection_rules" in json.loads((tmp_path / "rules.json").read_text())
+
+
 def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):
     with standalone(tmp_path) as (_, url):
         outputs = typed("user/inspection.rst", url, tmp_path)
