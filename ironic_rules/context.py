@@ -121,12 +121,12 @@ def noting_changes() -> Iterator[list[Change]]:
 
 
 def notes_changes() -> bool:
-    """Return whether somebody wants to know of changes that this thread makes."""
+    """Return whether changes of this thread are noted."""
     return _changes.get() is not None
 
 
 def note_change(change: Change) -> None:
-    """Note a change, if somebody wants to know. One whose transaction is repeated is noted again."""
+    """Note a change, if changes are noted. One whose transaction is repeated is noted again."""
     found = _changes.get()
     if found is not None:
         found.append(change)

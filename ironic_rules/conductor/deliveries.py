@@ -45,7 +45,7 @@ _MOST_DEAD = 10_000
 def backoff(attempts: int) -> datetime.timedelta:
     """Return how long to wait after a failure: twice as long after each, at most an hour, and up to a half less.
 
-    The share is random, so that receivers which were away do not get all at the same moment.
+    The share is random, so that receivers which were unavailable do not get all at the same moment.
 
     :param attempts: those before
     """
@@ -186,7 +186,7 @@ class Deliveries:
                 return
 
     def _post(self, webhook_id: int) -> None:
-        """Send what is due to a webhook, until there is no more, or its receiver has to be left alone."""
+        """Send what is due to a webhook, until nothing is left, or its receiver has to be left alone."""
         while not self._stopped.is_set():
             worker = str(uuid.uuid4())
 
@@ -200,7 +200,7 @@ class Deliveries:
                 return
 
     def _posted(self, webhook: Webhook, claimed: list[Delivery], worker: str) -> bool:
-        """Send events to a webhook, and note what became of them; return whether more may be sent."""
+        """Send events to a webhook, and note the results; return whether more may be sent."""
         from ironic_rules.conductor.webhooks import send  # here, because httpx takes 5 MiB
 
         began, done, failed, last = time.monotonic(), [], [], None

@@ -1,7 +1,7 @@
 """The outbox: events, written in the transactions of the changes that they report, until all receivers have them.
 
 An event is stored once; what is left to do is a delivery for each receiver. Conductors make the deliveries of new
-events (``route``), claim some of one receiver for a while (``claim``), and note what became of them (``finish``). What
+events (``route``), claim some of one receiver for a while (``claim``), and note the results (``finish``). What
 a conductor that has died has claimed is due again later, so that a receiver may get an event twice, but none is lost.
 
 While events are not wanted, nothing is written, and a change pays a look into a dictionary.
@@ -154,7 +154,7 @@ def values_of(row: Any) -> JSONObject:
 
 
 class Receiver(Protocol):
-    """Somebody who gets events: ``id`` and ``wants``."""
+    """A receiver of events: ``id`` and ``wants``."""
 
     id: int
 
@@ -247,7 +247,7 @@ class Failure(NamedTuple):
 
 def finish(conn: sa.Connection, worker: str, done: Collection[Delivery] = (), failed: Collection[Failure] = (),
            untried: Collection[tuple[int, datetime.datetime]] = ()) -> None:
-    """Note what became of deliveries that ``worker`` has claimed; what others have claimed since is theirs.
+    """Note the results of deliveries that ``worker`` has claimed; what others have claimed since is theirs.
 
     :param untried: ids, and when they are due
     """

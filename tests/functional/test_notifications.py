@@ -1,4 +1,4 @@
-"""Notifications with a real broker: what Ironic's consumers get, and what happens while the broker is away."""
+"""Notifications with a real broker: what Ironic's consumers get, and what happens while the broker is unavailable."""
 
 from __future__ import annotations
 

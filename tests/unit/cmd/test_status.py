@@ -96,7 +96,7 @@ def test_a_stored_early_rule_with_a_scope_is_a_warning(check, engine):
     code, checks = check()
     assert code == 1
     told = "".join(checks["Inspection rules"][1].split())
-    assert all(part in told for part in (uuid, "/scope", "foreverycallback"))
+    assert all(part in told for part in (uuid, "/scope", "foreveryreport"))
 
 
 @pytest.mark.parametrize(("condition", "is_told"), [

@@ -198,7 +198,7 @@ def test_a_reload_does_not_take_a_file_that_requests_a_protection(written, tmp_p
 
 
 def test_what_installed_libraries_list_and_the_service_does_not_use_is_named(told):
-    groups = ("cors", "healthcheck", "oslo_middleware", "oslo_messaging_notifications", "oslo_messaging_kafka")
+    groups = ("cors", "healthcheck", "oslo_middleware", "oslo_messaging_kafka")
     names = ("slave_connection", "asyncio_connection", "use_db_reconnect", "connection_trace", "backend",
              "mysql_sql_mode")
     text = "".join([*(f"[{group}]\nx = 1\n" for group in groups), "[database]\n", *(f"{name} = 1\n" for name in names)])
