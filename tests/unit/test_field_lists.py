@@ -33,6 +33,7 @@ REASONS = {
     **{("models/events.py", resource): "the payloads of Ironic's notifications, with the fields of one release of it"
        for resource in ("node", "port", "target")},
     ("db/outbox.py", "node"): "what the service itself writes, which the audit log does not show",
+    ("db/fact_values.py", "node"): "the fields that have an index, and few values for many nodes",
     ("db/tables.py", "node"): "the columns that have an index of this kind",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/rule_commands.py",

@@ -21,7 +21,7 @@ from tests.functional.processes import wait_for
 pytestmark = pytest.mark.long
 
 NODES = 1000
-#: So many that finding them takes some seconds.
+#: Facts that take some seconds to find on all nodes.
 FACTS = 200
 RULES = "/v1/inspection_rules"
 #: Seconds that an operation may take on a busy machine.

@@ -165,7 +165,7 @@ def fill(engine: sa.Engine, count: int) -> None:
         for index in indexes:
             index.create(conn)
     if engine.dialect.name == "sqlite":
-        return  # no one lets it gather statistics
+        return  # no user lets it gather statistics
     what = {"postgresql": "VACUUM ANALYZE", "mysql": f"ANALYZE TABLE {', '.join(t.metadata.tables)}"}
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         conn.exec_driver_sql(what[engine.dialect.name])
