@@ -29,7 +29,7 @@ from ironic_rules.rules.values import Scope
 from tests.functional import databases
 
 #: Queries of the equivalence test on each database.
-EXAMPLES = int(os.environ.get("IRONIC_RULES_TEST_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("IRONIC_RULES_TEST_EXAMPLES", "300"))
 NODES = 60
 #: Texts that databases are known to confuse: case, blanks, wildcards, letters that sort by locale, and beyond 16 bits.
 TEXTS = ["Dell", "dell", "Dell ", "Dell Inc.", "DELL%", "De_l", "a{b}", "{x}", "", "512", "true", "ÄÖ", "äö", "z", "é",
