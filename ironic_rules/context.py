@@ -39,6 +39,8 @@ class RequestContext(context.RequestContext):
     token_hash: str | None = None
     #: the seconds that the API took to find the node of a ramdisk's data, early rules included
     lookup_s: float | None = None
+    #: the span of the caller, as headers of W3C
+    trace: dict[str, str] | None = None
 
     def __init__(self, is_public_api: bool = False, source: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -73,6 +75,7 @@ class RequestContext(context.RequestContext):
         made.expires_at = values.get("expires_at")
         made.token_hash = values.get("token_hash")
         made.lookup_s = values.get("lookup_s")
+        made.trace = values.get("trace")
         made.mark = Mark(**values["mark"]) if values.get("mark") else None
         return made
 

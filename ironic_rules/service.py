@@ -20,7 +20,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
-from ironic_rules import exceptions, log_lines
+from ironic_rules import exceptions, log_lines, tracing
 from ironic_rules.certificates import Certificates, Files
 from ironic_rules.conf import arguments, sources, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
@@ -348,6 +348,7 @@ def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messag
     """
     from ironic_rules.conductor.service import ConductorService
 
+    tracing.start(conf, db.engine)
     pxe_filter = pxe_filter or pxe_filter_rpc.make_client(transport, conf)
     conductor = make_conductor(conf, db, host, rules, pxe_filter, numbers)
     return ConductorService(conductor, transport, displaced)
@@ -376,6 +377,7 @@ def _make_wsgi_apps(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPC
     from ironic_rules.inspection import discovery
 
     discovery.check(conf)
+    tracing.start(conf, db.engine)
     for warning in installed.extra_specs().warnings:
         LOG.warning("Extra specs of %s (%s): %s", warning.distribution or "a package", warning.entry_point,
                     warning.text)

@@ -26,7 +26,7 @@ LAYERS = (
     ("log_lines",),
     ("models", "entry_points", "policy_files"),
     ("metrics",),
-    ("certificates",),
+    ("certificates", "tracing"),
     ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from pecan import core, decorators
 from webob.multidict import MultiDict
 
+from ironic_rules import tracing
 from ironic_rules.api import audit, authorization
 from ironic_rules.api.access_log import RequestId, RequestLog, RequestMetrics
 from ironic_rules.api.body import BodyLimit
@@ -164,6 +165,8 @@ def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, liste
         app = audit.AuditedRequests(app, root, audited)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
+    if tracing.is_on():
+        app = tracing.TracedRequests(app)
     return RequestId(app)
 
 

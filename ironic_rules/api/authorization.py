@@ -100,7 +100,7 @@ def _keystone(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
         try:
             return checked(environ, start_response)  # type: ignore[no-any-return]
         except keystone_errors.SSLError as exc:  # the middleware replies 503 itself to all other failures to connect
-            LOG.error("The certificate of the identity service is not accepted: [keystone_authtoken]cafile must contain "
+            LOG.error("The certificate of the identity service is not accepted: [keystone_authtoken]cafile must have "
                       "its authority: %s", printable(exc))
             raise identity_service_unverified() from None
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
+from ironic_rules import tracing
 from ironic_rules.conductor import acceptance, hardware_calls, heartbeat, provisioning
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
@@ -45,7 +46,11 @@ def _answer(method: F) -> F:
         if is_known and endpoint.has_lost_database:
             raise ConductorCannotServe
         try:
-            return method(*arguments, **named)
+            with tracing.span(method.__name__, context.trace, "SERVER"):
+                if tracing.is_on():
+                    # That of the work which is begun.
+                    context.trace = tracing.carrier()
+                return method(*arguments, **named)
         except RequestRepeated:
             LOG.info("%s was accepted before; its repetition changes nothing", method.__name__)
             return None

@@ -23,7 +23,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules import context
+from ironic_rules import context, tracing
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.metrics.numbers import Numbers
@@ -230,7 +230,8 @@ class WorkerPool:
             self._own.watch = job.watch
             (job.context or RequestContext(overwrite=False)).update_store()
             try:
-                job.work(*job.args)
+                with tracing.span("work", None if job.context is None else job.context.trace):
+                    job.work(*job.args)
             except BaseException as exc:  # noqa: BLE001  (this thread must serve the next node)
                 error = exc
             goes_on = self._finished(job, error)

@@ -39,6 +39,7 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     (deploy.PXE_GROUP, deploy.PXE_OPTS),
     (pxe_filter.GROUP, pxe_filter.OPTS),
     (hardware.REDFISH_GROUP, hardware.REDFISH_OPTS),
+    (events.TRACING_GROUP, events.TRACING_OPTS),
 )
 
 

@@ -1,4 +1,4 @@
-"""``[events]``: which events are kept for receivers, for how long, and how they are delivered."""
+"""``[events]``: which events are kept and how they are delivered; ``[audit]``; ``[tracing]``."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ AUDIT_OPTS: list[cfg.Opt] = [
                     "403. It is opened again when it was moved away: logrotate needs no signal. Default: none."),
     cfg.BoolOpt("events", default=False,
                 help="Store these lines as events, too, which notifications and webhooks deliver."),
+]
+
+TRACING_GROUP = cfg.OptGroup("tracing", title="Tracing", help="Traces by OpenTelemetry.")
+TRACING_OPTS: list[cfg.Opt] = [
+    cfg.BoolOpt("enabled", default=False,
+                help="Trace requests, calls to conductors, their work, and statements. Needs the extra tracing. While "
+                     "it is on, a statement takes the process several times as long."),
+    cfg.StrOpt("endpoint", default="http://127.0.0.1:4318/v1/traces",
+               help="URL to which spans are sent, by OTLP over HTTP."),
+    cfg.StrOpt("service_name", default="ironic-rules", help="The service in the traces."),
+    cfg.FloatOpt("sample_ratio", default=1.0, min=0.0, max=1.0,
+                 help="Share of the traces that are recorded, of those that begin here. A client decides about its own "
+                      "by the header traceparent."),
 ]
 
 GROUP = cfg.OptGroup("events", title="Events", help="Events of the service, and who receives them.")

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from oslo_messaging import serializer
 
+from ironic_rules import tracing
 from ironic_rules.context import RequestContext
 from ironic_rules.models.documents import JSONObject
 
@@ -42,7 +43,10 @@ class Serializer(serializer.Serializer):
         return entity
 
     def serialize_context(self, ctxt: RequestContext) -> JSONObject:
-        return ctxt.to_dict()
+        values = ctxt.to_dict()
+        if tracing.is_on():
+            values["trace"] = tracing.carrier()
+        return values
 
     def deserialize_context(self, ctxt: JSONObject) -> RequestContext:
         return RequestContext.from_dict(ctxt)

@@ -43,7 +43,6 @@ REASONS = {
     ("conductor/restoring.py", "node"): "what work that was begun has left on a node",
     ("conductor/state_machine.py", "node"): "what a transition writes",
     ("db/allocations.py", "node"): "what a node gets that is given to an allocation",
-    ("db/fact_values.py", "node"): "the fields that are counted, beside facts",
     ("db/nodes.py", "node"): "what a lock consists of",
     ("db/node_queries.py", "node"): "what interfaces read in a poll; all fields of 1,000 nodes would take too long",
     ("hardware/agent/in_band.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",

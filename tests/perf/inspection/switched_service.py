@@ -54,7 +54,7 @@ def _deliver() -> None:
         with _found["db"].reader() as conn:
             if outbox.read(conn, clock.now()).oldest_s == 0:
                 return
-        time.sleep(0.01)
+        time.sleep(0.2)
 
 
 def _note(name: str, kind: Any, method: str) -> None:

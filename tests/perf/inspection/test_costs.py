@@ -83,6 +83,7 @@ def _spent(service: _Switched, client: Client, names: str, turn: int) -> tuple[f
     """Return the milliseconds of processor time of an inspection and of a rejected report."""
     endpoint = service.measured.endpoint
     first = loads.enter_inspect_wait(endpoint, _NODES)
+    service.switch("end")  # events of the preparation
     service.switch(names)
     began = service.measured.processor_s()
     loads.report_all(endpoint, first, _NODES, 4)
