@@ -20,7 +20,6 @@ from ironic_rules.conf import (
 #: The groups of the service's own options, with them; an empty name is the group DEFAULT.
 GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     ("", default.OPTS),
-    ("", events.NOTIFICATION_OPTS),
     (api.GROUP, api.OPTS),
     (inspection.DISCOVERY_GROUP, inspection.DISCOVERY_OPTS),
     (events.AUDIT_GROUP, events.AUDIT_OPTS),

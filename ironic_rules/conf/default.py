@@ -7,6 +7,7 @@ import socket
 from oslo_config import cfg
 
 from ironic_rules.models import secrets
+from ironic_rules.models.events import LEVELS
 from ironic_rules.models.nodes import INTERFACES
 
 OPTS: list[cfg.Opt] = [
@@ -47,6 +48,11 @@ OPTS: list[cfg.Opt] = [
                      "ramdisks. The port has the MAC address that stands for it: the GUID without its two middle "
                      "octets. DHCP clients on InfiniBand are told by extra/client-id of the port. Must be the same "
                      "for all processes."),
+    cfg.StrOpt("notification_level", choices=LEVELS,
+               help="Lowest level of the events that are sent as notifications, with the drivers of "
+                    "[oslo_messaging_notifications]. Default: none are sent. Must be the same for all processes."),
+    cfg.ListOpt("versioned_notifications_topics", default=["ironic_versioned_notifications"],
+                help="Topics of the notifications. RabbitMQ's queues are named TOPIC.LEVEL."),
     cfg.BoolOpt("pecan_debug", default=False,
                 help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from ironic_rules.models.events import LEVELS
-
-#: Options of the group DEFAULT, named as in Ironic.
-NOTIFICATION_OPTS: list[cfg.Opt] = [
-    cfg.StrOpt("notification_level", choices=LEVELS,
-               help="Lowest level of the events that are sent as notifications, with the drivers of "
-                    "[oslo_messaging_notifications]. Default: none are sent. Must be the same for all processes."),
-    cfg.ListOpt("versioned_notifications_topics", default=["ironic_versioned_notifications"],
-                help="Topics of the notifications. RabbitMQ's queues are named TOPIC.LEVEL."),
-]
-
 AUDIT_GROUP = cfg.OptGroup("audit", title="Audit", help="Who has changed what.")
 AUDIT_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("log_file",
