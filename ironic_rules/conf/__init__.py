@@ -10,7 +10,6 @@ from ironic_rules.conf import (
     database,
     default,
     deploy,
-    events,
     hardware,
     inspection,
     inspector,
@@ -22,11 +21,11 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     ("", default.OPTS),
     (api.GROUP, api.OPTS),
     (inspection.DISCOVERY_GROUP, inspection.DISCOVERY_OPTS),
-    (events.AUDIT_GROUP, events.AUDIT_OPTS),
+    (default.AUDIT_GROUP, default.AUDIT_OPTS),
     (conductor.GROUP, conductor.OPTS),
     (database.GROUP, database.OPTS),
     (deploy.GROUP, deploy.OPTS),
-    (events.GROUP, events.OPTS),
+    (default.EVENTS_GROUP, default.EVENTS_OPTS),
     (inspection.FACTS_GROUP, inspection.FACTS_OPTS),
     (inspection.HISTORY_GROUP, inspection.HISTORY_OPTS),
     (inspection.JOURNAL_GROUP, inspection.JOURNAL_OPTS),
@@ -38,7 +37,7 @@ GROUPS: tuple[tuple[cfg.OptGroup | str, list[cfg.Opt]], ...] = (
     (deploy.PXE_GROUP, deploy.PXE_OPTS),
     (pxe_filter.GROUP, pxe_filter.OPTS),
     (hardware.REDFISH_GROUP, hardware.REDFISH_OPTS),
-    (events.TRACING_GROUP, events.TRACING_OPTS),
+    (default.TRACING_GROUP, default.TRACING_OPTS),
 )
 
 
