@@ -16,7 +16,7 @@ from ironic_rules.conductor import provisioning, pxe_filter
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import Mark, RequestContext
-from ironic_rules.db import nodes, operations
+from ironic_rules.db import nodes, operations, outbox
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
@@ -85,10 +85,12 @@ def _store(conn: sa.Connection, conductor: Conductor, operation: Row, item: Item
         raise NodeLocked(node=row.uuid, host=row.reservation)
     node_actions.check(row, operation.kind, nodes.child_of(conn, row.uuid))
     if operation.kind == node_actions.DELETE:
+        outbox.note(conn, "node", "delete", row)
         nodes.destroy(conn, row.id)
     else:
         is_on = operation.kind == node_actions.SET_MAINTENANCE
-        nodes.update(conn, row.id, node_actions.maintenance(is_on, operation.filters.get("reason")))
+        changed = nodes.update(conn, row.id, node_actions.maintenance(is_on, operation.filters.get("reason")))
+        outbox.note_maintenance(conn, changed, row)
     operations.end(conn, item, operations.CHANGED)
 
 

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.conductor import operations, provisioning
-from ironic_rules.db import nodes
+from ironic_rules.db import nodes, outbox
 from ironic_rules.db import operations as operations_db
+from ironic_rules.db.tables import events
 from tests.functional import whole as wholes
 from tests.functional.installations import only_in_one_process
 from tests.functional.processes import wait_for
@@ -171,3 +172,15 @@ def test_mistakes_are_named(service: OneProcess) -> None:
             ({"action": "inspect", "nodes": {}}, 409, "on none of these nodes")):
         reply = service.app.post_json("/v1/operations", body)
         assert (reply.status_int, text in reply.text) == (status, True), (body, reply.text)
+
+
+def test_each_change_has_the_events_of_a_request_for_one_node(service: OneProcess) -> None:
+    found = fleet(service)
+    outbox.want(service.db.engine, outbox.Wanted("info", False, "conductor-1"))
+    for action in ("set-maintenance", "clear-maintenance", "delete"):
+        ended(service, act(service, action, uuids=[found["silent"]]).json["uuid"])
+    with service.db.reader() as conn:
+        told = conn.execute(sa.select(events.c.type, events.c.subject).order_by(events.c.id)).all()
+    assert [row.type for row in told if not row.type.endswith("start")] == [
+        "baremetal.node.maintenance_set.end", "baremetal.node.maintenance_set.end", "baremetal.node.delete.end"]
+    assert {row.subject for row in told} == {f"nodes/{found['silent']}"}
