@@ -252,9 +252,7 @@ def finish(conn: sa.Connection, worker: str, done: Collection[Delivery] = (), fa
     :param untried: ids, and when they are due
     """
     mine = deliveries.c.claimed_by == worker
-    if done:
-        conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(_IDS), mine), {"ids": [each.id for each in done]})
-        _forget(conn, {each.event_id for each in done})
+    drop(conn, done, mine)
     for each in failed:
         values: dict[str, Any] = {"claimed_by": None, "attempts": deliveries.c.attempts + 1, "error": each.error[:255]}
         values |= {"dead": True} if each.due_at is None else {"due_at": each.due_at}
@@ -265,11 +263,24 @@ def finish(conn: sa.Connection, worker: str, done: Collection[Delivery] = (), fa
 
 
 _IS_DELIVERED = ~sa.exists().where(deliveries.c.event_id == events.c.id)
+_HOLD = sa.select(events.c.id).where(events.c.id.in_(_IDS)).order_by(events.c.id).with_for_update()
+_FORGET = sa.delete(events).where(events.c.id.in_(_IDS), _IS_DELIVERED)
 
 
-def _forget(conn: sa.Connection, event_ids: Collection[int]) -> None:
-    """Delete those of the events that have no deliveries any more."""
-    conn.execute(sa.delete(events).where(events.c.id.in_(_IDS), _IS_DELIVERED), {"ids": sorted(event_ids)})
+def drop(conn: sa.Connection, rows: Collection[Any], *conditions: sa.ColumnElement[bool]) -> None:
+    """Delete deliveries, and the events that have no other ones.
+
+    The events are locked first: of two transactions that delete the last deliveries of an event at the same time, each
+    would see that of the other one, and the event would stay.
+
+    :param rows: with ``id`` and ``event_id``;  conditions: what else the deliveries have to fulfil
+    """
+    if not rows:
+        return
+    event_ids = {"ids": sorted({row.event_id for row in rows})}
+    conn.execute(_HOLD, event_ids).all()
+    conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(_IDS), *conditions), {"ids": [row.id for row in rows]})
+    conn.execute(_FORGET, event_ids)
 
 
 def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
@@ -283,7 +294,7 @@ def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -
     if letters := [row.id for row in rows if row.webhook_id != BUS]:
         conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(_IDS)).values(dead=True, claimed_by=None),
                      {"ids": letters})
-    _delete(conn, [row for row in rows if row.webhook_id == BUS])
+    drop(conn, [row for row in rows if row.webhook_id == BUS])
     return len(rows)
 
 
@@ -294,25 +305,23 @@ def prune_dead(conn: sa.Connection, before: datetime.datetime, keep: int, most: 
                         .limit(most)).all()
     if not rows:
         rows = conn.execute(dead.order_by(deliveries.c.created_at.desc()).offset(keep).limit(most)).all()
-    _delete(conn, rows)
+    drop(conn, rows)
     return len(rows)
 
 
-def _delete(conn: sa.Connection, rows: Collection[Any]) -> None:
-    if rows:
-        conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(_IDS)), {"ids": [row.id for row in rows]})
-        _forget(conn, {row.event_id for row in rows})
-
-
 def bound(conn: sa.Connection, most_events: int, most: int = BATCH) -> int:
-    """Delete the oldest events beyond about ``most_events``; return how many, at most ``most``.
+    """Delete the oldest events beyond ``most_events``; return how many, at most ``most``.
 
-    How many there are is not counted: it is at most the difference between the newest and the oldest id.
+    They are counted only if they may be more: there are at most as many as the difference between the newest and the
+    oldest id, which also one dead letter makes large.
     """
     first, last = conn.execute(sa.select(sa.func.min(events.c.id), sa.func.max(events.c.id))).one()
     if first is None or last - first < most_events:
         return 0
-    ids = list(conn.scalars(sa.select(events.c.id).where(events.c.id <= last - most_events)
+    newest_gone = conn.scalar(sa.select(events.c.id).order_by(events.c.id.desc()).offset(most_events).limit(1))
+    if newest_gone is None:
+        return 0
+    ids = list(conn.scalars(sa.select(events.c.id).where(events.c.id <= newest_gone)
                             .order_by(events.c.id).limit(most)))
     conn.execute(_DELETE_EVENTS, {"ids": ids})
     return len(ids)

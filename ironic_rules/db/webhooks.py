@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock
+from ironic_rules.db import clock, outbox
 from ironic_rules.db.collection import Collection as Rows
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
@@ -169,12 +169,9 @@ def forget(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | None
     """
     ids = _ids(conn, webhook, wanted)
     for start in range(0, len(ids), _BATCH):
-        some = ids[start:start + _BATCH]
-        of_events = sa.select(deliveries.c.event_id).where(deliveries.c.id.in_(some))
-        event_ids = list(conn.scalars(of_events))
-        conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_(some)))
-        is_left = sa.exists().where(deliveries.c.event_id == events.c.id)
-        conn.execute(sa.delete(events).where(events.c.id.in_(event_ids), ~is_left))
+        of_events = sa.select(deliveries.c.id, deliveries.c.event_id).where(
+            deliveries.c.id.in_(ids[start:start + _BATCH]))
+        outbox.drop(conn, conn.execute(of_events).all())
 
 
 def drop_orphans(conn: sa.Connection, most: int) -> int:
@@ -186,7 +183,5 @@ def drop_orphans(conn: sa.Connection, most: int) -> int:
         return 0
     rows = conn.execute(sa.select(deliveries.c.id, deliveries.c.event_id).where(
         deliveries.c.webhook_id == receivers_of[0]).limit(most)).all()
-    conn.execute(sa.delete(deliveries).where(deliveries.c.id.in_([row.id for row in rows])))
-    is_left = sa.exists().where(deliveries.c.event_id == events.c.id)
-    conn.execute(sa.delete(events).where(events.c.id.in_({row.event_id for row in rows}), ~is_left))
+    outbox.drop(conn, rows)
     return len(rows)

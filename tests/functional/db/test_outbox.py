@@ -122,6 +122,30 @@ def test_what_waits_too_long_is_given_up_and_too_many_are_deleted(wanting: Datab
     assert count(wanting, events) == 10
 
 
+
+def test_the_last_two_receivers_of_an_event_at_the_same_time_leave_nothing(wanting: Database) -> None:
+    add(wanting, 3)
+    routed(wanting, Wants(0, "*"), Wants(3, "*"))
+    first, second = (wanting.write(lambda conn: outbox.claim(conn, receiver, 10, "w"))  # noqa: B023
+                     for receiver in (0, 3))
+    other = threading.Thread(target=lambda: wanting.write(lambda conn: outbox.finish(conn, "w", second)))
+    with wanting.writer() as conn:
+        outbox.finish(conn, "w", first)
+        other.start()
+        other.join(0.3)
+    other.join()
+    assert (count(wanting, events), count(wanting, event_deliveries)) == (0, 0)
+
+
+def test_a_dead_letter_stays_while_there_are_few_events(wanting: Database) -> None:
+    add(wanting, 30)
+    with wanting.writer() as conn:
+        ids = list(conn.scalars(sa.select(events.c.id).order_by(events.c.id)))
+        conn.execute(sa.delete(events).where(events.c.id.in_(ids[1:-1])))
+    assert wanting.write(lambda conn: outbox.bound(conn, 10)) == 0
+    assert count(wanting, events) == 2
+
+
 def test_a_large_outbox_is_read_by_its_indexes(wanting: Database) -> None:
     now = clock.now()
     rows = [{"uuid": "u", "created_at": now, "type": "t", "level": "info", "subject": "s", "payload_type": "p",
