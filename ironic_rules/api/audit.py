@@ -50,7 +50,7 @@ _HIDDEN: Final = (
     ("/v1/inspection_rules", frozenset({"actions", "conditions"})), ("/v1/rules", frozenset({"actions", "conditions"})),
     ("/v1/webhooks", frozenset({"url"})))
 #: Paths of requests whose bodies are not shown: what a ramdisk sends, and logins.
-_WITHOUT_BODY = re.compile(r"/v1/continue_inspection|/ui/")
+_WITHOUT_BODY = re.compile(r"/v1/continue_inspection\b|/ui\b")
 #: Events that wait to be stored, and how many one transaction stores.
 _WAITING, _BATCH = 1000, 100
 
@@ -176,7 +176,7 @@ def _record(environ: WSGIEnvironment, status: str, route: str | None, changes: l
         "status": int(status), "outcome": "success" if is_done else "refused" if status in _REFUSED else "failure"}
     if status == "401" and (login := _login(environ)) is not None:
         record["login"] = login
-    if (content := _content(environ, path)) is not None:
+    if (content := _content(environ)) is not None:
         record["request"] = content
     if is_done and changes:
         record["changes"] = [_change(each) for each in {(one.kind, one.ident): one for one in changes}.values()]
@@ -194,8 +194,10 @@ def _login(environ: WSGIEnvironment) -> str | None:
         return None
 
 
-def _content(environ: WSGIEnvironment, path: str) -> JSON:
+def _content(environ: WSGIEnvironment) -> JSON:
     raw: bytes = environ.get("ironic_rules.body", b"")
+    # As it is routed: below the prefix of a WSGI server, and without empty segments.
+    path = "".join(f"/{segment}" for segment in environ.get("PATH_INFO", "").split("/") if segment)
     if not raw or _WITHOUT_BODY.match(path):
         return None
     if len(raw) > _MOST_BYTES:
@@ -214,7 +216,7 @@ def _operation(operation: JSON, hidden: frozenset[str]) -> JSON:
     """Return an operation of a JSON patch, or an item of another list, without secrets."""
     if not isinstance(operation, dict) or not isinstance(path := operation.get("path"), str):
         return _concealed(operation, hidden)
-    shown = {name: secrets.mask(value) for name, value in operation.items()}
+    shown = {name: _concealed(value, hidden) for name, value in operation.items()}
     if "value" in shown and (secrets.is_secret_path(path) or path.strip("/").partition("/")[0] in hidden):
         shown["value"] = secrets.MASK
     return shown

@@ -90,12 +90,17 @@ def test_what_rules_and_webhooks_consist_of_is_not_in_the_log(whole: OneProcess,
     rule = whole.app.post_json("/v1/inspection_rules", {"description": "d", "sensitive": True, "actions": [
         {"op": "set-attribute", "args": {"path": "/extra/a", "value": "topsecret1"}}]}).json["uuid"]
     whole.app.patch_json(f"/v1/inspection_rules/{rule}", [
-        {"op": "replace", "path": "/actions/0/args", "value": {"path": "/extra/a", "value": "topsecret2"}}])
+        {"op": "replace", "path": "/actions", "value": [
+            {"op": "set-attribute", "args": {"path": "/extra/a", "value": "topsecret2"}}]}])
     whole.app.put_json("/v1/inspection_rules", {"rules": [{"actions": [
         {"op": "set-attribute", "args": {"path": "/extra/a", "value": "topsecret3"}}]}], "prune": True})
     whole.app.post_json("/v1/webhooks", {"url": "https://hooks.example.com/topsecret4"})
+    hook = whole.app.post_json("/v1//webhooks", {"url": "https://hooks.example.com/topsecret5"}).json["uuid"]
+    whole.app.delete(f"/v1/webhooks/{hook}")
+    whole.app.post_json("/v1/webhooks", {"url": "https://hooks.example.com/topsecret6"},
+                        extra_environ={"SCRIPT_NAME": "/baremetal"})
     found = lines(folder)
-    assert [line["outcome"] for line in found] == ["success"] * 4
+    assert [line["outcome"] for line in found] == ["success"] * 7
     assert b"topsecret" not in (folder / "audit.log").read_bytes()
     assert found[0]["changes"][0]["difference"][0]["value"].startswith("created rule")
 
