@@ -32,6 +32,14 @@ _UNEXPECTED = "an unexpected error occurred; the conductor's log has the details
 
 def run(conductor: Conductor, operation: Row, item: Item) -> None:
     """Do one item: act on its node, and note the result. An item of a process that is ending stays unfinished."""
+    try:
+        _run(conductor, operation, item)
+    finally:
+        # The thread goes on with operations of other users.
+        RequestContext(overwrite=False).update_store()
+
+
+def _run(conductor: Conductor, operation: Row, item: Item) -> None:
     while not conductor.workers.wait_for_room(Lane.REQUESTS, _PATIENCE_S):
         if conductor.workers.is_stopping:
             return
