@@ -48,10 +48,10 @@ class _Counting:
         self._conn = conn
         self._limit: int = query.get("limit", _FEW)
         wanted: JSONObject = {"include_children": False}
-        node_access.confine(request, wanted)
         if "failure" in query:
             wanted["failure"] = query["failure"]
-            node_access.resolve(request, conn, wanted)
+        node_access.confine(request, wanted)
+        node_access.resolve(request, conn, wanted)
         clause = query.get("where")
         self._listed = self.asked.conditions(wanted, None if clause is None else self.asked.read(clause))
         self._narrowed = clause is not None

@@ -144,6 +144,9 @@ def test_facts_are_those_of_the_nodes_that_the_project_owns(keystone, db, make_n
     assert send(keystone, READER, "GET", paths[0]).json == {"facts": {"rack": "owned"}, "problems": {"rack": "odd"}}
     assert [send(keystone, READER, "GET", f"/v1/fact_changes?node={node.uuid}").status_int for node in made] == [
         200, 200, 404]
+    for path in ("/v1/facts/rack/values?", "/v1/facts/values?facts=rack&"):
+        assert send(keystone, READER, "GET", path).json["nodes"] == 1
+        assert send(keystone, READER, "GET", f"{path}failure=0123456789abcdef").status_int == 403
     for token in (ADMIN, "system:reader"):
         assert send(keystone, token, "DELETE", "/v1/facts/rack").status_int == 403
 
