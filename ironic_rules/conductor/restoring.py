@@ -14,12 +14,16 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, node_records
+from ironic_rules.db import operations as stored_operations
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import conductors, nodes, processes, revisions
+from ironic_rules.db.tables import conductors, nodes, operations, processes, revisions
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import internal_keys, states
 from ironic_rules.models.documents import JSONObject
+from ironic_rules.models.node_actions import ACTIONS
+from ironic_rules.models.nodes import CAUSE
+from ironic_rules.models.resources import REAPPLY
 from ironic_rules.steps import procedures
 from ironic_rules.text import enumeration
 
@@ -49,8 +53,8 @@ def settle(db: Database, timeout_s: float) -> list[Settled]:
 
     Nodes that a conductor worked on, or that waited for their ramdisk, are in the failed state of what was begun.
     They are put into maintenance, as are available nodes, which may have instances; their agents have no tokens any
-    more. No conductor is registered, and revisions of sets continue with higher numbers, so that no tag that a client
-    has got since the backup fits another set.
+    more. Actions on many nodes are cancelled. No conductor is registered, and revisions of sets continue with higher
+    numbers, so that no tag that a client has got since the backup fits another set.
 
     :param timeout_s: after this time without a heartbeat, a process is dead
     :raises ConfigurationError: a process is alive: what it has read is from before
@@ -66,6 +70,7 @@ def settle(db: Database, timeout_s: float) -> list[Settled]:
             f"{enumeration(sorted(set(alive)))}: stop them if they run, wait that long, and run the command again. "
             "Nothing was changed.")
     db.write(_forget_processes)
+    db.write(_cancel_actions)
     found: list[Settled] = []
     last = 0
     while page := _page(db, last):
@@ -81,6 +86,13 @@ def _forget_processes(conn: sa.Connection) -> None:
     conn.execute(sa.delete(processes))
     counted = sa.update(revisions).where(revisions.c.name.in_(_COUNTED))
     conn.execute(counted.values(revision=revisions.c.revision + STEP))
+
+
+def _cancel_actions(conn: sa.Connection) -> None:
+    query = sa.select(operations.c.id).where(
+        operations.c.status == stored_operations.RUNNING, operations.c.kind.in_([*ACTIONS, REAPPLY]))
+    for operation_id in conn.scalars(query).all():
+        stored_operations.cancel(conn, operation_id)
 
 
 def _page(db: Database, last: int) -> list[int]:
@@ -108,7 +120,7 @@ def _settle(conn: sa.Connection, node_id: int) -> Settled | None:
         values |= {"agent_token_hash": None, "driver_internal_info": internal, "provision_state": ended.state,
                    "target_provision_state": ended.target, "provision_updated_at": clock.now(),
                    "inspection_started_at": None, "clean_step": {}, "deploy_step": {}, "service_step": {},
-                   "last_error": f"{row.provision_state} was not continued. {REASON}"}
+                   **dict.fromkeys(CAUSE), "last_error": f"{row.provision_state} was not continued. {REASON}"}
     is_new = not row.maintenance and (begun or row.provision_state == states.AVAILABLE)
     if is_new:
         values |= {"maintenance": True, "maintenance_reason": REASON}

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ironic_rules.cmd import dbsync
 from ironic_rules.conductor import recovery, restoring
-from ironic_rules.db import clock, conductors, processes
+from ironic_rules.db import clock, conductors, operations, processes
 from ironic_rules.db import nodes as db_nodes
 from ironic_rules.db.nodes import Lock
 from ironic_rules.db.tables import node_history, nodes, revisions
@@ -73,6 +73,17 @@ def test_a_node_that_may_have_an_instance_by_now_is_not_given_away(database):
     assert (row(database, used).maintenance, row(database, used).agent_token_hash) == (False, "h")
     assert (row(database, busy).maintenance, row(database, busy).target_power_state) == (True, None)
     assert row(database, looked).maintenance_reason == "fan"
+
+
+def test_actions_on_many_nodes_are_not_continued(database):
+    node(database, provision_state="manageable")
+    begun = {kind: database.write(lambda conn, kind=kind: operations.create(
+        conn, kind, {}, None, sa.select(nodes.c.uuid))).id for kind in ("delete", "inspect", "reapply", "find_facts")}
+    restoring.settle(database, 60)
+    with database.reader() as conn:
+        running = {each.id for each in operations.running(conn)}
+
+    assert running == {begun["find_facts"]}
 
 
 def test_tags_of_before_fit_no_set_of_after(database):
