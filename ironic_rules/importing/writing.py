@@ -18,6 +18,7 @@ from ironic_rules.db import (
     node_records,
     node_sets,
     nodes,
+    outbox,
     portgroups,
     ports,
 )
@@ -75,10 +76,13 @@ class Writer:
             node_sets.set_traits(conn, row.id, item.traits)
         groups = {}
         for values in item.parts.get("portgroup", ()):
-            groups[values["uuid"]] = portgroups.create(conn, _of_node(values, row.id)).id
+            made = portgroups.create(conn, _of_node(values, row.id))
+            groups[values["uuid"]] = made.id
+            outbox.note(conn, "port group", "create", made)
         for values in item.parts.get("port", ()):
             group = values.get("portgroup_uuid")
-            ports.create(conn, {**_of_node(values, row.id), **({"portgroup_id": groups[group]} if group else {})})
+            outbox.note(conn, "port", "create", ports.create(
+                conn, {**_of_node(values, row.id), **({"portgroup_id": groups[group]} if group else {})}))
         for values in item.parts.get("volume_connector", ()):
             collection.CONNECTORS.create(conn, _of_node(values, row.id))
         for values in item.parts.get("volume_target", ()):
@@ -105,7 +109,8 @@ def _write_inventory(conn: sa.Connection, node_id: int, found: JSONObject) -> No
 
 def _write_template(conn: sa.Connection, values: JSONObject, author: Author) -> None:
     steps = [Step(**step) for step in values["steps"]]
-    deploy_templates.create(conn, {name: value for name, value in values.items() if name != "steps"}, steps)
+    own = {name: value for name, value in values.items() if name != "steps"}
+    outbox.note(conn, "deploy template", "create", deploy_templates.create(conn, own, steps))
 
 
 def _write_allocation(conn: sa.Connection, values: JSONObject, author: Author) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import json
@@ -30,6 +31,7 @@ from ironic_rules.db.tables import (
     allocations,
     chassis,
     deploy_template_steps,
+    events,
     inspection_rules,
     node_history,
     node_inventory,
@@ -72,7 +74,7 @@ class Here:
     def __init__(self, url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._file = folder / "here.conf"
         self._file.write_text(f"{TYPES}transport_url = ironic-rules-memory://\n[database]\nconnection = {url}\n"
-                              "sqlite_synchronous = false\n")
+                              "sqlite_synchronous = false\n[events]\nwebhooks = true\n")
         self.conf = conf = service.prepare_config(["--config-file", str(self._file)])
         self.db: Database = databases.open_database(url)
         described = EnabledHardware(conf).describe()
@@ -202,7 +204,11 @@ def test_everything_of_a_running_ironic_is_imported_once(kind, tmp_path, capsys,
         allocation = {row.name: row for row in here.rows(allocations)}["inst-b"]
         in_group = [port.portgroup_id for port in here.rows(ports)]
         finding = [row.kind for row in here.rows(operations)]
+        told = collections.Counter(row.type for row in here.rows(events) if row.type.endswith(".create.end"))
 
+    assert told["baremetal.node.create.end"] == numbers["nodes"] and len(told) == 9
+    assert (told["baremetal.port.create.end"], told["baremetal.portgroup.create.end"]) == (
+        numbers["ports"], numbers["portgroups"])
     assert (dry[0], first[0]) == (0, 0)
     assert "cloud old: API 1.115; this service has 1.96.\n" in dry[1]
     assert "node: 6 to create\n" in dry[1]
