@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, outbox
+from ironic_rules.db import clock, outbox, webhooks
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import event_deliveries, events
 from ironic_rules.models.events import Event, matches
@@ -144,6 +144,21 @@ def test_a_dead_letter_stays_while_there_are_few_events(wanting: Database) -> No
         conn.execute(sa.delete(events).where(events.c.id.in_(ids[1:-1])))
     assert wanting.write(lambda conn: outbox.bound(conn, 10)) == 0
     assert count(wanting, events) == 2
+
+
+def test_a_new_webhook_gets_nothing_of_one_that_was_deleted(wanting: Database) -> None:
+    def made(name: str) -> int:
+        return wanting.write(lambda conn: webhooks.create(conn, {
+            "name": name, "url": "https://hooks.example.com/", "secret": "whsec_x", "events": ["*"], "level": "debug",
+            "enabled": True})).id
+
+    old = made("old")
+    add(wanting, 3)
+    routed(wanting, Wants(old, "*"))
+    wanting.write(lambda conn: webhooks.WEBHOOKS.destroy(conn, old))
+    new = made("new")
+    assert wanting.write(lambda conn: outbox.claim(conn, new, 10, "w")) == []
+    wanting.write(lambda conn: webhooks.WEBHOOKS.destroy(conn, new))
 
 
 def test_a_large_outbox_is_read_by_its_indexes(wanting: Database) -> None:
