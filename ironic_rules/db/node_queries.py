@@ -245,15 +245,18 @@ class Alike(NamedTuple):
     condition: Condition
 
 
+_CHILD = nodes.alias()
+_HAS_DATA = sa.select(node_inventory.c.id).where(node_inventory.c.node_id == nodes.c.id).exists()
+_HAS_CHILDREN = sa.select(_CHILD.c.id).where(
+    _CHILD.c.parent_node == nodes.c.uuid, _CHILD.c.id != nodes.c.id).exists()
+
+
 def decisive(filters: Mapping[str, object]) -> sa.Subquery:
     """Return the query of the nodes that pass ``filters``, for :func:`alike`; it has their ``id`` and ``uuid``."""
-    child = nodes.alias()
-    has_data = sa.select(node_inventory.c.id).where(node_inventory.c.node_id == nodes.c.id).exists()
-    has_children = sa.select(child.c.id).where(child.c.parent_node == nodes.c.uuid, child.c.id != nodes.c.id).exists()
     return sa.select(
         nodes.c.id, nodes.c.uuid, nodes.c.name, *(nodes.c[name] for name in _DECISIVE),
-        nodes.c.instance_uuid.is_not(None).label("has_instance"), has_data.label("has_data"),
-        has_children.label("has_children")).where(*conditions(filters)).subquery()
+        nodes.c.instance_uuid.is_not(None).label("has_instance"), _HAS_DATA.label("has_data"),
+        _HAS_CHILDREN.label("has_children")).where(*conditions(filters)).subquery()
 
 
 def alike(conn: sa.Connection, found: sa.Subquery) -> list[Alike]:

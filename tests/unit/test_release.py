@@ -17,7 +17,7 @@ FOLDER = ROOT / "etc" / "release"
 #: The extras that the image has; tox.ini has the same ones.
 EXTRAS = ("mysql", "postgresql", "keystone", "http-basic", "redfish", "metrics")
 #: Extras of users' machines and of the lab.
-NOT_OF_THE_IMAGE = {"client", "lab"}
+NOT_OF_THE_IMAGE = {"client", "lab", "tracing"}
 
 
 def required() -> Iterator[Requirement]:
