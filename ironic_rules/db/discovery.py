@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity
+from ironic_rules.db import clock, identity, outbox
 from ironic_rules.db import nodes as nodes_db
 from ironic_rules.db import tables as t
 from ironic_rules.db.errors import duplicates
@@ -86,6 +86,7 @@ def remove_unclaimed(conn: sa.Connection, node_id: int, before: datetime.datetim
         return None
     if not unclaimed_since(conn, before, 1, node_id):
         return None
+    outbox.note(conn, "node", "delete", node)
     nodes_db.destroy(conn, node_id)
     return node.uuid
 
@@ -140,6 +141,7 @@ def withdraw(conn: sa.Connection, node_id: int) -> bool:
     if node.reservation is not None or node.provision_state != states.ENROLL or node.revision != 1:
         accept(conn, node_id)
         return False
+    outbox.note(conn, "node", "delete", node)
     nodes_db.destroy(conn, node_id)
     return True
 

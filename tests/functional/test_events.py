@@ -83,6 +83,9 @@ def test_each_kind_of_change_has_its_event(whole: OneProcess) -> None:
         conn.execute(sa.delete(events))
     assert app.patch_json(f"/v1/nodes/{uuid}", [{"op": "add", "path": "/extra/a", "value": 1}]).status_int == 200
     assert app.put_json(f"/v1/nodes/{uuid}/maintenance", {"reason": "x"}).status_int == 202
+    assert app.put(f"/v1/nodes/{uuid}/traits/CUSTOM_A").status_int == 204
+    assert payload(stored(whole)[-1])["traits"] == ["CUSTOM_A"]
+    assert app.delete(f"/v1/nodes/{uuid}/traits").status_int == 204
     port = app.post_json("/v1/ports", {"address": "52:54:00:ee:00:01", "node_uuid": uuid}).json["uuid"]
     assert app.delete(f"/v1/ports/{port}").status_int == 204
     assert app.post_json("/v1/chassis", {"description": "x"}).status_int == 201
@@ -93,12 +96,14 @@ def test_each_kind_of_change_has_its_event(whole: OneProcess) -> None:
     assert app.delete(f"/v1/inspection_rules/{rule}").status_int == 204
     assert app.delete(f"/v1/nodes/{uuid}").status_int == 204
     assert [row.type for row in stored(whole)] == [
-        "baremetal.node.update.end", "baremetal.node.maintenance_set.end", "baremetal.port.create.end",
+        "baremetal.node.update.end", "baremetal.node.maintenance_set.end", "baremetal.node.update.end",
+        "baremetal.node.update.end", "baremetal.port.create.end",
         "baremetal.port.delete.end", "baremetal.chassis.create.end", "baremetal.allocation.create.end",
         "baremetal.allocation.update.end", "baremetal.inspectionrules.update.success", "baremetal.node.power_set.end",
         "baremetal.inspectionrules.update.success", "baremetal.node.delete.end"]
     by_type = {row.type: payload(row) for row in stored(whole)}
-    assert by_type["baremetal.node.update.end"]["extra"] == {"a": 1}
+    assert (by_type["baremetal.node.update.end"]["extra"], by_type["baremetal.node.update.end"]["traits"]) == (
+        {"a": 1}, [])
     assert by_type["baremetal.node.power_set.end"]["to_power"] == "power on"
     assert by_type["baremetal.port.delete.end"]["node_uuid"] == uuid
     assert by_type["baremetal.allocation.update.end"]["state"] == "error"

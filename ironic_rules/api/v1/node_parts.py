@@ -15,7 +15,7 @@ from ironic_rules.api.expose import RAW, expose
 from ironic_rules.api.request import Request
 from ironic_rules.api.routes import Resource
 from ironic_rules.api.v1 import node_access
-from ironic_rules.db import node_sets, portgroups, ports
+from ironic_rules.db import node_sets, outbox, portgroups, ports
 from ironic_rules.db.node_sets import VIF_KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, vif_conflict
 from ironic_rules.models.documents import JSON, JSONObject
@@ -52,6 +52,7 @@ class TraitsController(Resource):
             row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len(names))
             node_sets.set_traits(conn, row.id, names)
+            outbox.note(conn, "node", "update", row, row)
 
         request.db.write(replace)
 
@@ -66,6 +67,7 @@ class TraitsController(Resource):
             row = node_access.hold(request, conn, node)
             _check_number(row.uuid, len({*node_sets.list_traits(conn, [row.id])[row.id], trait}))
             node_sets.add_trait(conn, row.id, trait)
+            outbox.note(conn, "node", "update", row, row)
 
         request.db.write(add)
         request.reply.headers.append(("Location", links.url(request.base, "nodes", node, "traits", trait)))
@@ -82,6 +84,7 @@ class TraitsController(Resource):
                 node_sets.remove_all_traits(conn, row.id)
             else:
                 node_sets.remove_trait(conn, row.id, trait)
+            outbox.note(conn, "node", "update", row, row)
 
         request.db.write(remove)
 

@@ -11,9 +11,10 @@ from oslo_config import cfg
 from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
-from ironic_rules.db import conductors, discovery, node_sets, nodes, ports
+from ironic_rules.db import conductors, discovery, node_sets, nodes, outbox, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
+from ironic_rules.db.tables import events
 from ironic_rules.exceptions import LookupFailed
 from ironic_rules.inspection import discovery as inspection_discovery
 from ironic_rules.inspection import payload
@@ -136,7 +137,15 @@ def test_what_nobody_accepted_can_be_withdrawn_and_the_rest_not(
         nodes.reserve(conn, nodes.Lock(taken, "conductor-1", "run:1"), "test")
         nodes.update(conn, changed, {"name": "mine"})
 
-    withdrawn = [db.write(partial(discovery.withdraw, node_id=node_id)) for node_id in (fresh, taken, changed, fresh)]
+    outbox.want(db.engine, outbox.Wanted("info", False, "conductor-1"))
+    try:
+        withdrawn = [db.write(partial(discovery.withdraw, node_id=node_id))
+                     for node_id in (fresh, taken, changed, fresh)]
+    finally:
+        db.engine.update_execution_options(**{"ironic_rules.events": None})
 
     assert withdrawn == [True, False, False, False]
+    with db.reader() as conn:
+        assert list(conn.scalars(sa.select(events.c.type).order_by(events.c.id))) == [
+            "baremetal.node.delete.start", "baremetal.node.delete.end"]
     assert {node.id for node in stored(db)} == {taken, changed}
