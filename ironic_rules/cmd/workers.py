@@ -26,6 +26,7 @@ from oslo_log import log as logging
 from ironic_rules import service
 from ironic_rules.api import authorization
 from ironic_rules.cmd import lifecycle, systemd
+from ironic_rules.db.processes import Presence
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.httpd import server
 from ironic_rules.metrics.numbers import Numbers
@@ -53,6 +54,8 @@ class Process(cotyledon.Service):
         self._conf = conf
         self._numbers = Numbers()
         self._metrics_port = conf[self.name].metrics_port + worker_id
+        #: None until it is started, which a signal may prevent
+        self._presence: Presence | None = None
 
     def run(self) -> None:
         """Serve, in threads."""
@@ -85,6 +88,10 @@ class Process(cotyledon.Service):
     def is_well(self) -> bool:
         """Return whether the process works, for systemd's watchdog."""
         raise NotImplementedError
+
+    def _leave(self) -> None:
+        if self._presence is not None:
+            self._presence.stop()
 
 
 def make_manager(kind: type[Process], number: int, grace_s: float, *args: Any) -> cotyledon.ServiceManager:
@@ -126,7 +133,7 @@ class APIProcess(Process):
 
     def stop(self) -> int:
         self._api.stop()  # requests that are being processed have a moment to finish
-        self._presence.stop()
+        self._leave()
         return 0
 
     def is_well(self) -> bool:
@@ -186,7 +193,7 @@ class ConductorProcess(Process):
 
     def stop(self) -> int:
         self._conductor.stop()
-        self._presence.stop()
+        self._leave()
         return lifecycle.DISPLACED if self._conductor.is_displaced else 0
 
     def is_well(self) -> bool:
