@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import orjson
 import pytest
 import sqlalchemy as sa
 
+from ironic_rules.api import audit
 from ironic_rules.db.tables import events
 from tests.functional.installations import only_in_one_process
 from tests.functional.processes import wait_for
@@ -36,6 +38,9 @@ def service(folder: Path) -> Iterator[OneProcess]:
                  "events = true\n") as service:
         login(service, "alice")
         yield service
+    for found in gc.get_objects():
+        if type(found) is audit._File:
+            found.close()
 
 
 @pytest.fixture
