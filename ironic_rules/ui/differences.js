@@ -31,7 +31,7 @@ export function differences(told) {
     el("details", {}, el("summary", {}, `All of the inventory: ${patch.length} ${patch.length === 1 ? "difference" : "differences"}`),
       table("All differences", ["Change", "Path", "Value"], patch.slice(0, MOST).map(({op, path, value: to}) => [
         mark(...{add: ["came", "good"], remove: ["went", "plain"]}[op] ?? ["changed", "busy"]), el("code", {}, path), value(to)])),
-      patch.length > MOST && empty(`These are the first ${MOST}.`)),
+      patch.length > MOST && empty(`Shows the first ${MOST}.`)),
   ];
 }
 

@@ -43,8 +43,8 @@ export function choosing(filters) {
   const choose = (wanted) => { whole = wanted; chosen.clear(); draw(); };
   const all = el("button", {onclick: () => choose(filters)}, "Choose all of this query");
   const bar = el("div", {class: "acting", role: "group", "aria-label": "Act on the chosen nodes"}, said, all,
-    ACTIONS.map(([action, text, verb, then]) => el("button", {onclick: () => act(action, verb, then)}, `${text} …`)),
-    el("button", {class: "quiet", onclick: () => { choose(null); announce("No nodes are chosen"); }}, "Choose none"));
+    el("button", {class: "quiet", onclick: () => { choose(null); announce("No nodes are chosen"); }}, "Choose none"),
+    ACTIONS.map(([action, text, verb, then]) => el("button", {onclick: () => act(action, verb, then)}, `${text} …`)));
   let boxes = []; // [input, its nodes] of the page that is shown, the head first
 
   function draw() {

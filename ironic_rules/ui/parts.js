@@ -71,7 +71,7 @@ export function split(label, parts) {
  */
 export function table(caption, columns, rows) {
   const names = columns.map((column) => (typeof column === "string" ? column : column.text));
-  const label = (index) => names[index]?.textContent ?? (names[index] || null);
+  const label = (index) => (names[index]?.textContent ?? names[index]) || null;
   const head = columns.map((column) => {
     const {text, sort, sorted = null, ...others} = typeof column === "string" ? {text: column} : column;
     return el("th", {scope: "col", class: others.class, "aria-sort": sort ? sorted ?? "none" : null},

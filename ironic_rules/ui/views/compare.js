@@ -158,7 +158,7 @@ async function compareInventories(place, left, right, named, signal) {
   const cell = (of, path) => (of.has(path) ? el("code", {}, short(of.get(path))) : el("span", {class: "dim"}, "–"));
   fill(place, el("p", {class: "dim"}, `${paths.length} values differ. Lists are compared by position.`),
     table("Differences of the inventories", ["Path", ...named], paths.slice(0, MOST).map((path) => [el("code", {}, path), cell(a, path), cell(b, path)])),
-    paths.length > MOST && empty(`These are the first ${MOST}.`));
+    paths.length > MOST && empty(`Shows the first ${MOST}.`));
 }
 
 async function majority(place, {left, signal, again}) {

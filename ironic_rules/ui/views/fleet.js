@@ -21,6 +21,8 @@ const OLDER = {provision_state: (value) => `state = ${quoted(value)}`, resource_
   owner: (value) => `owner = ${quoted(value)}`, description_contains: (value) => `description contains ${quoted(value)}`};
 const PAGE = 100;
 const MOST_CAUSES = 8;
+/** Nodes that have waited longest: as many as the panel has room for. */
+const LONGEST = 5;
 const EVERY_S = 5;
 const OUTCOMES = [["good", "finished"], ["bad", "failed"], ["busy", "timed out"], ["plain", "aborted"]];
 const LAST_DAY = "Inspections of the last 24 hours";
@@ -140,7 +142,7 @@ function showDay(hours) {
 function listCauses({groups, node_failures: found}) {
   return [bars("Failures by cause", found.map((group) => ({count: group.count, to: address("fleet", {failure: group.failure}),
     title: `${group.provision_state}: ${group.reason}`, text: [cause(group)]}))),
-  groups > found.length && empty(`These are the ${found.length} most frequent of ${groups.toLocaleString()} causes.`)];
+  groups > found.length && empty(`Shows the ${found.length} most frequent of ${groups.toLocaleString()} causes.`)];
 }
 
 /** Return what failed, by its name, and its message; not a link, as it may be in one. */
@@ -162,7 +164,7 @@ async function showWaiting(place, states, now, signal) {
   const found = [];
   for (const name of states) {
     const {json, error} = await request("GET", `/v1/nodes?provision_state=${encodeURIComponent(name)}&fields=uuid,name,provision_state,provision_updated_at`
-      + "&sort_key=provision_updated_at&sort_dir=asc&limit=6", {signal});
+      + `&sort_key=provision_updated_at&sort_dir=asc&limit=${LONGEST}`, {signal});
     if (error) {
       fill(place, notice(error));
       return;
@@ -171,7 +173,7 @@ async function showWaiting(place, states, now, signal) {
   }
   found.sort((a, b) => Date.parse(a.provision_updated_at) - Date.parse(b.provision_updated_at));
   keepingFocus(place, () => fill(place, found.length === 0 ? empty("No node waits for its machine.")
-    : el("ul", {class: "plain"}, found.slice(0, 6).map((node) => el("li", {}, nodeLink(node), " ", state(node.provision_state),
+    : el("ul", {class: "plain"}, found.slice(0, LONGEST).map((node) => el("li", {}, nodeLink(node), " ", state(node.provision_state),
       el("span", {class: "dim"}, ` ${ago(node.provision_updated_at, now)}`))))));
 }
 
@@ -258,7 +260,7 @@ async function chooseColumns() {
   const form = el("div", {class: "choices", tabindex: "0", role: "group", "aria-label": "Facts"},
     known?.names.filter((name) => name.of === "fact").map(({name, unit}) => el("label", {class: "choice"},
       el("input", {type: "checkbox", value: name, checked: chosen.includes(name)}), name, unit && el("span", {class: "dim"}, unit))) ?? empty("Facts cannot be read."));
-  if (!await confirmed("Facts that are columns", "Show", form)) return;
+  if (!await confirmed("Facts as columns", "Show", form)) return;
   go(to({columns: [...form.querySelectorAll("input:checked")].map((box) => box.value).join(",")}));
 }
 
@@ -273,14 +275,14 @@ function columnsOf() {
     {head: by("natural_name", "Name"), cell: (node) => ({class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]})},
     {head: by("provision_state", "State"), cell: (node) => ({class: "nowrap", children: state(node.provision_state)})},
     {head: by("provision_updated_at", "Since"), cell: (node, now) => ({class: "nowrap", children: relative(node.provision_updated_at, now)})},
-    {head: by("resource_class", "Resource class"), cell: (node) => node.resource_class},
+    {head: by("resource_class", "Resource class"), cell: (node) => ({class: "nowrap", children: node.resource_class})},
     ...query.columns.split(",").filter(Boolean).map((name) => ({head: by(`fact:${name}`, name), cell: ({facts}) => {
       const value = facts?.[name] ?? null;
       return {class: typeof value === "number" ? "num" : null, children: value === null ? "" : short([value].flat().join(", "), 80)};
     }})),
-    {head: "Last error", cell: (node) => ({class: "long", children: el("div", {class: "clamp", onmouseenter: (event) => {
+    {head: "Last error", cell: (node) => ({class: "long", children: node.last_error && el("div", {class: "clamp", onmouseenter: (event) => {
       event.currentTarget.title = event.currentTarget.textContent;
-    }}, node.last_error && line(node.last_error))})},
+    }}, line(node.last_error))})},
   ];
 }
 

@@ -34,8 +34,8 @@ export async function show(main, {path}, signal) {
   // All parts at once, so that nothing that is read already moves: the reason first, then what there is to know.
   const parts = [
     el("div", {class: "columns"}, section("Time line", timeline),
-      el("div", {class: "stack sections"}, section("Network", network), section("Steps of a deployment", steps),
-        section("Rejected reports that nearly matched", rejected))),
+      el("div", {class: "stack sections"}, section("Network", network), section("Deployment steps", steps),
+        section("Near matches among rejected reports", rejected))),
     section("Inventory", inventory)];
   const wait = () => fill(below, loading("Loading the node …", 40));
   fill(main, head, wait());
@@ -211,7 +211,7 @@ function showTimeline(place, node, known, {json, error}, again) {
       const changes = entry.inventory_id && earlier ? address("compare", node.name ?? node.uuid, {from: earlier.inventory_id, to: entry.inventory_id}) : null;
       return el("li", {}, inspection(entry, known, drawn.get(entry.uuid) ?? index === 0, changes));
     })),
-  json.next && empty("These are the newest 30. Older ones are kept, too."));
+  json.next && empty("Shows the newest 30. Older ones are kept."));
 }
 
 function inspection(entry, known, isOpen, changes) {
@@ -278,7 +278,7 @@ async function showRejected(place, base, signal) {
     : [table("Rejected reports", ["Last", "Reason", "From", {text: "Times", class: "num"}], items.map((entry) => [
       {class: "nowrap", children: el("a", {href: address("journal", entry.uuid)}, when(entry.seen_at))},
       {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]}, entry.source,
-      {class: "num", children: entry.times}])), more && empty("There are more than these 200.")]);
+      {class: "num", children: entry.times}])), more && empty("Shows the first 200.")]);
 }
 
 /** Return the values of a report that could not be used as they came; nothing, if there are none. */

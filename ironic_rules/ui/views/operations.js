@@ -9,7 +9,9 @@ import {line, namedNode} from "../messages.js";
 
 export const title = "Operations";
 
-const KINDS = {reapply: "Re-run of rules", "dry-run": "Dry run"};
+const KINDS = {reapply: "Re-run of rules", inspect: "Inspection", manage: "Manage", provide: "Provide", abort: "Abort",
+  "set-maintenance": "Maintenance", "clear-maintenance": "End of maintenance", delete: "Deletion",
+  find_facts: "Search for facts", "legacy-rule-cleanup": "Clean-up of older rules"};
 /** Filters of nodes that the fleet shows, as people call them. */
 const FILTERS = {where: "", failure: "one cause of failure", provision_state: "state", resource_class: "resource class"};
 
@@ -28,7 +30,7 @@ async function showList(main, signal) {
   await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error, headers}, again) => {
     keepingFocus(list, () => fill(list, error ? notice(error, again) : json.operations.length === 0
       ? empty("None. Start a dry run, or re-run rules, from ", el("a", {href: address("fleet")}, "Fleet"), ".")
-      : table("Operations", ["Started", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
+      : table("Operations", ["Started", "Operation", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
         json.operations.map((operation) => [
           {class: "nowrap", children: el("a", {href: address("operations", operation.uuid)}, relative(operation.created_at, timeOf(headers)))},
           [what(operation), el("div", {class: "dim"}, about(operation))], status(operation.status), bar(operation.progress),
@@ -79,7 +81,7 @@ async function showOne(main, uuid, signal) {
       el("span", {class: "dim"}, "started ", when(operation.created_at), operation.user && ` by ${operation.user}`),
       el("a", {href: address("operations")}, "All operations"));
     const {progress} = operation;
-    const verb = operation.filters?.dry_run || operation.kind === "dry-run" ? "would change" : "changed";
+    const verb = operation.filters?.dry_run ? "would change" : "changed";
     keepingFocus(told, () => fill(told, bar(progress),
       el("p", {}, `${progress.changed.toLocaleString()} ${verb}, `, el("span", {class: progress.failed ? "bad" : ""}, `${progress.failed.toLocaleString()} failed`),
         `, ${progress.left.toLocaleString()} left`),
@@ -110,7 +112,7 @@ async function showGroups(place, path, signal) {
     return;
   }
   const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.group));
-  keepingFocus(place, () => fill(place, json.groups.length > 0 && section("What changes",
+  keepingFocus(place, () => fill(place, json.groups.length > 0 && section("Changes",
     json.groups.map(({group, number, result}) => el("details", {"data-group": group, open: opened.has(group), ontoggle: (event) => {
       const list = event.currentTarget.querySelector(".names");
       if (event.currentTarget.open && !list.hasChildNodes()) showNodes(list, path, group, signal).catch(() => {});

@@ -73,7 +73,7 @@ function listed(found, counts, writing, query, again, signal) {
           `${text} (${entries.filter(matches).length})`)))),
       el("label", {class: "field"}, el("span", {}, "Name, description or what it writes"), el("input", {
         type: "search", value: query.get("text") ?? "", onchange: (event) => filter({text: event.target.value})}))),
-    found.more && el("p", {class: "dim"}, `These are the first ${MOST} rules.`),
+    found.more && el("p", {class: "dim"}, `Shows the first ${MOST} rules.`),
     said,
     shown.length === 0 ? empty("No rule is of this kind.") : table("Rules in the order in which they run", [
       {text: "No.", class: "num"}, "Rule", "Phase", {text: "Priority", class: "num"}, "Valid", {text: "Matched", class: "num"},
@@ -162,13 +162,13 @@ function remove(rule, counts, ...others) {
 function listedRevisions({revisions, next}, again, signal) {
   if (revisions.length === 0) return [empty("The rules have not been changed since this service began to keep revisions.")];
   const said = el("div", {});
-  return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "When", "Who", "What", "Way back"],
+  return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "Time", "User", "Change", "Roll back"],
     revisions.map(({revision, created_at: at, user, summary}, number) => [
       {class: "num", children: revision}, {class: "nowrap", children: when(at)},
       user ?? el("span", {class: "dim"}, "not known"), {class: "long", children: named(summary)},
       {class: "nowrap", children: number === 0 ? el("span", {class: "dim"}, "current") : el("button", {
         "aria-label": `Roll back to revision ${revision}`, onclick: () => rollBack(revision, said, again, signal)}, "Roll back …")}])),
-  next && el("p", {class: "dim"}, `These are the last ${REVISIONS}; `, el("code", {}, "openstack baremetal inspection rule revision list"), " has all that are kept.")];
+  next && el("p", {class: "dim"}, `Shows the last ${REVISIONS}; `, el("code", {}, "openstack baremetal inspection rule revision list"), " has all that are kept.")];
 }
 
 /** Show what a rollback would change, and do it only if that is still so. */

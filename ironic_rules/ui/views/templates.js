@@ -24,14 +24,14 @@ async function showLists(main, signal) {
   const again = () => showLists(main, signal);
   await Promise.all([
     list(templates, "/v1/deploy_templates?detail=true&limit=500", "deploy_templates", again, signal, (items) => table("Deploy templates",
-      ["Name", {text: "Steps", class: "num"}, "What they do"], items.map((template) => [
+      ["Name", {text: "Number", class: "num"}, "Steps"], items.map((template) => [
         {class: "name", children: el("a", {href: address("templates", template.uuid)}, template.name)},
         {class: "num", children: template.steps.length},
         template.steps.map((step) => [el("code", {}, `${step.interface}.${step.step}`), " "])])),
     empty("No template. ", el("button", {class: "link", onclick: () => editTemplate(null)}, "Make one"), ". It has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
-    list(flavors, "/v1/flavors?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "What it means here"],
-      items.map((flavor) => [{class: "name", children: flavor.name},
-        el("a", {href: address("templates", "flavor", flavor.id ?? flavor.flavorid)}, "steps and nodes")])),
+    list(flavors, "/v1/flavors/detail?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "Requirements"],
+      items.map((flavor) => [{class: "name", children: el("a", {href: address("templates", "flavor", flavor.id)}, flavor.name)},
+        Object.entries(flavor.extra_specs ?? {}).map(([key, value]) => el("div", {}, el("code", {}, `${key}=${value}`)))])),
     empty("No flavor. ", el("button", {class: "link", onclick: () => editFlavor(null)}, "Make one"), ", here or as in Nova.")),
   ]);
   fill(both, el("div", {class: "columns"}, section("Deploy templates", templates), section("Flavors", flavors)));
@@ -40,7 +40,7 @@ async function showLists(main, signal) {
 async function list(place, path, name, again, signal, draw, otherwise) {
   const {items, error, more} = await pages(path, name, {signal, most: 1000});
   fill(place, error ? error.status === 403 ? empty(error.text) : notice(error, again)
-    : items.length === 0 ? otherwise : [draw(items), more && empty("These are the first 1,000.")]);
+    : items.length === 0 ? otherwise : [draw(items), more && empty("Shows the first 1,000.")]);
 }
 
 async function showTemplate(main, ident, signal) {
@@ -72,7 +72,7 @@ async function showTemplate(main, ident, signal) {
       {class: "name", children: el("a", {href: address("node", node.uuid)}, node.name || node.uuid)}, state(node.provision_state), node.driver,
       {class: "long", children: [node.supported ? el("span", {class: "good"}, "yes") : el("span", {class: "bad"}, "no"),
         [...node.problems, ...node.warnings].map((each) => el("div", {class: "dim"}, each.text ?? String(each)))]}])),
-  found.more && empty("These are the first 500."));
+  found.more && empty("Shows the first 500."));
   fill(main, head, said, section("Steps, in order", steps), section("Nodes with this trait", nodes));
 }
 
@@ -108,15 +108,15 @@ async function showFlavor(main, ident, signal) {
       el("button", {onclick: () => remove("flavor", ident, told.flavor.name, said, "Instances that were created with it stay as they are.")}, "Delete …")),
     said, told.warnings.map((warning) => el("div", {class: "notice busy"}, el("p", {}, warning.text), warning.pointer && el("p", {}, "At ", el("code", {}, warning.pointer)))),
     el("div", {class: "columns"},
-      section("What it requires", table("What it requires", ["What", {text: "Nodes", class: "num"}, "Template"], [
+      section("Requirements", table("Requirements", ["Requirement", {text: "Nodes", class: "num"}, "Template"], [
         ["resource class ", el("code", {}, told.resource_class.name ?? "none"), told.resource_class.nodes, ""],
         ...told.required_traits.map((each) => ["trait ", el("code", {}, each.trait), each.nodes, each.deploy_template
           ? el("a", {href: address("templates", each.deploy_template.uuid)}, "its steps") : ""]),
         ...told.forbidden_traits.map((each) => ["forbidden: the trait ", el("code", {}, each.trait), each.nodes, ""]),
         ...told.capabilities.map((each) => ["capability ", el("code", {}, `${each.name}: ${each.value}`), each.nodes, ""]),
       ].map(([what, name, nodes, template]) => [[what, name], {class: "num", children: nodes}, template]))),
-      section("Nodes", el("p", {}, el("strong", {}, told.fitting.count), " fit now: ", links(told.fitting.nodes)),
+      section("Nodes", el("p", {}, told.fitting.count === 0 ? "No node fits now." : [el("strong", {}, told.fitting.count), told.fitting.count === 1 ? " fits now: " : " fit now: ", links(told.fitting.nodes)]),
         told.nearly_fitting.map((each) => el("p", {}, el("strong", {}, each.count), " would fit, but ", hindrance(each), ": ", links(each.nodes))))),
-    section("What a deployment runs", told.deployment.node ? el("p", {class: "dim"}, "On ", links([told.deployment.node])) : empty(told.deployment.reason ?? ""),
+    section("Deployment steps", told.deployment.node ? el("p", {class: "dim"}, "On ", links([told.deployment.node])) : empty(told.deployment.reason ?? ""),
       told.deployment.node && stepTable(told.deployment)));
 }

@@ -599,7 +599,7 @@ class Workbench {
       reply.failure && el("div", {class: "bad"}, el("p", {}, `The inspection ${reply.outcome === "refused" ? "would be rejected" : "would fail"}:`), lines(reply.failure.reason)),
       step ? trace(rule === own && new Text(this._editor.text).value?.actions === undefined ? {...step, actions: []} : step, goTo) : empty(absence(reply, new Text(this._editor.text).value)),
       rule !== own && el("p", {}, el("button", {onclick: () => { this._shown = {rule: null, machine: null}; this._draw(); }}, "Back to the rule that is written here")),
-      el("h3", {}, "What an inspection would change"), reply.outcome === "finished" ? effect(reply) : empty("Nothing: it would not be finished."),
+      el("h3", {}, "Changes by an inspection"), reply.outcome === "finished" ? effect(reply) : empty("Nothing: it would not be finished."),
       reply.difference && [el("h3", {}, "Compared with the stored rules"), difference(reply.difference)]);
     if (verdict !== this._told) announce(verdict);
     this._told = verdict;

@@ -129,6 +129,6 @@ export class Coverage {
     return el("details", {"data-verdict": verdict, open: isOpen}, el("summary", {}, summary), el("ul", {class: "plain"}, nodes.map((node) => el("li", {},
       el("button", {class: "link", onclick: () => this._open(node)}, node.name ?? node.uuid), node.reason && verdict !== "no data"
         && el("span", {class: "dim"}, " ", line(node.reason, 160))))),
-    number > nodes.length && empty(`These are the first ${nodes.length} of ${number.toLocaleString()}.`));
+    number > nodes.length && empty(`Shows the first ${nodes.length} of ${number.toLocaleString()}.`));
   }
 }

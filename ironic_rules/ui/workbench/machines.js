@@ -137,7 +137,7 @@ export function chooseMachines(current, signal) {
               else chosen.delete(machine.id);
               tell();
             }}), el("span", {}, machine.name, machine.detail && el("span", {class: "dim"}, ` ${machine.detail}`)))),
-        hits.length > shown.length && empty(`These are the first ${shown.length} of ${hits.length.toLocaleString()}: search for the others.`),
+        hits.length > shown.length && empty(`Shows the first ${shown.length} of ${hits.length.toLocaleString()}: search for the others.`),
         more && empty(`Only the first ${machines.length.toLocaleString()} are listed and searched.`)];
       }));
       tell();
@@ -195,7 +195,7 @@ async function offered(current, signal) {
     {title: "Nodes", error: nodes.error, more: nodes.more, hint: "There are no nodes.", machines: nodes.items.map((node) =>
       Object.assign(nodeMachine(node.uuid, node.name ?? node.uuid), {detail: node.provision_state}))},
     {title: "Samples", error: known.error, hint: "There are no samples.", machines: known.machines},
-    {title: "Rejected reports, in the journal", error: entries.error, hint: "No machine was refused.",
+    {title: "Rejected reports, in the journal", error: entries.error, hint: "No report was rejected.",
       machines: entries.items.map((entry) => Object.assign(journalMachine(entry), {detail: entry.reason}))},
   ];
 }

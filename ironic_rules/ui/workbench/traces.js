@@ -33,7 +33,7 @@ export function trace(step, goTo) {
       : el("ol", {class: "steps", "aria-label": "Conditions"}, step.conditions.map((found) => condition(found, goTo))),
     step.actions.length > 0 && [el("h3", {}, "Actions"),
       el("ol", {class: "steps", "aria-label": "Actions"}, step.actions.map((found) => action(found, goTo)))],
-    hasChanges(step.changes) && [el("h3", {}, "What it changes"), changes(step.changes)],
+    hasChanges(step.changes) && [el("h3", {}, "Changes"), changes(step.changes)],
   ];
 }
 
@@ -126,8 +126,8 @@ export function effect(reply) {
     ports?.map((port) => patch(`Port ${port.address}`, port.patch)),
     reply.plugin_data?.patch?.length > 0 && el("details", {},
       el("summary", {}, `Plug-in data: ${reply.plugin_data.patch.length} changes`), patch(null, reply.plugin_data.patch, 50)),
-    would?.length > 0 && [el("h3", {}, "What it would send"), el("ul", {}, would.map((found) => el("li", {}, line(found.text, 300))))],
-    messages?.length > 0 && [el("h3", {}, "What it would log"),
+    would?.length > 0 && [el("h3", {}, "Messages it would send"), el("ul", {}, would.map((found) => el("li", {}, line(found.text, 300))))],
+    messages?.length > 0 && [el("h3", {}, "Log"),
       el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), line(text, 1500))))],
   ].flat().filter(Boolean);
   return lines.length > 0 ? lines : el("p", {class: "dim"}, "Nothing would be changed.");

@@ -168,7 +168,7 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     expect(her.page.locator(".list [role=alert]")).to_have_count(0)
 
     # A view that is not requested again and again comes back, too, and not before it was asked to.
-    her.page.route("**/v1/flavors?*", busy)
+    her.page.route("**/v1/flavors/detail?*", busy)
     her.page.get_by_role("link", name="Templates", exact=True).click()
     flavors = her.page.get_by_role("region", name="Flavors")
     expect(flavors.get_by_role("alert")).to_contain_text("It is also tried again by itself.")
@@ -177,7 +177,7 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her.page.get_by_role("button", name="Try again").click()
     expect(flavors.get_by_role("alert")).to_be_visible()
     assert len(asked) == 1
-    her.page.unroute("**/v1/flavors?*")
+    her.page.unroute("**/v1/flavors/detail?*")
     her.page.clock.fast_forward(7_500)
     expect(flavors.get_by_role("alert")).to_have_count(0)
     assert her.errors == []
@@ -515,11 +515,11 @@ def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit)
     her.settle()
     her.check_accessibility()
     her.open("#/templates")
-    her.page.get_by_role("link", name="steps and nodes").click()
-    her.see("What a deployment runs")
+    her.page.get_by_role("link", name="bm", exact=True).click()
+    her.see("Deployment steps")
     her.settle()
     her.see("CUSTOM_ALL_FLASH")
-    her.see(re.compile(r"\d+ would fit, but (is|are) manageable: demo-"), "section:has-text('fit now')")
+    her.see(re.compile(r"\d+ would fit, but (is|are) manageable: demo-"), "section:has-text('would fit')")
     her.check_accessibility()
     her.picture("flavor", 620)
     assert her.errors == []

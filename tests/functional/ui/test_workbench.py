@@ -553,7 +553,7 @@ def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, 
     her.page.locator("h1").click()
     her.page.keyboard.press("m")
     dialog = her.page.get_by_role("dialog", name="Machines to try the rule on")
-    expect(dialog).to_contain_text("These are the first 200 of 201: search for the others.")
+    expect(dialog).to_contain_text("Shows the first 200 of 201: search for the others.")
     dialog.get_by_role("searchbox").fill("n-200")
     expect(dialog.get_by_role("checkbox", name="n-200")).to_be_visible()
     dialog.get_by_role("searchbox").fill("dell")
