@@ -43,26 +43,6 @@ export function loading(text = "Loading …", lines = 3) {
 }
 
 /**
- * Return counts as bars.
- *
- * @param {Array} rows {label, count, kind, href, onclick, isCurrent}; `kind` is good, busy or bad for a color of a state; with `href` a row is a link, with
- *   `onclick` a button
- */
-export function bars(rows) {
-  const most = Math.max(1, ...rows.map(({count}) => count));
-  return el("ul", {class: "bars"}, rows.map(({label, count, kind = "", href, onclick, isCurrent = false}) => el("li", {},
-    el(href ? "a" : onclick ? "button" : "div", {href, onclick, "aria-current": href && isCurrent ? "true" : null, "aria-pressed": onclick ? String(isCurrent) : null},
-      el("span", {}, label), el("span", {class: "bars-track", "aria-hidden": "true"}, el("i", {class: kind, style: {"inline-size": `${count / most * 100}%`}})),
-      el("span", {class: "num"}, count.toLocaleString())))));
-}
-
-/** Return parts of a whole as one bar; their counts stand beside it, or in a table. `parts` are {label, count, kind}. */
-export function split(label, parts) {
-  return el("div", {class: "split", role: "img", "aria-label": `${label}: ${parts.map((part) => `${part.count} ${part.label}`).join(", ")}`},
-    parts.filter(({count}) => count > 0).map(({label: name, count, kind = ""}) => el("span", {class: kind, title: `${count} ${name}`, style: {"flex-grow": String(count)}})));
-}
-
-/**
  * Return a table in a frame that scrolls sideways by itself.
  *
  * @param {string} caption its name, for screen readers
