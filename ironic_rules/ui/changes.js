@@ -13,21 +13,27 @@ const SIGNS = {add: "+", remove: "−"};
  *   a list of {address, patch}; `traits` {added, removed}, `ports_created` and `ports_removed` are lists
  */
 export function changeList(told) {
+  const lines = changesOf(told);
+  return lines.length > 0 ? el("ul", {class: "patch"}, lines) : el("span", {class: "dim"}, "nothing new");
+}
+
+/** Return the lines of changeList. */
+export function changesOf(told) {
   const found = [...patchOf(told?.node).map((change) => ["", change]),
     ...Object.entries(told?.ports ?? {}).flatMap(([key, port]) => patchOf(port).map((change) => [
       `port ${port.address ?? key} `, change])),
     ...patchOf(told?.plugin_data).map((change) => ["data ", change])];
-  const lines = found.map(([where, {op, path, value}]) => (where === "" && op === "add" && TRAIT.test(path) ? trait("+", value) : el("li", {},
-    el("span", {class: "dim"}, `${SIGNS[op] ?? "→"} ${where}`), el("code", {}, path), value !== undefined && [" ", el("code", {class: "value"}, short(value))])));
-  for (const name of told?.traits?.added ?? []) lines.push(trait("+", name));
-  for (const name of told?.traits?.removed ?? []) lines.push(trait("−", name));
-  for (const port of told?.ports_created ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "+ port "), el("code", {}, short(port))));
-  for (const port of told?.ports_removed ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "− port "), el("code", {}, short(port))));
-  return lines.length > 0 ? el("ul", {class: "patch"}, lines) : el("span", {class: "dim"}, "nothing new");
+  return [
+    ...found.map(([where, {op, path, value}]) => (where === "" && op === "add" && TRAIT.test(path) ? row("+", "trait ", value)
+      : row(SIGNS[op] ?? "→", where, path || "all of it", value !== undefined && [" ", el("code", {class: "value"}, short(value))]))),
+    ...(told?.traits?.added ?? []).map((name) => row("+", "trait ", name)),
+    ...(told?.traits?.removed ?? []).map((name) => row("−", "trait ", name)),
+    ...(told?.ports_created ?? []).map((port) => row("+", "port ", port.address ?? short(port))),
+    ...(told?.ports_removed ?? []).map((port) => row("−", "port ", port.address ?? short(port)))];
 }
 
-function trait(sign, name) {
-  return el("li", {}, el("span", {class: "dim"}, `${sign} trait `), el("code", {}, name));
+function row(sign, where, name, value) {
+  return el("li", {}, el("span", {class: "dim"}, `${sign} ${where}`), el("code", {}, name), value);
 }
 
 /** Return the operations of a patch, which may be within an object with other things about what it changes. */

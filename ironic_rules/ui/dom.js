@@ -55,6 +55,16 @@ export function newId(stem = "id") {
   return `${stem}-${last}`;
 }
 
+/** Show a dialog, with a title that is not null; return it. `closed` is called when it is closed. */
+export function modal(title, {closed = () => {}, ...attributes}, ...children) {
+  const id = newId("dialog");
+  const made = el("dialog", {"aria-labelledby": title && id, ...attributes, onclose: () => { made.remove(); closed(); }},
+    title && el("h2", {id}, title), children);
+  document.body.append(made);
+  made.showModal();
+  return made;
+}
+
 /** Let screen readers say a text once. */
 export function announce(text) {
   const live = document.getElementById("live");

@@ -1,7 +1,7 @@
 // Forms in dialogs. Nothing here checks what was typed: the API does, and each of its problems stands at the field that
 // it is about.
 
-import {announce, el, fill, newId} from "./dom.js";
+import {announce, el, fill, modal, newId} from "./dom.js";
 import {request} from "./api.js";
 import {notice} from "./parts.js";
 import {readJson} from "./json.js";
@@ -98,11 +98,11 @@ export function tellFields(fields, problems) {
  */
 export function form(title, yes, content, fields, send) {
   return new Promise((resolve) => {
-    const [id, said] = [newId("form"), el("div", {})];
+    const said = el("div", {});
     let answer = null;
     const submit = el("button", {class: "primary"}, yes);
-    const dialog = el("dialog", {class: "form", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
-      el("h2", {id}, title), el("form", {onkeydown: (event) => {
+    const dialog = modal(title, {class: "form", closed: () => resolve(answer)},
+      el("form", {onkeydown: (event) => {
         if (event.key !== "Enter" || event.target.tagName !== "SELECT") return; // which does not submit by itself
         event.preventDefault();
         event.currentTarget.requestSubmit();
@@ -123,7 +123,5 @@ export function form(title, yes, content, fields, send) {
           : rest.length > 0 && notice({text: rest.map(({pointer, text}) => `${pointer}: ${text}`).join("\n")}));
         announce(problems.length === 1 ? problems[0].text : `${problems.length || 1} problems`);
       }}, content, said, el("div", {class: "buttons"}, submit, el("button", {type: "button", onclick: () => dialog.close()}, "Cancel"))));
-    document.body.append(dialog);
-    dialog.showModal();
   });
 }

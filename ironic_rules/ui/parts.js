@@ -1,6 +1,6 @@
 // Small elements that several views have.
 
-import {announce, el, newId, put, shown, when} from "./dom.js";
+import {announce, el, modal, newId, shown, when} from "./dom.js";
 import {request} from "./api.js";
 import {writeJson} from "./json.js";
 import {address, go, hasView} from "./router.js";
@@ -152,14 +152,10 @@ export function copyButton(text, label = "Copy", named = null) {
 /** Ask a question in a dialog; return a promise of true for `yes`. */
 export function confirmed(question, yes, details = null) {
   return new Promise((resolve) => {
-    const id = newId("question");
     let answer = false;
-    const dialog = el("dialog", {"aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
-      el("h2", {id}, question),
+    modal(question, {closed: () => resolve(answer)},
       el("form", {method: "dialog", onsubmit: (event) => { answer = event.submitter?.value === "yes"; }}, details,
         el("div", {class: "buttons"}, el("button", {class: "primary", value: "yes"}, yes), el("button", {value: "no", autofocus: true}, "Cancel"))));
-    document.body.append(dialog);
-    dialog.showModal();
   });
 }
 
@@ -207,12 +203,6 @@ export function keepingFocus(place, draw) {
 export async function startOperation(question, details, yes, path, body) {
   if (!await confirmed(question, yes, el("p", {}, details))) return;
   const {json, error} = await request("POST", path, {body});
-  if (error) {
-    const dialog = el("dialog", {"aria-label": "It was not begun", onclose: () => dialog.remove()}, notice(error),
-      el("form", {method: "dialog"}, el("button", {class: "primary"}, "Close")));
-    put(document.body, dialog);
-    dialog.showModal();
-    return;
-  }
-  go(address("operations", json.uuid));
+  if (error) modal("It was not begun", {}, notice(error), el("form", {method: "dialog"}, el("button", {class: "primary"}, "Close")));
+  else go(address("operations", json.uuid));
 }

@@ -1,7 +1,7 @@
 // One search on every page, opened by Ctrl-K or "/": nodes, values of facts, traits and rules; and the field with
 // suggestions that it consists of, which the filter of the fleet is, too.
 
-import {announce, el, fill, newId} from "./dom.js";
+import {announce, el, fill, modal, newId} from "./dom.js";
 import {pause, request} from "./api.js";
 import {address, go} from "./router.js";
 import {called} from "./messages.js";
@@ -111,10 +111,8 @@ export function openSearch() {
       dialog.close();
       go(to);
     }});
-  const dialog = el("dialog", {class: "search", "aria-label": "Search", onclose: () => dialog.remove(),
+  const dialog = modal(null, {class: "search", "aria-label": "Search",
     onclick: (event) => { if (event.target === dialog) dialog.close(); }}, field.input, field.list, told);
-  document.body.append(dialog);
-  dialog.showModal();
   announce("Search");
 }
 

@@ -1,7 +1,7 @@
 // Keys that do something everywhere but in fields, and the list of them on "?". They can be switched off, for those who
 // dictate.
 
-import {el} from "./dom.js";
+import {el, modal} from "./dom.js";
 
 const known = new Map(); // keys -> {text, action}
 let pressed = "";
@@ -40,13 +40,10 @@ addEventListener("keydown", (event) => {
 export function showShortcuts() {
   const rows = [...known].map(([keys, {text}]) => el("tr", {},
     el("td", {}, keys.split(" ").map((key) => [el("kbd", {}, key), " "])), el("td", {}, text)));
-  const dialog = el("dialog", {"aria-labelledby": "shortcuts-title", onclose: () => dialog.remove()},
-    el("h2", {id: "shortcuts-title"}, "Keys"),
+  modal("Keys", {},
     el("table", {class: "keys"}, el("tbody", {}, rows)),
     el("label", {class: "choice"}, el("input", {
       type: "checkbox", checked: enabled, onchange: (event) => { enabled = event.target.checked; }}),
       "Use these keys"),
     el("form", {method: "dialog"}, el("button", {class: "primary", autofocus: true}, "Close")));
-  document.body.append(dialog);
-  dialog.showModal();
 }

@@ -1,6 +1,6 @@
 // Asks for the credentials that the service wants. They stay in memory: a reload forgets them.
 
-import {el, newId} from "./dom.js";
+import {el, modal} from "./dom.js";
 
 const REFUSED = "The service did not accept these credentials.";
 
@@ -23,31 +23,31 @@ async function takesPasswords() {
   }
 }
 
-function ask(title, hint, problem, fields, headersOf) {
+function ask(hint, problem, fields, headersOf) {
   return new Promise((resolve) => {
-    const titleId = newId("sign-in");
     let given = null;
     const form = el("form", {method: "dialog", class: "stack", onsubmit: (event) => {
       if (event.submitter?.value !== "no") given = headersOf();
     }},
-    el("h2", {id: titleId}, title),
     el("p", {}, hint),
     problem && el("p", {class: "bad", role: "alert"}, problem),
     fields.map(([text, input]) => el("label", {class: "field"}, el("span", {}, text), input)),
     el("div", {class: "buttons"},
       el("button", {class: "primary", value: "yes"}, "Sign in"),
       el("button", {value: "no", formnovalidate: true}, "Not now")));
-    const dialog = el("dialog", {"aria-labelledby": titleId, onclose: () => { dialog.remove(); resolve(given); }}, form);
-    document.body.append(dialog);
-    dialog.showModal();
+    modal("Sign in", {closed: () => resolve(given)}, form);
     fields[0][1].focus();
   });
 }
 
+function credentials() {
+  return [el("input", {autocomplete: "username", required: true, spellcheck: "false"}),
+    el("input", {type: "password", autocomplete: "current-password", required: true})];
+}
+
 function askForPassword(wasRefused) {
-  const user = el("input", {autocomplete: "username", required: true, spellcheck: "false"});
-  const password = el("input", {type: "password", autocomplete: "current-password", required: true});
-  return ask("Sign in", "The service asks for a user and a password. They are kept until this page is closed.",
+  const [user, password] = credentials();
+  return ask("The service asks for a user and a password. They are kept until this page is closed.",
     wasRefused && REFUSED, [["User", user], ["Password", password]], () => {
       const bytes = new TextEncoder().encode(`${user.value}:${password.value}`);
       return {Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}`};
@@ -56,13 +56,12 @@ function askForPassword(wasRefused) {
 
 /** Ask for a user of Keystone until it gives a token; return a promise of the headers, or of null. */
 async function logIn() {
-  const user = el("input", {autocomplete: "username", required: true, spellcheck: "false"});
-  const password = el("input", {type: "password", autocomplete: "current-password", required: true});
+  const [user, password] = credentials();
   const project = el("input", {autocomplete: "off", spellcheck: "false", placeholder: "the whole system"});
   const domain = el("input", {autocomplete: "off", required: true, spellcheck: "false", value: "Default"});
   let problem = "";
   for (;;) {
-    const given = await ask("Sign in", "The service forwards them to Keystone, whose token is kept until this page is closed.",
+    const given = await ask("The service forwards them to Keystone, whose token is kept until this page is closed.",
       problem, [["User", user], ["Password", password], ["Project", project], ["Domain of both", domain]], () => ({
         user: user.value, password: password.value, user_domain: domain.value,
         ...(project.value ? {project: project.value, project_domain: domain.value} : {system: true})}));
@@ -87,6 +86,6 @@ async function forwarded(given) {
 
 function askForToken(wasRefused) {
   const token = el("input", {type: "password", autocomplete: "off", required: true, spellcheck: "false"});
-  return ask("Sign in", "The service asks for a token of Keystone, from “openstack token issue -f value -c id”. It is "
+  return ask("The service asks for a token of Keystone, from “openstack token issue -f value -c id”. It is "
     + "kept until this page is closed.", wasRefused && REFUSED, [["Token", token]], () => ({"X-Auth-Token": token.value.trim()}));
 }

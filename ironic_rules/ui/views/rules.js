@@ -6,7 +6,7 @@ import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
 import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {WITHHELD} from "../workbench/saving.js";
-import {patch} from "../workbench/traces.js";
+import {changeList} from "../changes.js";
 import {called, line, named} from "../messages.js";
 
 export const title = "Rules";
@@ -186,7 +186,7 @@ async function rollBack(revision, said, again, signal) {
   }
   const details = el("div", {class: "choices", tabindex: "0"}, parts.map((name) => [el("h3", {}, `Rules that would be ${name === "created" ? "created again" : name}`),
     el("ul", {}, json[name].map((rule) => el("li", {}, called(rule),
-      rule.patch && patch(null, rule.patch, 20))))]));
+      rule.patch && changeList({node: rule.patch.slice(0, 20)}))))]));
   if (!await confirmed(`Roll back to revision ${revision}?`, "Roll back", details) || signal.aborted) return;
   const made = await request("POST", path, {signal, headers: {"If-Match": headers.get("ETag")}, body: {}});
   if (made.error) {

@@ -1,6 +1,6 @@
 // The machines that a rule is tried on: nodes with what they sent last, entries of the journal, samples, pasted reports.
 
-import {announce, el, fill, newId} from "../dom.js";
+import {announce, el, fill, modal} from "../dom.js";
 import {isObject, readJson} from "../json.js";
 import {pages, request} from "../api.js";
 import {empty, notice} from "../parts.js";
@@ -110,8 +110,7 @@ export function pastedMachine(text) {
 export function chooseMachines(current, signal) {
   return new Promise((resolve) => {
     const chosen = new Map(current.map((machine) => [machine.id, machine]));
-    const id = newId("machines");
-    const list = el("div", {class: "choices", tabindex: "0", role: "group", "aria-labelledby": id});
+    const list = el("div", {class: "choices", tabindex: "0", role: "group", "aria-label": "Machines"});
     const told = el("p", {class: "dim", role: "status"});
     const seek = el("input", {type: "search", autocomplete: "off", spellcheck: "false", oninput: () => draw()});
     const paste = el("textarea", {spellcheck: "false", "aria-label": "A report or an inventory as JSON", onpaste: (event) => {
@@ -169,17 +168,14 @@ export function chooseMachines(current, signal) {
       }
     }
 
-    const dialog = el("dialog", {class: "wide-dialog", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
-      el("h2", {id}, "Machines to try the rule on"),
+    const dialog = modal("Machines to try the rule on", {class: "wide-dialog", closed: () => resolve(answer)},
       el("label", {class: "field"}, el("span", {}, "Search"), seek), list,
       el("details", {}, el("summary", {}, "Paste a report"), paste, mistake, el("button", {type: "button", onclick: () => add(paste.value)}, "Add")),
       told,
       el("form", {method: "dialog", class: "buttons", onsubmit: (event) => {
         if (event.submitter?.value === "yes") answer = [...chosen.values()].slice(0, MOST);
       }}, el("button", {class: "primary", value: "yes"}, "Try on these"), el("button", {value: "no"}, "Cancel")));
-    document.body.append(dialog);
     signal.addEventListener("abort", () => dialog.close(), {once: true});
-    dialog.showModal();
     load();
   });
 }

@@ -1,6 +1,6 @@
 // Storing a rule: with the ETag of what was read, so that nobody's change is lost, and as a file for `apply`.
 
-import {el, newId} from "../dom.js";
+import {el, modal} from "../dom.js";
 import {request} from "../api.js";
 import {copyButton} from "../parts.js";
 import {isJson, toJson, toYaml} from "./text.js";
@@ -58,11 +58,9 @@ export function store(draft, value, vocabulary, signal) {
  */
 export function conflict(mine, theirs) {
   return new Promise((resolve) => {
-    const id = newId("conflict");
     let answer = null;
     const side = (title, text) => el("div", {}, el("h3", {}, title), el("pre", {tabindex: "0", role: "group", "aria-label": title}, lines(text)), copyButton(text));
-    const dialog = el("dialog", {class: "wide-dialog", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
-      el("h2", {id}, theirs === null ? "Someone has deleted this rule" : "Someone has changed this rule"),
+    modal(theirs === null ? "Someone has deleted this rule" : "Someone has changed this rule", {class: "wide-dialog", closed: () => resolve(answer)},
       el("p", {}, "Nothing is saved yet, and nothing that you have typed is lost."),
       el("div", {class: "sides"}, side("Yours", mine), theirs !== null && side("Stored now", theirs)),
       el("form", {method: "dialog", class: "buttons", onsubmit: (event) => {
@@ -71,8 +69,6 @@ export function conflict(mine, theirs) {
       el("button", {value: "no", class: "primary"}, "Back to my text"),
       el("button", {value: "mine"}, theirs === null ? "Save mine as a new rule" : "Save mine over it"),
       theirs !== null && el("button", {value: "stored"}, "Discard mine, open the stored one")));
-    document.body.append(dialog);
-    dialog.showModal();
   });
 }
 

@@ -2,6 +2,7 @@
 
 import {el} from "../dom.js";
 import {writeJson} from "../json.js";
+import {changeList, changesOf} from "../changes.js";
 import {short} from "../parts.js";
 import {line, lines} from "../messages.js";
 
@@ -33,7 +34,7 @@ export function trace(step, goTo) {
       : el("ol", {class: "steps", "aria-label": "Conditions"}, step.conditions.map((found) => condition(found, goTo))),
     step.actions.length > 0 && [el("h3", {}, "Actions"),
       el("ol", {class: "steps", "aria-label": "Actions"}, step.actions.map((found) => action(found, goTo)))],
-    hasChanges(step.changes) && [el("h3", {}, "Changes"), changes(step.changes)],
+    changesOf(step.changes).length > 0 && [el("h3", {}, "Changes"), changeList(step.changes)],
   ];
 }
 
@@ -89,60 +90,18 @@ function pointed(pointer, text, goTo) {
   return goTo ? el("button", {class: "link", onclick: () => goTo(pointer), title: "Go to its line"}, text) : el("span", {}, text);
 }
 
-function hasChanges(found) {
-  return ["node", "plugin_data"].some((name) => found?.[name]?.length > 0) || Object.keys(found?.ports ?? {}).length > 0;
-}
-
-/** Return changes of a step: patches of the node, of its ports and of the plug-in data. */
-function changes(found) {
-  return [
-    found.node?.length > 0 && patch("node", found.node),
-    Object.entries(found.ports ?? {}).map(([address, operations]) => patch(`port ${address}`, operations)),
-    found.plugin_data?.length > 0 && patch("plug-in data", found.plugin_data)];
-}
-
-const SIGNS = {add: "+", remove: "−", replace: "~", move: ">", copy: "+", test: "="};
-
-/** Return a patch (RFC 6902) as lines. */
-export function patch(title, operations, most = 200) {
-  return el("div", {}, title && el("h3", {}, title),
-    el("ul", {class: "patch", "aria-label": title ? `Changes: ${title}` : "Changes"}, operations.slice(0, most).map(({op, path, from, value}) => el("li", {},
-      el("span", {class: "dim", "aria-hidden": "true"}, SIGNS[op] ?? op, " "),
-      el("span", {class: "unseen"}, `${op} `),
-      path || "(all of it)", from && ` from ${from}`,
-      value !== undefined && [": ", short(writeJson(value), 300)]))),
-    operations.length > most && el("p", {class: "dim"}, `and ${operations.length - most} more`));
-}
-
-/** Return what an inspection of the machine would change: the node, its traits, ports and plug-in data. */
-export function effect(reply) {
-  const {node, ports, traits, ports_created: created, ports_removed: removed, would, messages} = reply;
-  const lines = [
-    traits?.added?.length > 0 && el("p", {}, "Traits that it gets: ", traits.added.map((name) => [el("span", {class: "tag"}, name), " "])),
-    traits?.removed?.length > 0 && el("p", {}, "Traits that it loses: ", traits.removed.map((name) => [el("span", {class: "tag"}, name), " "])),
-    node?.patch?.length > 0 && patch("Node", node.patch),
-    created?.length > 0 && patch("Ports that are created", created.map((port) => ({op: "add", path: `/${port.address}`, value: said(port)}))),
-    removed?.length > 0 && patch("Ports that are removed", removed.map((address) => ({op: "remove", path: `/${address}`}))),
-    ports?.map((port) => patch(`Port ${port.address}`, port.patch)),
-    reply.plugin_data?.patch?.length > 0 && el("details", {},
-      el("summary", {}, `Plug-in data: ${reply.plugin_data.patch.length} changes`), patch(null, reply.plugin_data.patch, 50)),
-    would?.length > 0 && [el("h3", {}, "Messages it would send"), el("ul", {}, would.map((found) => el("li", {}, line(found.text, 300))))],
-    messages?.length > 0 && [el("h3", {}, "Log"),
-      el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), line(text, 1500))))],
-  ].flat().filter(Boolean);
-  return lines.length > 0 ? lines : el("p", {class: "dim"}, "Nothing would be changed.");
-}
-
-/** Return what a port has besides its address and what all ports have. */
-function said(port) {
-  return Object.fromEntries(Object.entries(port).filter(([name, value]) => name !== "address" && value !== null && value !== false
-    && (typeof value !== "object" || Object.keys(value).length > 0)));
+/** Return what an inspection of the machine would change, send and log. */
+export function effect({plugin_data: data, would, messages, ...told}) {
+  return [changeList(told), data?.patch?.length > 0 && el("details", {},
+    el("summary", {}, `Plug-in data: ${data.patch.length} changes`), changeList({plugin_data: data.patch.slice(0, 50)})),
+  would?.length > 0 && [el("h3", {}, "Messages it would send"), el("ul", {}, would.map((found) => el("li", {}, line(found.text, 300))))],
+  messages?.length > 0 && [el("h3", {}, "Log"),
+    el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), line(text, 1500))))]];
 }
 
 /** Return how the result with the rule differs from that of the stored ones. */
 export function difference(found) {
-  const parts = [["Node", found.node], ["Traits", found.traits], ["Ports", found.ports], ["Plug-in data", found.plugin_data]]
-    .filter(([, operations]) => operations?.length > 0).map(([title, operations]) => patch(title, operations));
-  if (found.outcome) parts.unshift(el("p", {}, `The inspection would have ${found.outcome[0]}, and has ${found.outcome[1]} with this rule.`));
-  return parts.length > 0 ? parts : el("p", {class: "dim"}, "Nothing: the stored rules do the same.");
+  return [found.outcome && el("p", {}, `The inspection would have ${found.outcome[0]}, and has ${found.outcome[1]} with this rule.`),
+    [["Node", found.node], ["Traits", found.traits], ["Ports", found.ports], ["Plug-in data", found.plugin_data]]
+      .filter(([, operations]) => operations?.length > 0).map(([title, operations]) => [el("h4", {}, title), changeList({node: operations})])];
 }
