@@ -211,18 +211,6 @@ export async function poll(path, {signal, seconds = 5}, show) {
   }
 }
 
-/** Do `work` again and again until `signal` is aborted; not while the page is hidden. */
-export async function repeat(work, {signal, seconds}) {
-  while (!signal.aborted) {
-    try {
-      await pause(seconds, signal);
-      await work();
-    } catch (error) {
-      if (error.name !== "AbortError") throw error;
-    }
-  }
-}
-
 /**
  * Wait for some seconds, and until the page is visible.
  *

@@ -8,17 +8,6 @@
 // let AbortErrors pass, also out of listeners. When only the query of the address changes, the view is shown again, too; history.replaceState
 // (router.go with {replace: true} does it and shows again) keeps the address without that.
 //
-// What views use:
-//   dom.js        el(tag, attributes, ...children), fill, put, announce(text), when(iso), newId, shown
-//   api.js        request(method, path, {body, headers, signal}) -> {status, json, headers, error}; pages; poll; fromLink
-//   json.js       readJson, writeJson, isNumber: numbers of rules and inventories stay as they are written
-//   parts.js      notice(error, again), which also tries again by itself; table, spinner and others: small elements that several views have
-//   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
-//   shortcuts.js  shortcut(keys, text, action, signal)
-//   search.js     suggesting(...): a field with suggestions; openSearch: "/" and Ctrl-K, on every page
-//   plots.js      bars and columns, each with a table or titles beside it
-//   guide.js      begin(node): a first rule in five steps
-//
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
 // localStorage but that the guide is over and the theme, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
 // (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.

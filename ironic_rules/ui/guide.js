@@ -4,6 +4,7 @@
 import {request} from "./api.js";
 import {announce, el, fill} from "./dom.js";
 import {address, go, here} from "./router.js";
+import {keep, kept} from "./theme.js";
 
 const OVER = "guide-is-over";
 const place = document.getElementById("guide");
@@ -30,20 +31,12 @@ const SAVE = 3;
 
 /** Return whether this browser has seen the guide to its end. */
 export function isOver() {
-  try {
-    return localStorage.getItem(OVER) !== null;
-  } catch {
-    return isEnded;
-  }
+  return isEnded || kept(OVER) !== null;
 }
 
 function remember() {
   isEnded = true;
-  try {
-    localStorage.setItem(OVER, "1");
-  } catch {
-    // The browser keeps nothing: it is over as long as this page is open.
-  }
+  keep(OVER, "1");
 }
 
 /** Begin with the node of that UUID or name, unless it is over. */

@@ -1,7 +1,7 @@
 // Small elements that several views have.
 
-import {announce, el, modal, newId, shown, when} from "./dom.js";
-import {request} from "./api.js";
+import {announce, el, fill, modal, newId, shown, when} from "./dom.js";
+import {fromLink, request} from "./api.js";
 import {writeJson} from "./json.js";
 import {address, go, hasView} from "./router.js";
 import {isTemporary, retry} from "./retry.js";
@@ -24,6 +24,12 @@ export function notice(error, again = null) {
     again && el("button", {onclick: () => again()}, "Try again"));
   if (isRetried) retry(made, error, again);
   return made;
+}
+
+/** Show what went wrong, as notice() does, in place of what is there; return whether anything has. */
+export function showsError(place, error, again = null) {
+  if (error) fill(place, notice(error, again));
+  return Boolean(error);
 }
 
 /** Return a text for an empty list: why it is empty, and what fills it. Links and buttons may be among the children. */
@@ -74,14 +80,18 @@ function scrolling(label, ...children) {
   return frame;
 }
 
+/** Return the link to the next page of a list, which `to(marker)` is the address of; null for the last page. */
+export function nextPage({next}, to) {
+  return next ? el("p", {}, el("a", {class: "button", href: to(new URLSearchParams(fromLink(next).split("?")[1]).get("marker"))}, "Next page")) : null;
+}
+
 /** Return a section with a heading; the children are beneath it. */
 export function section(title, ...children) {
   const id = newId("section");
   return el("section", {"aria-labelledby": id}, el("h2", {id}, title), children);
 }
 
-const KINDS = [
-  [/fail|error/, "bad"], [/wait|ing$|hold/, "busy"], [/^(?:active|available|manageable)$/, "good"],
+const KINDS = [[/fail|error/, "bad"], [/wait|ing$|hold/, "busy"], [/^(?:active|available|manageable)$/, "good"],
 ];
 
 /** Return what a provision state is like: good, busy, bad or plain. */
@@ -106,7 +116,7 @@ export function ruleLink(uuid, names) {
 }
 
 /** Return how long ago a time was, roughly: "3 min". The clock is the service's (`now`, in ms), not this computer's. */
-export function ago(iso, now) {
+function ago(iso, now) {
   const seconds = (now - Date.parse(iso)) / 1000;
   if (!iso || Number.isNaN(seconds)) return "";
   const [number, unit] = seconds < 90 ? [seconds, "s"] : seconds < 5400 ? [seconds / 60, "min"]

@@ -17,17 +17,27 @@ function apply(chosen) {
 export function nextTheme() {
   const chosen = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
   apply(chosen);
-  try {
-    if (chosen === THEMES[0]) localStorage.removeItem(KEPT);
-    else localStorage.setItem(KEPT, chosen);
-  } catch {
-    // The browser keeps nothing: it is so as long as this page is open.
-  }
+  keep(KEPT, chosen === THEMES[0] ? null : chosen);
   return chosen;
 }
 
-try {
-  apply(localStorage.getItem(KEPT));
-} catch {
-  // The browser keeps nothing.
+/** Return what this browser keeps under a name; null is nothing. */
+export function kept(name) {
+  try {
+    return localStorage.getItem(name) ?? null;
+  } catch {
+    return null;
+  }
 }
+
+/** Let this browser keep a text; null: let it forget. What it does not keep is so as long as this page is open. */
+export function keep(name, text) {
+  try {
+    if (text === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, text);
+  } catch {
+    // The browser keeps nothing.
+  }
+}
+
+apply(kept(KEPT));

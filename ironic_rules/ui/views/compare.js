@@ -4,7 +4,7 @@ import {announce, el, fill, newId} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
 import {writeJson} from "../json.js";
-import {empty, icon, loading, notice, section, short, table} from "../parts.js";
+import {empty, showsError, icon, loading, notice, section, short, table} from "../parts.js";
 import {differences, versionOptions} from "../differences.js";
 
 export const title = "Compare";
@@ -119,10 +119,7 @@ function compared(heading, columns, rows, counted) {
 
 async function machines(place, {left, right, signal, again}) {
   const [one, other, known] = await Promise.all([read(left, signal), read(right, signal), definitions(signal)]);
-  if (one.error ?? other.error) {
-    fill(place, notice(one.error ?? other.error, again));
-    return;
-  }
+  if (showsError(place, one.error ?? other.error, again)) return;
   const named = [one, other].map(({node}) => node.name ?? node.uuid);
   const row = (name, a, b, fact) => ({name, differs: !same(a, b), cells: [described(fact, name), value(a, fact?.unit, b), value(b, fact?.unit, a)]});
   const all = [...known.keys()].filter((name) => one.facts[name] !== undefined || other.facts[name] !== undefined);
@@ -149,10 +146,7 @@ function* leaves(of, path = "") {
 async function compareInventories(place, left, right, named, signal) {
   fill(place, loading("Comparing …", 6));
   const [one, other] = await Promise.all([left, right].map((ident) => request("GET", `/v1/nodes/${encodeURIComponent(ident)}/inventory`, {signal})));
-  if (one.error ?? other.error) {
-    fill(place, notice(one.error ?? other.error, () => compareInventories(place, left, right, named, signal)));
-    return;
-  }
+  if (showsError(place, one.error ?? other.error, () => compareInventories(place, left, right, named, signal))) return;
   const [a, b] = [one, other].map(({json}) => new Map(leaves(json.inventory)));
   const paths = [...new Set([...a.keys(), ...b.keys()])].filter((path) => !same(a.get(path), b.get(path)));
   const cell = (of, path) => (of.has(path) ? el("code", {}, short(of.get(path))) : el("span", {class: "dim"}, "–"));

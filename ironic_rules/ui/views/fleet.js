@@ -2,10 +2,9 @@
 // question narrows. The address keeps the question, the order and the columns. What others change appears by itself.
 
 import {announce, el, fill} from "../dom.js";
-import {fromLink, poll, repeat, request, setPath} from "../api.js";
+import {poll, request, setPath} from "../api.js";
 import {address, go} from "../router.js";
-import {ago, confirmed, empty, keepingFocus, loading, nodeLink, notice, relative, section, short, startOperation, state, table,
-  timeOf} from "../parts.js";
+import {confirmed, empty, showsError, keepingFocus, loading, nextPage, nodeLink, notice, relative, section, short, startOperation, state, table, timeOf} from "../parts.js";
 import {line} from "../messages.js";
 import {bars, stackedBar, stackedColumns} from "../plots.js";
 import {counted, showFacets} from "../facets.js";
@@ -31,10 +30,9 @@ const LAST_DAY = "Inspections of the last 24 hours";
 let query = {where: "", failure: "", columns: "", sort_key: "", sort_dir: ""};
 let vocabulary = null; // a promise of it
 
-/** Return what selects the nodes that are listed: `filters` are parameters of requests for nodes. */
-export function currentQuery() {
-  const {where, failure} = query;
-  return {where, q: "", filters: Object.fromEntries(Object.entries({where, failure}).filter(([, value]) => value))};
+/** Return what selects the nodes that are listed, as parameters of requests for nodes. */
+function filters() {
+  return Object.fromEntries(Object.entries({where: query.where, failure: query.failure}).filter(([, value]) => value));
 }
 
 function to(changes) {
@@ -52,7 +50,7 @@ export async function show(main, {query: given}, signal) {
     el("aside", {"aria-label": "Filter by value"}), el("div", {class: "common"}, query.failure && loading("Loading the cause …", 2))];
   const [states, day, failures, waiting, rejected] = [["Counting …", 3], ["Loading …", 4], ["Loading …", 3], ["Loading …", 3], ["Loading …", 3]]
     .map(([text, lines]) => el("div", {}, loading(text, lines)));
-  const many = choosing(currentQuery().filters);
+  const many = choosing(filters());
   fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim", role: "status"}, selected, total)),
     el("div", {class: "columns strip"}, section("States", states), section(LAST_DAY, day)),
     isWhole && el("div", {class: "columns panels"}, section("Failures by cause", failures), section("Waiting longest", waiting),
@@ -60,9 +58,8 @@ export async function show(main, {query: given}, signal) {
     common, bar(), el("div", {class: "with-facets"}, facets, list), many.bar);
 
   const {columns, sort_key: sorted} = query;
-  const wanted = new URLSearchParams({...currentQuery().filters, fields: FIELDS, limit: PAGE, ...(columns && {facts: columns}),
+  const wanted = new URLSearchParams({...filters(), fields: FIELDS, limit: PAGE, ...(columns && {facts: columns}),
     ...(sorted && {sort_key: sorted, sort_dir: query.sort_dir || "asc"}), ...(marker && {marker})});
-  let refresh = () => null;
   let listed = () => {};
   const isListed = new Promise((resolve) => { listed = resolve; });
   await Promise.all([
@@ -77,25 +74,19 @@ export async function show(main, {query: given}, signal) {
       keepingFocus(list, () => fill(list, nodes(json, timeOf(headers), many)));
       if (isFirst) announce(`${json.nodes.length} nodes${json.next ? ", and more on the next page" : ""}`);
     }),
-    poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error, headers}) => {
+    poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error}) => {
       if (error) {
         fill(states, refusal(error));
-        if (isWhole) fill(waiting, refusal(error));
         return;
       }
       const all = json.node_states.reduce((sum, entry) => sum + entry.count, 0);
       fill(total, `${all.toLocaleString()} ${all === 1 ? "node" : "nodes"}`);
       keepingFocus(states, () => fill(states, all === 0 ? empty("No nodes yet.") : showStates(json.node_states)));
-      const names = json.node_states.map((entry) => entry.provision_state);
-      counted.state ??= names;
-      const [at, seen] = [timeOf(headers), performance.now()];
-      if (isWhole) {
-        refresh = () => showWaiting(waiting, names.filter((name) => /wait/.test(name)), at + performance.now() - seen, signal);
-        refresh().catch(left);
-      }
+      counted.state ??= json.node_states.map((entry) => entry.provision_state);
     }),
-    // Another node may wait while the numbers stay the same.
-    repeat(() => refresh(), {signal, seconds: 3 * EVERY_S}),
+    isWhole && poll(setPath("/v1/nodes", {where: "state contains wait", fields: "uuid,name,provision_state,provision_updated_at",
+      sort_key: "provision_updated_at", limit: LONGEST}), {signal, seconds: EVERY_S},
+    ({json, error, headers}) => keepingFocus(waiting, () => fill(waiting, error ? refusal(error) : listWaiting(json, timeOf(headers))))),
     isListed.then(() => Promise.all([
       showFacets(facets, query, {to: (where) => to({where}), tell: (number) => {
         fill(selected, query.where || query.failure ? `${number.toLocaleString()} of ` : "");
@@ -108,10 +99,6 @@ export async function show(main, {query: given}, signal) {
         ({json, error, headers}) => keepingFocus(rejected, () => fill(rejected, error ? refusal(error) : listRejected(json, timeOf(headers))))),
     ])),
   ]);
-}
-
-function left(error) {
-  if (error.name !== "AbortError") throw error;
 }
 
 /** A part that the person may not see is said quietly, where the rest of the view is useful. */
@@ -160,21 +147,9 @@ async function explain(place, failure, signal) {
     : "No node fails for this cause any more.")));
 }
 
-async function showWaiting(place, states, now, signal) {
-  const found = [];
-  for (const name of states) {
-    const {json, error} = await request("GET", `/v1/nodes?provision_state=${encodeURIComponent(name)}&fields=uuid,name,provision_state,provision_updated_at`
-      + `&sort_key=provision_updated_at&sort_dir=asc&limit=${LONGEST}`, {signal});
-    if (error) {
-      fill(place, notice(error));
-      return;
-    }
-    found.push(...json.nodes);
-  }
-  found.sort((a, b) => Date.parse(a.provision_updated_at) - Date.parse(b.provision_updated_at));
-  keepingFocus(place, () => fill(place, found.length === 0 ? empty("No node waits for its machine.")
-    : el("ul", {class: "plain"}, found.slice(0, LONGEST).map((node) => el("li", {}, nodeLink(node), " ", state(node.provision_state),
-      el("span", {class: "dim"}, ` ${ago(node.provision_updated_at, now)}`))))));
+function listWaiting({nodes}, now) {
+  return nodes.length === 0 ? empty("No node waits for its machine.") : el("ul", {class: "plain"}, nodes.map((node) => el("li", {},
+    nodeLink(node), " ", state(node.provision_state), " ", el("span", {class: "dim"}, relative(node.provision_updated_at, now)))));
 }
 
 function listRejected({inspection_journal: entries, next}, now) {
@@ -211,10 +186,7 @@ function bar() {
   el("button", {type: "button", class: "quiet", onclick: chooseColumns}, "Columns …"),
   el("button", {type: "button", class: "quiet", onclick: () => startOperation("Dry run on these nodes?",
     "Hooks and rules run over the data of the last inspection. Nothing is changed.", "Dry run",
-    setPath("/v1/nodes/reapply", currentQuery().filters), {dry_run: true})}, "Dry run …"),
-  el("button", {type: "button", class: "quiet", onclick: () => startOperation("Re-run rules on these nodes?",
-    "Hooks and rules run over the data of the last inspection, and their changes are saved. Nodes with an instance are left out.", "Re-run rules",
-    setPath("/v1/nodes/reapply", currentQuery().filters), {})}, "Re-run rules …"));
+    setPath("/v1/nodes/reapply", filters()), {dry_run: true})}, "Dry run …"));
   return [form, said, chips()];
 }
 
@@ -292,9 +264,8 @@ function nodes(json, now, many) {
       : empty("There are no nodes yet. ", el("code", {}, "ironic-rules --demo"), " makes some, and ",
         el("code", {}, "openstack baremetal node create"), " enrolls yours.");
   }
-  const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
   const pick = {head: {text: many.head(json.nodes), class: "pick"}, cell: (node) => ({class: "pick", children: many.box(node)})};
   const columns = [pick, ...columnsOf()];
   return [table("Nodes", columns.map(({head}) => head), json.nodes.map((node) => columns.map(({cell}) => cell(node, now)))),
-    marker && el("p", {}, el("a", {class: "button", href: to({marker})}, "Next page"))];
+    nextPage(json, (marker) => to({marker}))];
 }

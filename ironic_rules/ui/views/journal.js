@@ -1,9 +1,9 @@
 // The journal of rejected reports: from which machines, why, and which nodes are near matches.
 
 import {announce, el, fill, when} from "../dom.js";
-import {fromLink, poll, request} from "../api.js";
+import {poll, request} from "../api.js";
 import {address, go, guardLeaving} from "../router.js";
-import {empty, keepingFocus, loading, notice, relative, section, short, table, timeOf} from "../parts.js";
+import {empty, showsError, keepingFocus, loading, nextPage, notice, relative, section, short, table, timeOf} from "../parts.js";
 import {tree} from "../tree.js";
 import {lines, named, namedNode} from "../messages.js";
 
@@ -40,12 +40,8 @@ async function showList(main, query, signal) {
   for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
   await Promise.all([showShared(shared, signal), poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error, headers}, again) => {
     const isFirst = list.querySelector("[aria-busy]") !== null;
-    if (error) {
-      fill(list, notice(error, again));
-      return;
-    }
+    if (showsError(list, error, again)) return;
     const entries = json.inspection_journal;
-    const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
     keepingFocus(list, () => fill(list, entries.length === 0
       ? empty(reason || search ? "No entries match." : "No report was rejected.")
       : table("Rejected reports", ["Machine", "Last", {text: "Times", class: "num"}, "Why", "Near matches", "From"],
@@ -54,7 +50,7 @@ async function showList(main, query, signal) {
           {class: "nowrap", children: relative(entry.seen_at, timeOf(headers))}, {class: "num", children: entry.times.toLocaleString()},
           {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, named(entry.detail))]},
           near(entry.nodes), entry.source])),
-    marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
+    nextPage(json, (marker) => address("journal", {...Object.fromEntries(query), marker}))));
     if (isFirst) announce(`${entries.length} entries`);
   })]);
 }
@@ -143,10 +139,7 @@ async function showEnrolment(place, entry, drivers, signal) {
     button.disabled = true;
     const reply = await request("POST", `/v1/inspection_journal/${entry.uuid}/enroll`, {body, signal});
     button.disabled = false;
-    if (reply.error) {
-      fill(result, notice(reply.error));
-      return;
-    }
+    if (showsError(result, reply.error)) return;
     form.reset();
     announce("Enrolled");
     go(address("node", reply.json.uuid));

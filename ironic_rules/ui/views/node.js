@@ -4,7 +4,7 @@ import {announce, el, fill, shown, when} from "../dom.js";
 import {pages, poll, request} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
-import {actionButton, confirmed, empty, icon, keepingFocus, loading, notice, ruleLink, section, short, startOperation, state, table} from "../parts.js";
+import {actionButton, confirmed, empty, showsError, icon, keepingFocus, loading, notice, ruleLink, section, short, startOperation, state, table} from "../parts.js";
 import {tree} from "../tree.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
@@ -198,10 +198,7 @@ async function rules(signal) {
 }
 
 function showTimeline(place, node, known, {json, error}, again) {
-  if (error) {
-    fill(place, notice(error, again));
-    return;
-  }
+  if (showsError(place, error, again)) return;
   // What was opened or closed stays so; an inspection that has just ended is open.
   const drawn = new Map([...place.querySelectorAll("details[data-uuid]")].map((each) => [each.dataset.uuid, each.open]));
   fill(place, json.inspections.length === 0
@@ -265,10 +262,7 @@ function stages(seconds) {
 
 async function showSteps(place, base, signal) {
   const {json, error} = await request("GET", `${base}/deploy_steps`, {signal});
-  if (error) {
-    fill(place, notice(error, () => showSteps(place, base, signal)));
-    return;
-  }
+  if (showsError(place, error, () => showSteps(place, base, signal))) return;
   fill(place, stepTable(json));
 }
 

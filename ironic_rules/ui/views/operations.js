@@ -3,7 +3,7 @@
 import {announce, el, fill, when} from "../dom.js";
 import {poll, request} from "../api.js";
 import {address} from "../router.js";
-import {confirmed, empty, keepingFocus, loading, notice, relative, section, short, table, timeOf} from "../parts.js";
+import {confirmed, empty, showsError, keepingFocus, loading, notice, relative, section, short, table, timeOf} from "../parts.js";
 import {changeList, patchOf} from "../changes.js";
 import {line, namedNode} from "../messages.js";
 
@@ -107,10 +107,7 @@ async function cancel(path, place) {
 
 async function showGroups(place, path, signal) {
   const {json, error} = await request("GET", `${path}/groups`, {signal});
-  if (error) {
-    fill(place, notice(error, () => showGroups(place, path, signal)));
-    return;
-  }
+  if (showsError(place, error, () => showGroups(place, path, signal))) return;
   const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.group));
   keepingFocus(place, () => fill(place, json.groups.length > 0 && section("Changes",
     json.groups.map(({group, number, result}) => el("details", {"data-group": group, open: opened.has(group), ontoggle: (event) => {

@@ -4,7 +4,7 @@
 import {announce, el, fill, when} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
-import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
+import {confirmed, empty, showsError, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {WITHHELD} from "../workbench/saving.js";
 import {changeList} from "../changes.js";
 import {called, line, named} from "../messages.js";
@@ -136,10 +136,7 @@ async function change(rule, {question, yes, text, done}, send, said, again, sign
   const {headers, error} = await request("GET", `${path}?fields=uuid`, {signal});
   if (!error && question && !await confirmed(question, yes, el("p", {}, text))) return;
   const {error: failed} = error ? {error} : await send(path, {signal, headers: {"If-Match": headers.get("ETag")}});
-  if (failed) {
-    fill(said, notice(failed));
-    return;
-  }
+  if (showsError(said, failed)) return;
   await again();
   announce(`${called(rule)} is ${done}`);
 }
@@ -175,10 +172,7 @@ function listedRevisions({revisions, next}, again, signal) {
 async function rollBack(revision, said, again, signal) {
   const path = `${RULES}/revisions/${revision}/rollback`;
   const {json, headers, error} = await request("POST", path, {body: {dry_run: true}, signal});
-  if (error) {
-    fill(said, notice(error));
-    return;
-  }
+  if (showsError(said, error)) return;
   const parts = ["created", "changed", "replaced", "removed"].filter((name) => json[name].length > 0);
   if (parts.length === 0) {
     fill(said, el("div", {class: "notice", role: "status"}, el("p", {}, `The rules are those of revision ${revision} already.`)));

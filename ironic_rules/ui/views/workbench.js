@@ -4,7 +4,7 @@
 import {announce, el, fill} from "../dom.js";
 import {pages, pause, request} from "../api.js";
 import {address, go} from "../router.js";
-import {confirmed, empty, loading, notice, section} from "../parts.js";
+import {confirmed, empty, loading, notice, section, showsError} from "../parts.js";
 import {isTemporary} from "../retry.js";
 import {shortcut} from "../shortcuts.js";
 import {ruleSaved} from "../guide.js";
@@ -115,11 +115,9 @@ class Workbench {
     if (uuid === null) return {draft: new Draft(null, ""), error: null};
     const {rule, tag, error} = await read(uuid, this._signal);
     if (error) return {draft: null, error};
-    if (rule.actions === undefined) return {draft: null, error: {status: 0, places: [], retryAfter: null, text: WITHHELD}};
-    if (rule.sensitive) {
-      return {draft: null, error: {status: 0, places: [], retryAfter: null,
-        text: "This rule is sensitive: its conditions and actions are never shown, so it cannot be changed here."}};
-    }
+    const withheld = rule.actions === undefined ? WITHHELD
+      : rule.sensitive && "This rule is sensitive: its conditions and actions are never shown, so it cannot be changed here.";
+    if (withheld) return {draft: null, error: {status: 0, text: withheld}};
     const text = toYaml(written(rule, vocabulary));
     // A built-in rule is changed where the service reads it: here it is where a new one begins.
     return {draft: rule.built_in ? new Draft(null, text) : new Draft(uuid, text, tag, rule), error: null};
@@ -318,6 +316,14 @@ class Workbench {
     this._insert("actions", await chooseAction(vocabulary));
   }
 
+  /** Return the text, if it can be read; else say so and return null. */
+  _readable(otherwise) {
+    const text = new Text(this._editor.text);
+    if (text.value !== null) return text;
+    fill(this._said, notice({text: `Correct the text first: ${otherwise}`}));
+    return null;
+  }
+
   /** Write a condition or an action into the text; null is none. */
   _insert(part, item) {
     if (item === null || this._signal.aborted) return;
@@ -333,21 +339,15 @@ class Workbench {
   }
 
   _convert() {
-    const text = new Text(this._editor.text);
-    if (text.value === null) {
-      fill(this._said, notice({text: "Correct the text first: only a rule that can be read can be converted."}));
-      return;
-    }
+    const text = this._readable("only a rule that can be read can be converted.");
+    if (text === null) return;
     const {length} = this._editor.text;
     this._editor.change({from: 0, to: length, insert: isJson(text.text) ? toYaml(text.value) : toJson(text.value)});
   }
 
   _export() {
-    const text = new Text(this._editor.text);
-    if (text.value === null) {
-      fill(this._said, notice({text: "Correct the text first: this is not a rule yet."}));
-      return;
-    }
+    const text = this._readable("this is not a rule yet.");
+    if (text === null) return;
     const {name, bundle} = saveFile(this._editor.text, text.value, this._draft.uuid);
     fill(this._said, el("div", {class: "notice", role: "status"}, el("p", {}, "To bring the file into a service:"),
       el("pre", {}, `openstack baremetal inspection rule apply ${name}${bundle ? ` --bundle '${bundle.replaceAll("'", "'\\''")}'` : ""}`)));
@@ -557,8 +557,7 @@ class Workbench {
     const own = [...this._replies.values()][0]?.given["/as_if/0"] ?? null;
     const rule = this._shown.rule ?? own;
     if (error) {
-      fill(this._verdict, error.status === 404 ? empty(NOTHING_SENT)
-        : notice(error, () => this._run()));
+      fill(this._verdict, error.status === 404 ? empty(NOTHING_SENT) : notice(error, () => this._run()));
     } else if (reply) this._drawVerdict(machine, reply, rule, own);
     else if (this._isStopped) fill(this._verdict, empty(`The rule has not been tried on ${machine.name}.`));
     fill(this._matrix, machines.length > 1 && section(`${machines.length} machines`, matrix(
@@ -649,10 +648,7 @@ class Workbench {
 
   async _conflict(draft) {
     const {rule, tag, error} = await read(draft.uuid, this._signal);
-    if (error && error.status !== 404) {
-      fill(this._said, notice(error));
-      return;
-    }
+    if (error?.status !== 404 && showsError(this._said, error)) return;
     const theirs = error ? null : toYaml(written(rule, vocabulary));
     const mine = isJson(this._editor.text) || theirs === null ? this._editor.text : toYaml(new Text(this._editor.text).value);
     const answer = await conflict(mine, theirs);

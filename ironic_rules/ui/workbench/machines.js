@@ -11,46 +11,32 @@ const MOST_SHOWN = 200;
 /** Characters from which on a pasted text is not shown: a text field takes seconds to break 10 MiB into lines. */
 const LONG = 200_000;
 
-/** A machine, whose data are requested when they are first needed. */
-class Machine {
-  /**
-   * @param {string} id unique among machines
-   * @param {string} name for people
-   * @param {string} kind "node", "journal entry", "sample" or "pasted"
-   * @param {object | null} asked what a dry run of it has besides the rules; null: known with the data
-   * @param {function} load(signal) returns a promise of {data: {inventory, plugin_data}, asked, error}
-   */
-  constructor(id, name, kind, asked, load) {
-    this.id = id;
-    this.name = name;
-    this.kind = kind;
-    this.asked = asked;
-    this.data = null;
-    this._load = load;
-  }
-
-  /** Return an error as request() has it, or null when `data` and `asked` are there. */
-  async load(signal) {
-    if (this.data !== null) return null;
-    const {data, asked, error} = await this._load(signal);
-    if (error) return error;
-    this.data = data;
-    this.asked = asked ?? this.asked;
-    return null;
-  }
+/**
+ * Return a machine, whose data are requested when they are first needed.
+ *
+ * @param {object | null} asked what a dry run of it has besides the rules; null: known with the data
+ * @param {function} get(signal) returns a promise of {data: {inventory, plugin_data}, asked, error}
+ */
+function machine(id, name, kind, asked, get) {
+  return {id, name, kind, asked, data: null,
+    /** Return an error as request() has it, or null when `data` and `asked` are there. */
+    async load(signal) {
+      if (this.data !== null) return null;
+      const {error = null, ...got} = await get(signal);
+      if (error === null) Object.assign(this, got);
+      return error;
+    }};
 }
 
 export function nodeMachine(uuid, name = uuid) {
-  return new Machine(`node ${uuid}`, name, "node", {node: uuid}, async (signal) => {
+  return machine(`node ${uuid}`, name, "node", {node: uuid}, async (signal) => {
     const {json, error} = await request("GET", `/v1/nodes/${encodeURIComponent(uuid)}/inventory`, {signal});
     return {error, data: error ? null : {inventory: json.inventory, plugin_data: json.plugin_data ?? {}}};
   });
 }
 
 function reported(id, name, kind, report) {
-  const machine = new Machine(id, name, kind, {report, imagined: true}, async () => ({data: split(report)}));
-  machine.data = split(report);
-  return machine;
+  return Object.assign(machine(id, name, kind, {report, imagined: true}), {data: split(report)});
 }
 
 /** Return what a report is for rules: everything beside the inventory is plug-in data. */
@@ -61,12 +47,12 @@ function split(report) {
 
 function journalMachine(entry) {
   const name = entry.macs?.[0] ?? entry.source ?? entry.uuid;
-  return new Machine(`journal ${entry.uuid}`, name, "journal entry", null, async (signal) => {
+  return machine(`journal ${entry.uuid}`, name, "journal entry", null, async (signal) => {
     const {json, error} = await request("GET", `/v1/inspection_journal/${entry.uuid}`, {signal});
     if (error) return {error};
     if (!json.report) {
       return {error: {status: 0, text: "The journal has not kept this report: [inspection_journal]keep_reports is false, "
-        + "or the report is longer than 1 MiB.", places: [], retryAfter: null}};
+        + "or the report is longer than 1 MiB."}};
     }
     return {data: split(json.report), asked: {report: json.report, imagined: true}};
   });
@@ -100,8 +86,7 @@ export function pastedMachine(text) {
   }
   if (!isObject(value)) throw new Error("A report is an object.");
   const report = value.inventory === undefined ? {inventory: value}
-    : isObject(value.plugin_data) ? {...value.plugin_data, inventory: value.inventory}
-      : value;
+    : isObject(value.plugin_data) ? {...value.plugin_data, inventory: value.inventory} : value;
   pasted += 1;
   return reported(`pasted ${pasted}`, `pasted ${pasted}`, "pasted", report);
 }

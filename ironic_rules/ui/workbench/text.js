@@ -165,8 +165,7 @@ export function toYaml(rule) {
 
 function entry(item) {
   const line = flow(item);
-  return line.length <= 100 ? line
-    : stringify(item, {...OPTIONS, lineWidth: 0}).trimEnd().replaceAll("\n", "\n    ");
+  return line.length <= 100 ? line : stringify(item, {...OPTIONS, lineWidth: 0}).trimEnd().replaceAll("\n", "\n    ");
 }
 
 export function toJson(rule) {

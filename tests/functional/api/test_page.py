@@ -107,5 +107,5 @@ def test_no_file_executes_data_keeps_credentials_or_calls_another_host():
              for number, line in enumerate((FOLDER / name).read_text(encoding="utf-8").splitlines(), 1)
              if not line.lstrip().startswith(("//", "*", "/*")) for match in FORBIDDEN.finditer(line)]
     # That the guide is over is no secret, nor is the theme.
-    assert found == [line for line in found if re.fullmatch(r"(guide|theme)\.js:\d+: localStorage", line)]
-    assert [line.partition(".")[0] for line in sorted(found)] == ["guide"] * 2 + ["theme"] * 3
+    assert found == [line for line in found if re.fullmatch(r"theme\.js:\d+: localStorage", line)]
+    assert len(found) == 3
