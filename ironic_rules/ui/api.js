@@ -18,11 +18,8 @@ let signIn = null; // function(error) -> promise of headers, or of null
 let declined = false; // the person did not want to sign in, and is not asked again by each request
 let asking = null; // the promise while the person is asked, for all requests that wait for it
 
-/**
- * Let `asks(error)` be called when a request needs credentials; it returns a promise of headers, or null.
- *
- * @param {function} changed called when it has returned
- */
+/** Let `asks(error)` be called when a request needs credentials; it returns a promise of headers, or null.
+ * @param {function} changed called when it has returned */
 export function onUnauthorized(asks, changed) {
   signIn = asks;
   onSession = changed;
@@ -46,17 +43,14 @@ export function hasCredentials() {
   return credentials !== null;
 }
 
-/**
- * Send a request.
- *
+/** Send a request.
  * @param {string} path e.g. "/v1/nodes?limit=1"
  * @param {object} options `body`: any JSON; `headers`: more of them, e.g. If-Match; `signal`: of an AbortController
- * @returns {Promise<{status, json, headers, error}>} `json` is null without a body, its numbers are those of json.js; `error` is null, or {status, text,
- *   places, retryAfter, authenticate, path}: the API's text, its JSON pointers, after how many seconds to try again (null:
- *   it does not say), the scheme that it asks for, and what can be requested again without an effect (null: it cannot).
- *   `status` is 0 if there was no answer.
- * @throws {DOMException} AbortError, when `signal` is aborted
- */
+ * @returns {Promise<{status, json, headers, error}>} `json` is null without a body, its numbers are those of json.js;
+ *   `error` is null, or {status, text, places, retryAfter, authenticate, path}: the API's text, its JSON pointers,
+ *   after how many seconds to try again (null: it does not say), the scheme that it asks for, and what can be requested
+ *   again without an effect (null: it cannot). `status` is 0 if there was no answer.
+ * @throws {DOMException} AbortError, when `signal` is aborted */
 export async function request(method, path, {body, headers = {}, signal} = {}) {
   for (;;) {
     const used = credentials;
@@ -139,11 +133,8 @@ function problem(status, json, headers, path) {
   };
 }
 
-/**
- * Return all items of a list, page by page, at most `most`; `items` is the list's name in the answer.
- *
- * @returns {Promise<{items, error, more}>} `more`: there are others beyond `most`
- */
+/** Return all items of a list, page by page, at most `most`; `items` is the list's name in the answer.
+ * @returns {Promise<{items, error, more}>} `more`: there are others beyond `most` */
 export async function pages(path, name, {signal, most = 1000} = {}) {
   const items = [];
   let next = path;
@@ -169,15 +160,12 @@ export function fromLink(link) {
   return url.pathname.slice(url.pathname.indexOf("/v1/")) + url.search;
 }
 
-/**
- * Request again and again until `signal` is aborted: with If-None-Match, for which the API gives an ETag and answers 304
- * without a body while nothing has changed; not while the page is hidden, as late as Retry-After says, and later and later,
- * up to three times, while nothing changes.
- *
- * @param {function} show called with each reply that differs from the one before, and with errors, of which `path` is null;
- *   its second argument is a function that requests now
- * @param {number} seconds between two requests
- */
+/** Request again and again until `signal` is aborted: with If-None-Match, for which the API gives an ETag and answers
+ * 304 without a body while nothing has changed; not while the page is hidden, as late as Retry-After says, and later
+ * and later, up to three times, while nothing changes.
+ * @param {function} show called with each reply that differs from the one before, and with errors, of which `path` is
+ *   null; its second argument is a function that requests now
+ * @param {number} seconds between two requests */
 export async function poll(path, {signal, seconds = 5}, show) {
   let tag = null;
   let quiet = 0;
@@ -211,12 +199,9 @@ export async function poll(path, {signal, seconds = 5}, show) {
   }
 }
 
-/**
- * Wait for some seconds, and until the page is visible.
- *
+/** Wait for some seconds, and until the page is visible.
  * @param {function} begun called with a function that ends the wait early
- * @throws {DOMException} AbortError, when `signal` is aborted
- */
+ * @throws {DOMException} AbortError, when `signal` is aborted */
 export async function pause(seconds, signal, begun = () => {}) {
   signal.throwIfAborted();
   await new Promise((resolve, reject) => {

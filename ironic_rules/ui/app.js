@@ -5,16 +5,17 @@
 //   async show(main, params, signal)       puts its elements into `main`, which is empty
 // `params` is {path, query}: the decoded parts of the address after the view's name, and a URLSearchParams. `signal` is
 // aborted when the view is left: pass it to request(), poll(), shortcut(), guardLeaving() and addEventListener(), and
-// let AbortErrors pass, also out of listeners. When only the query of the address changes, the view is shown again, too; history.replaceState
-// (router.go with {replace: true} does it and shows again) keeps the address without that.
+// let AbortErrors pass, also out of listeners. When only the query of the address changes, the view is shown again;
+// history.replaceState changes the address without that.
 //
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
-// localStorage but that the guide is over and the theme, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
-// (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.
+// localStorage but that the guide is over and the theme, nothing in addresses but identifiers and filters; each view has
+// one h1; what loads says so (aria-busy), what has changed is announced; an error shows the API's text, and what was
+// typed stays.
 
 import {announce, el, fill} from "./dom.js";
 import {askAgain, hasCredentials, hasDeclined, onUnauthorized, setCredentials} from "./api.js";
-import {address, go, here, isDirty, knowViews, leave} from "./router.js";
+import {address, go, here, isDirty, leave} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
 import {icon, notice} from "./parts.js";
@@ -140,7 +141,6 @@ function showSession() {
 
 onUnauthorized((error) => signIn(error, hasCredentials()), showSession);
 
-knowViews(Object.keys(VIEWS));
 fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>
   el("a", {href: address(name), "data-view": name}, text)));
 for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`, () => go(address(name)));

@@ -6,12 +6,9 @@ import {short} from "./parts.js";
 const TRAIT = /^\/traits\/(?:-|\d+)$/;
 const SIGNS = {add: "+", remove: "−"};
 
-/**
- * Return what a rule, or a dry run, changes, as a list.
- *
- * @param {object} told patches (RFC 6902): `node` and `plugin_data` are one, or {patch}; `ports` are patches by address, or
- *   a list of {address, patch}; `traits` {added, removed}, `ports_created` and `ports_removed` are lists
- */
+/** Return what a rule, or a dry run, changes, as a list.
+ * @param {object} told patches (RFC 6902): `node` and `plugin_data` are one, or {patch}; `ports` are patches by
+ *   address, or a list of {address, patch}; `traits` {added, removed}, `ports_created` and `ports_removed` are lists */
 export function changeList(told) {
   const lines = changesOf(told);
   return lines.length > 0 ? el("ul", {class: "patch"}, lines) : el("span", {class: "dim"}, "nothing new");

@@ -9,14 +9,11 @@ export function shown(text) {
   return String(text).replace(HIDDEN, (found) => `⟨U+${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/**
- * Return an element.
- *
+/** Return an element.
  * @param {string} tag its name; "svg:path" is one of SVG
  * @param {object} attributes name -> value: null, undefined and false leave it out, true is an empty one, a function is
  *   a listener ("onclick"), `style` is an object of properties; any other value is converted to text
- * @param {...any} children nodes, texts, numbers, lists of these; null, undefined and false are left out
- */
+ * @param {...any} children nodes, texts, numbers, lists of these; null, undefined and false are left out */
 export function el(tag, attributes = {}, ...children) {
   const made = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
     : document.createElement(tag);

@@ -19,13 +19,10 @@ const ASKED = {provision_state: "state"};
 /** The values that were counted last, by the names of the query language: what the vocabulary does not know. */
 export const counted = {};
 
-/**
- * Show the facets of a question until `signal` is aborted.
- *
+/** Show the facets of a question until `signal` is aborted.
  * @param {object} question `where` and `failure`
  * @param {function} to returns the address of another clause
- * @param {function} tell is called with the number of nodes
- */
+ * @param {function} tell is called with the number of nodes */
 export async function showFacets(place, {where, failure}, {to, tell}, signal) {
   const drawn = Object.fromEntries(Object.keys(TITLES).map((name) => [name, el("div", {class: "facet", role: "group", "aria-label": TITLES[name]})]));
   const said = el("div", {});

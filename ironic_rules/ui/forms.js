@@ -6,8 +6,6 @@ import {request} from "./api.js";
 import {notice} from "./parts.js";
 import {readJson} from "./json.js";
 
-document.head.append(el("link", {rel: "stylesheet", href: "./act.css"}));
-
 /** Return the problems that an error reply of the API lists: {pointer, text} each. */
 export function problemsOf(json) {
   try {
@@ -36,12 +34,10 @@ export function meant(text) {
   }
 }
 
-/**
- * Return a field: {element, input, pointer, value, tell}.
- *
- * @param {object} options `label`; `pointer`: of what it is about in the body of the request; `help`; `value`; `options`: texts, or [value, text], for
- *   a choice; `suggest(typed)`: returns a promise of texts that complete it; `kind`: "area", "checkbox" or an input's type; the others are attributes
- */
+/** Return a field: {element, input, pointer, value, tell}.
+ * @param {object} options `label`; `pointer`: of what it is about in the body of the request; `help`; `value`;
+ *   `options`: texts, or [value, text], for a choice; `suggest(typed)`: returns a promise of texts that complete it;
+ *   `kind`: "area", "checkbox" or an input's type; the others are attributes */
 export function field({label, pointer = null, help = null, value = "", options = null, suggest = null, kind = "text", ...attributes}) {
   const [id, list] = [newId("field"), newId("list")];
   const given = {id, "aria-describedby": `${id}-said`, spellcheck: "false", autocomplete: "off", ...attributes};
@@ -90,12 +86,9 @@ export function tellFields(fields, problems) {
   return rest;
 }
 
-/**
- * Ask in a dialog; return a promise of the reply of `send`, null if nothing was sent.
- *
+/** Ask in a dialog; return a promise of the reply of `send`, null if nothing was sent.
  * @param {function} fields returns those that are shown now
- * @param {function} send returns a promise of {json, error}, as of request(); with an error the dialog stays
- */
+ * @param {function} send returns a promise of {json, error}, as of request(); with an error the dialog stays */
 export function form(title, yes, content, fields, send) {
   return new Promise((resolve) => {
     const said = el("div", {});

@@ -59,7 +59,7 @@ function tile(picture, name, value, more = null) {
 /** Return traits as chips, each with the rule that gave it, and a link to the steps that it brings. `names` are of rules. */
 export function traitChips(traits, givers, names, templates) {
   if (traits.length === 0) return empty("No trait. Rules give them, by what they find in the inventory.");
-  return el("ul", {class: "chips plain-list", "aria-label": "Traits"}, traits.map((trait) => el("li", {class: "chip"}, el("code", {}, trait),
+  return el("ul", {class: "chips plain", "aria-label": "Traits"}, traits.map((trait) => el("li", {class: "chip"}, el("code", {}, trait),
     el("span", {class: "dim small"}, givers.has(trait) ? ["by ", ruleLink(givers.get(trait), names)] : "not by a rule"),
     templates.has(trait) && el("a", {class: "small", href: address("templates", templates.get(trait))}, "its steps"))));
 }

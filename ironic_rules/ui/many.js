@@ -27,12 +27,9 @@ let query = "";
 
 const nodesOf = (number) => `${number.toLocaleString()} ${number === 1 ? "node" : "nodes"}`;
 
-/**
- * Return {bar, head, box} of a list of nodes: the bar is empty while nothing is chosen, `head(nodes)` begins a page and is its
- * checkbox, `box(node)` that of a node.
- *
- * @param {object} filters of the query, as those of a request for nodes
- */
+/** Return {bar, head, box} of a list of nodes: the bar is empty while nothing is chosen, `head(nodes)` begins a page and
+ * is its checkbox, `box(node)` that of a node.
+ * @param {object} filters of the query, as those of a request for nodes */
 export function choosing(filters) {
   if (JSON.stringify(filters) !== query) {
     query = JSON.stringify(filters);

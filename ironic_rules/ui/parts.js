@@ -3,16 +3,13 @@
 import {announce, el, fill, modal, newId, shown, when} from "./dom.js";
 import {fromLink, request} from "./api.js";
 import {writeJson} from "./json.js";
-import {address, go, hasView} from "./router.js";
+import {address, go} from "./router.js";
 import {isTemporary, retry} from "./retry.js";
 
-/**
- * Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
- *
- * @param {object} error as request() has it; only `text` is required. If it is temporary and has a `path`, `again` is also
- *   called by itself as soon as that path has another answer.
- * @param {function} again what "Try again" does; null: there is no such button
- */
+/** Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
+ * @param {object} error as request() has it; only `text` is required. If it is temporary and has a `path`, `again` is
+ *   also called by itself as soon as that path has another answer.
+ * @param {function} again what "Try again" does; null: there is no such button */
 export function notice(error, again = null) {
   const isRetried = again !== null && isTemporary(error);
   const made = el("div", {class: "notice bad", role: "alert"},
@@ -48,13 +45,10 @@ export function loading(text = "Loading …", lines = 3) {
     Array.from({length: Math.max(1, Math.min(8, Math.floor(lines / 2)))}, () => el("i", {"aria-hidden": "true"})));
 }
 
-/**
- * Return a table in a frame that scrolls sideways by itself.
- *
+/** Return a table in a frame that scrolls sideways by itself.
  * @param {string} caption its name, for screen readers
  * @param {Array} columns texts, or {text, class, sorted: "ascending" | "descending" | null, sort: function}
- * @param {Array<Array>} rows cells: children of el, or {class, children}
- */
+ * @param {Array<Array>} rows cells: children of el, or {class, children} */
 export function table(caption, columns, rows) {
   const names = columns.map((column) => (typeof column === "string" ? column : column.text));
   const label = (index) => (names[index]?.textContent ?? names[index]) || null;
@@ -112,7 +106,7 @@ export function nodeLink(node) {
 /** Return what a rule is called, as a link to it; `names` is a map from UUIDs. A deleted one has only its UUID. */
 export function ruleLink(uuid, names) {
   const name = names.get(uuid);
-  return hasView("rules") && name ? el("a", {href: address("rules", {text: name})}, name) : name ?? el("code", {}, uuid);
+  return name ? el("a", {href: address("rules", {text: name})}, name) : el("code", {}, uuid);
 }
 
 /** Return how long ago a time was, roughly: "3 min". The clock is the service's (`now`, in ms), not this computer's. */
@@ -169,11 +163,8 @@ export function confirmed(question, yes, details = null) {
   });
 }
 
-/**
- * Return a button of an action. With a `reason` why it cannot be used now it stays within reach, and says the reason.
- *
- * @param {object} options `picture`: name of its icon; `reason`: null, or a text; `kind`: class of the button
- */
+/** Return a button of an action. With a `reason` why it cannot be used now it stays within reach, and says the reason.
+ * @param {object} options `picture`: name of its icon; `reason`: null, or a text; `kind`: class of the button */
 export function actionButton(text, {picture, reason = null, kind = null}, action) {
   return el("button", {class: kind, "aria-disabled": reason && "true", title: reason, onclick: (event) => {
     if (reason === null) action(event);

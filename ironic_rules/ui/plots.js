@@ -2,11 +2,8 @@
 
 import {el} from "./dom.js";
 
-/**
- * Return one bar of several parts, beside each other.
- *
- * @param {Array<{text, count, kind, to}>} parts `kind`: good, busy, bad or plain; `to`: where a click leads
- */
+/** Return one bar of several parts, beside each other.
+ * @param {Array<{text, count, kind, to}>} parts `kind`: good, busy, bad or plain; `to`: where a click leads */
 export function stackedBar(label, parts) {
   const sum = parts.reduce((total, {count}) => total + count, 0);
   const seen = {};
@@ -17,12 +14,9 @@ export function stackedBar(label, parts) {
     "aria-label": `${count.toLocaleString()} ${text}`})));
 }
 
-/**
- * Return columns of stacked parts, as a plot over time.
- *
+/** Return columns of stacked parts, as a plot over time.
  * @param {Array<{text, counts}>} columns `counts` are numbers in the order of `kinds`
- * @param {Array<[kind, text]>} kinds
- */
+ * @param {Array<[kind, text]>} kinds */
 export function stackedColumns(label, columns, kinds) {
   const [width, height] = [columns.length * 10, 64];
   const most = Math.max(1, ...columns.map(({counts}) => counts.reduce((sum, count) => sum + count, 0)));

@@ -20,10 +20,9 @@ export function isTemporary(error) {
   return TEMPORARY.has(error.status) && typeof error.path === "string";
 }
 
-/**
- * Request `error.path` again until it has another answer, then call `again`; as long as `element`, which shows the error,
- * is shown. What is shown and typed stays as it is until then. Not before Retry-After, nor while the page is hidden.
- */
+/** Request `error.path` again until it has another answer, then call `again`; as long as `element`, which shows the
+ * error, is shown. What is shown and typed stays as it is until then. Not before Retry-After, nor while the page is
+ * hidden. */
 export async function retry(element, error, again) {
   const signal = untilLeft();
   let unshown = 0;

@@ -1,7 +1,6 @@
 // Addresses are #/view/identifier?filters: identifiers and filters only, never data or credentials.
 
 const guards = new Set();
-let views = [];
 let left = new AbortController();
 
 /** Leave the view that is shown; return the signal of the next one. */
@@ -14,16 +13,6 @@ export function leave() {
 /** Return the signal that is aborted when the view that is shown is left. */
 export function untilLeft() {
   return left.signal;
-}
-
-/** Note the names of all views. */
-export function knowViews(names) {
-  views = names;
-}
-
-/** Return whether there is a view of this name, so that links can be left out where it is not. */
-export function hasView(name) {
-  return views.includes(name);
 }
 
 /** Return {name, path, query} of the current address: `path` are the decoded parts after the view's name. */

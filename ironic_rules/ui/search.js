@@ -11,12 +11,9 @@ const WAIT_S = 0.12;
 const EACH = 6;
 const MATCHED = {uuid: "UUID", instance: "instance", mac: "MAC address", bmc: "BMC address", serial: "serial number"};
 
-/**
- * Return a field with suggestions: {input, list, close}. Arrow keys move, Enter and clicks choose.
- *
+/** Return a field with suggestions: {input, list, close}. Arrow keys move, Enter and clicks choose.
  * @param {object} given `label`; `find(text, signal)` returns a promise of suggestions, each with `children`, and
- *   `choose(suggestion)` takes one; `isFirstChosen`: Enter takes the first one, also if it comes later
- */
+ *   `choose(suggestion)` takes one; `isFirstChosen`: Enter takes the first one, also if it comes later */
 export function suggesting({label, find, choose, isFirstChosen = false, ...attributes}) {
   // The first suggestion is marked as soon as it comes, or taken, if the keys for that were pressed before.
   let [shown, active, asking, isMarked, isAwaited] = [[], -1, null, isFirstChosen, false];

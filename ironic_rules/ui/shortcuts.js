@@ -7,11 +7,8 @@ const known = new Map(); // keys -> {text, action}
 let pressed = "";
 let enabled = true;
 
-/**
- * Add a shortcut until `signal` is aborted (without one: for ever, and no view can have it).
- *
- * @param {string} keys one key, or two after each other: "/", "g f"
- */
+/** Add a shortcut until `signal` is aborted (without one: for ever, and no view can have it).
+ * @param {string} keys one key, or two after each other: "/", "g f" */
 export function shortcut(keys, text, action, signal) {
   if (known.get(keys)?.isKept) return;
   const entry = {text, action, isKept: signal === undefined};

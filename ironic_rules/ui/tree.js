@@ -8,14 +8,11 @@ const BEYOND = 20; // rows above and below the visible ones
 const LONGEST = 400; // characters of a value in its row; all of it is shown below
 const MOST_FOUND = 2000;
 
-/**
- * Return a searchable tree.
- *
+/** Return a searchable tree.
  * @param {any} value JSON
  * @param {object} options `label`: its name; `root`: the name that paths begin with; `actions(path, value)`: elements
- *   that are shown beside the chosen value, `path` is a list of keys; `pick(path, value)`: what a click on a value does, or
- *   Enter
- */
+ *   that are shown beside the chosen value, `path` is a list of keys; `pick(path, value)`: what a click on a value
+ *   does, or Enter */
 export function tree(value, {label, root = "", actions = () => [], pick = null} = {}) {
   const id = newId("tree");
   let rows = children(value, null);
@@ -91,7 +88,6 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
     };
     for (const row of rows.filter((each) => each.level === 1)) add(row);
     rows = all;
-    chosen = 0;
     choose(0);
   }
 

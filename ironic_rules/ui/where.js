@@ -47,12 +47,9 @@ export function quoted(value) {
   return /^[A-Za-z0-9_.:/+-]+$/.test(text) ? text : `"${text.replaceAll(/["\\]/g, "\\$&")}"`;
 }
 
-/**
- * Return what can follow at the end of a clause: {from, options}, where the typed beginning starts, and texts.
- *
+/** Return what can follow at the end of a clause: {from, options}, where the typed beginning starts, and texts.
  * @param {object} vocabulary as the API has it
- * @param {object} values lists of values of names for which the vocabulary has none
- */
+ * @param {object} values lists of values of names for which the vocabulary has none */
 export function completions(text, vocabulary, values) {
   const found = [...text.matchAll(TOKENS)];
   const last = found.at(-1);

@@ -4,7 +4,7 @@
 import {announce, el, fill} from "../dom.js";
 import {poll, request, setPath} from "../api.js";
 import {address, go} from "../router.js";
-import {confirmed, empty, showsError, keepingFocus, loading, nextPage, nodeLink, notice, relative, section, short, startOperation, state, table, timeOf} from "../parts.js";
+import {confirmed, empty, keepingFocus, kindOf, loading, nextPage, nodeLink, notice, relative, section, short, startOperation, state, table, timeOf} from "../parts.js";
 import {line} from "../messages.js";
 import {bars, stackedBar, stackedColumns} from "../plots.js";
 import {counted, showFacets} from "../facets.js";
@@ -109,7 +109,7 @@ function refusal(error) {
 // ---- the strip
 
 function showStates(found) {
-  const entries = found.map(({provision_state: name, count}) => ({text: name, count, kind: state(name).classList[1],
+  const entries = found.map(({provision_state: name, count}) => ({text: name, count, kind: kindOf(name),
     part: `state = ${quoted(name)}`}));
   return [stackedBar("Nodes by state", entries.map((entry) => ({...entry, to: address("fleet", {where: entry.part})}))),
     el("div", {class: "counts"}, entries.map(({text, count, part}) => el("a", {class: "chip", href: address("fleet", {where: part}),

@@ -87,7 +87,7 @@ async function showEntry(main, uuid, signal) {
       el("a", {href: address("journal")}, "All entries")),
     el("div", {class: "notice bad", id: "why"}, el("p", {}, el("strong", {}, entry.reason)), entry.detail && lines(entry.detail)),
     el("div", {class: "columns"},
-      section("The machine", el("dl", {class: "facts stacked"},
+      section("The machine", el("dl", {class: "facts"},
         fact("From", entry.source), fact("MAC addresses", entry.macs.map((mac) => el("div", {}, el("code", {}, mac)))),
         fact("BMC", entry.bmc_addresses.map((each) => el("div", {}, el("code", {}, each)))),
         fact("Says it is", entry.node_uuid && namedNode(entry.node_uuid)), fact("First", when(entry.created_at)))),

@@ -262,8 +262,7 @@ function stages(seconds) {
 
 async function showSteps(place, base, signal) {
   const {json, error} = await request("GET", `${base}/deploy_steps`, {signal});
-  if (showsError(place, error, () => showSteps(place, base, signal))) return;
-  fill(place, stepTable(json));
+  if (!showsError(place, error, () => showSteps(place, base, signal))) fill(place, stepTable(json));
 }
 
 async function showRejected(place, base, signal) {

@@ -3,8 +3,8 @@
 import {el, fill, when} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address} from "../router.js";
-import {empty, loading, notice, section, short, state, table} from "../parts.js";
-import {stepTable} from "../steps.js";
+import {empty, loading, notice, section, state, table} from "../parts.js";
+import {args, stepTable} from "../steps.js";
 import {editFlavor, editTemplate, remove} from "../template_forms.js";
 
 export const title = "Templates";
@@ -29,7 +29,7 @@ async function showLists(main, signal) {
         {class: "num", children: template.steps.length},
         template.steps.map((step) => [el("code", {}, `${step.interface}.${step.step}`), " "])])),
     empty("No template. ", el("button", {class: "link", onclick: () => editTemplate(null)}, "Make one"), ". It has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
-    list(flavors, "/v1/flavors/detail?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "Requirements"],
+    list(flavors, "/v1/flavors/detail?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "Extra specs"],
       items.map((flavor) => [{class: "name", children: el("a", {href: address("templates", "flavor", flavor.id)}, flavor.name)},
         Object.entries(flavor.extra_specs ?? {}).map(([key, value]) => el("div", {}, el("code", {}, `${key}=${value}`)))])),
     empty("No flavor. ", el("button", {class: "link", onclick: () => editFlavor(null)}, "Make one"), ", here or as in Nova.")),
@@ -74,10 +74,6 @@ async function showTemplate(main, ident, signal) {
         [...node.problems, ...node.warnings].map((each) => el("div", {class: "dim"}, each.text ?? String(each)))]}])),
   found.more && empty("Shows the first 500."));
   fill(main, head, said, section("Steps, in order", steps), section("Nodes with this trait", nodes));
-}
-
-function args(step) {
-  return Object.keys(step.args ?? {}).length > 0 ? el("code", {}, short(step.args, 400)) : "";
 }
 
 /** Return what keeps nodes from fitting, as the end of a sentence about one or several of them. */

@@ -48,25 +48,9 @@ let isComparing = false;
 let where = ""; // the question that selects the nodes of the headline
 let justSaved = null; // the rule that was new, whose address is now another
 
-let styled = null;
-
-/** Load the styles of this view; when the service is away, once more the next time. */
-function style() {
-  styled ??= new Promise((resolve) => {
-    const link = el("link", {rel: "stylesheet", href: "workbench/workbench.css", onload: resolve, onerror: () => {
-      link.remove();
-      styled = null;
-      resolve();
-    }});
-    document.head.append(link);
-  });
-  return styled;
-}
-
 export async function show(main, {path, query}, signal) {
   fill(main, el("div", {class: "head"}, el("h1", {}, title)), loading("Loading …", 20));
   const bench = new Workbench(main, signal);
-  await style();
   where = query.get("where") ?? where;
   const error = await bench.prepare(path[0] ?? null, query.get("nodes")?.split(",").filter(Boolean) ?? []);
   if (signal.aborted) return;
@@ -143,6 +127,7 @@ class Workbench {
       const {json} = await request("GET", `/v1/nodes/${encodeURIComponent(machine.name)}?fields=uuid,name`, {signal: this._signal});
       machine.name = json?.name ?? machine.name;
     }));
+    await currentMachine.load(this._signal); // so that its inventory moves nothing; _inspect tells of an error
     return null;
   }
 

@@ -8,12 +8,9 @@ import {at} from "./paths.js";
 /** Values that are offered at most. */
 const MOST = 300;
 
-/**
- * Return a source for CodeMirror.
- *
- * @param {object} known `vocabulary`: that of the API, or null; `data`: {inventory, plugin_data} that is shown, or null.
- *   Both are read when something is completed.
- */
+/** Return a source for CodeMirror.
+ * @param {object} known `vocabulary`: that of the API, or null; `data`: {inventory, plugin_data} that is shown, or
+ *   null. Both are read when something is completed. */
 export function completing(known) {
   return (context) => {
     const {vocabulary, data} = known;

@@ -18,10 +18,9 @@ const VERDICTS = [["matched", "●", "holds", ["matches", "match"], "chosen"], [
   ["no data", "–", "dim", ["has not been inspected", "have not been inspected"], "plain"]];
 
 export class Coverage {
-  /**
-   * @param {string} where selects the nodes; "" is all of them
-   * @param {object} options `open({uuid, name})`: called with a node that is chosen; `asked(where)`: with another question
-   */
+  /** @param {string} where selects the nodes; "" is all of them
+   * @param {object} options `open({uuid, name})`: called with a node that is chosen; `asked(where)`: with another
+   *   question */
   constructor(where, {open, asked, signal}) {
     this.where = where;
     this._open = open;

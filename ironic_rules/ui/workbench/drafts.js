@@ -6,12 +6,10 @@ const drafts = new Map();
 
 /** The rule that is being written. */
 export class Draft {
-  /**
-   * @param {string | null} uuid of the stored rule that it changes; null: it is a new rule
+  /** @param {string | null} uuid of the stored rule that it changes; null: it is a new rule
    * @param {string} text what is stored, and at first what is written
    * @param {string | null} tag the ETag of what is stored
-   * @param {object | null} stored the rule as the API shows it
-   */
+   * @param {object | null} stored the rule as the API shows it */
   constructor(uuid, text, tag = null, stored = null) {
     this.uuid = uuid;
     this.text = text;
@@ -37,11 +35,6 @@ export function forget(draft) {
   drafts.delete(draft.uuid ?? "");
 }
 
-/** Return the drafts with something that is not saved. */
-export function unsaved() {
-  return [...drafts.values()].filter((draft) => draft.isDirty);
-}
-
 addEventListener("beforeunload", (event) => {
-  if (unsaved().length > 0) event.preventDefault();
+  if ([...drafts.values()].some((draft) => draft.isDirty)) event.preventDefault();
 });

@@ -54,11 +54,9 @@ const REPLACING = EditorView.domEventHandlers({beforeinput(event, view) {
 }});
 
 export class RuleEditor {
-  /**
-   * @param {string} text
+  /** @param {string} text
    * @param {function} changed called with the text when it has changed
-   * @param {function} complete a source of completions
-   */
+   * @param {function} complete a source of completions */
   constructor(text, changed, complete) {
     this.element = el("div", {class: "rule-editor"});
     const root = this.element.attachShadow({mode: "open"});
@@ -96,11 +94,8 @@ export class RuleEditor {
     this._view.dispatch({changes: {from, to, insert}, selection: {anchor: from + insert.length}, scrollIntoView: true});
   }
 
-  /**
-   * Mark what is wrong, under its line.
-   *
-   * @param {Array} problems {from, to, severity: "error" | "warning", text, mend: {name, insert} | null}
-   */
+  /** Mark what is wrong, under its line.
+   * @param {Array} problems {from, to, severity: "error" | "warning", text, mend: {name, insert} | null} */
   mark(problems) {
     const length = this._view.state.doc.length;
     const diagnostics = problems.map(({from, to, severity, text, mend}) => ({

@@ -32,12 +32,9 @@ function operandOf(op, value) {
   return REGULAR.has(op) ? String(value).replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&") : String(value);
 }
 
-/**
- * Let the person make a condition of a value; return a promise of it, null if there is to be none.
- *
+/** Let the person make a condition of a value; return a promise of it, null if there is to be none.
  * @param {Array} path keys and indexes from the root, all of which a template can have
- * @param {object} vocabulary of the API
- */
+ * @param {object} vocabulary of the API */
 export async function chooseCondition(path, value, vocabulary) {
   const kind = kindOf(value);
   const first = kind === "boolean" && !value ? "is-false" : kind === "text" && (value === "" || !isPlain(value)) ? "!is-empty" : CHOICES[kind][0][0];

@@ -11,12 +11,9 @@ const MOST_SHOWN = 200;
 /** Characters from which on a pasted text is not shown: a text field takes seconds to break 10 MiB into lines. */
 const LONG = 200_000;
 
-/**
- * Return a machine, whose data are requested when they are first needed.
- *
+/** Return a machine, whose data are requested when they are first needed.
  * @param {object | null} asked what a dry run of it has besides the rules; null: known with the data
- * @param {function} get(signal) returns a promise of {data: {inventory, plugin_data}, asked, error}
- */
+ * @param {function} get(signal) returns a promise of {data: {inventory, plugin_data}, asked, error} */
 function machine(id, name, kind, asked, get) {
   return {id, name, kind, asked, data: null,
     /** Return an error as request() has it, or null when `data` and `asked` are there. */
@@ -72,9 +69,7 @@ export async function sampleMachines(signal) {
 
 let pasted = 0;
 
-/**
- * Return the machine of a pasted report, or throw an Error whose message says why it is none.
- *
+/** Return the machine of a pasted report, or throw an Error whose message says why it is none.
  * @param {string} text JSON: what a ramdisk sends, what `GET /v1/nodes/NODE/inventory` returns, or an inventory alone
  */
 export function pastedMachine(text) {

@@ -3,17 +3,14 @@
 import {el} from "../dom.js";
 import {markOf, verdictOf} from "./traces.js";
 
-/**
- * Return the table.
- *
+/** Return the table.
  * @param {Array} machines its columns, in order
  * @param {Map<string, object>} replies answers of dry runs by the id of their machine
  * @param {object} shown {rule, machine}: the cell whose trace is shown
  * @param {function} nameOf(uuid, description) of a rule, for people
  * @param {Set<string>} drafts UUIDs of the rules that are written here
  * @param {boolean} isRunning whether machines without an answer are waited for; else they were not tried
- * @param {function} opened called with (rule, machine)
- */
+ * @param {function} opened called with (rule, machine) */
 export function matrix(machines, replies, shown, nameOf, drafts, isRunning, opened) {
   const rules = new Map(); // uuid -> description, in the order of execution
   const steps = new Map();

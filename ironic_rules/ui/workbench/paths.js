@@ -18,14 +18,11 @@ export function literal(value) {
   return typeof value === "string" ? value.replaceAll("{", "{{").replaceAll("}", "}}") : value;
 }
 
-/**
- * Return a condition about the value at a path; null if a key cannot be written in a template.
+/** Return a condition about the value at a path; null if a key cannot be written in a template.
  *
  * Within a list it is a condition about its items: in the next inspection the item may have another place.
- *
  * @param {Array} path keys and indexes from the root ("inventory" or "plugin_data") to the value
- * @param {function} build returns the condition of a template
- */
+ * @param {function} build returns the condition of a template */
 export function conditionAt(path, build, multiple = "any") {
   const last = path.findLastIndex((step) => typeof step === "number");
   const written = last < 0 ? template(path) : template(["item", ...path.slice(last + 1)]);

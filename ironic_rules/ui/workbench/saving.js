@@ -31,10 +31,8 @@ export async function read(uuid, signal) {
   return {rule: json, tag: headers.get("ETag"), error};
 }
 
-/**
- * Store what a draft says; return {json, headers, error}, of which `error.status` is 412 or 409 if another one has changed
- * the rule since it was read.
- */
+/** Store what a draft says; return {json, headers, error}, of which `error.status` is 412 or 409 if another one has
+ * changed the rule since it was read. */
 export function store(draft, value, vocabulary, signal) {
   if (draft.uuid === null) return request("POST", RULES, {body: value, signal});
   const operations = [];
@@ -50,16 +48,13 @@ export function store(draft, value, vocabulary, signal) {
   return request("PATCH", `${RULES}/${draft.uuid}`, {body: operations, headers: {"If-Match": draft.tag}, signal});
 }
 
-/**
- * Show both texts of a rule that another one has changed; return a promise of "mine", "stored" or null.
- *
+/** Show both texts of a rule that another one has changed; return a promise of "mine", "stored" or null.
  * @param {string} mine
- * @param {string | null} theirs null: it was deleted
- */
+ * @param {string | null} theirs null: it was deleted */
 export function conflict(mine, theirs) {
   return new Promise((resolve) => {
     let answer = null;
-    const side = (title, text) => el("div", {}, el("h3", {}, title), el("pre", {tabindex: "0", role: "group", "aria-label": title}, lines(text)), copyButton(text));
+    const side = (title, text) => el("div", {}, el("h3", {}, title), el("pre", {tabindex: "0", role: "group", "aria-label": title}, text), copyButton(text));
     modal(theirs === null ? "Someone has deleted this rule" : "Someone has changed this rule", {class: "wide-dialog", closed: () => resolve(answer)},
       el("p", {}, "Nothing is saved yet, and nothing that you have typed is lost."),
       el("div", {class: "sides"}, side("Yours", mine), theirs !== null && side("Stored now", theirs)),
@@ -70,11 +65,6 @@ export function conflict(mine, theirs) {
       el("button", {value: "mine"}, theirs === null ? "Save mine as a new rule" : "Save mine over it"),
       theirs !== null && el("button", {value: "stored"}, "Discard mine, open the stored one")));
   });
-}
-
-/** `shown` of dom.js keeps line feeds; the elements of each line are its text. */
-function lines(text) {
-  return text.split("\n").map((line, number) => [number > 0 && "\n", line]);
 }
 
 /** Let the browser save a rule as a file that `openstack baremetal inspection rule apply` takes; return its name. */

@@ -80,11 +80,8 @@ export class Text {
     return this._lines.linePos(offset).line;
   }
 
-  /**
-   * Return {from, to} of what a pointer names, as far as the text has it: of the key, where there is no value.
-   *
-   * @param {string} pointer of a rule, "/conditions/0/args/value"
-   */
+  /** Return {from, to} of what a pointer names, as far as the text has it: of the key, where there is no value.
+   * @param {string} pointer of a rule, "/conditions/0/args/value" */
   place(pointer) {
     let node = this._document.contents;
     let found = null;
@@ -109,9 +106,8 @@ export class Text {
     return end < 0 ? this.text.length : end;
   }
 
-  /**
-   * Return the change {from, to, insert} that adds an item at the end of "conditions" or "actions"; null if the text cannot be read.
-   */
+  /** Return the change {from, to, insert} that adds an item at the end of "conditions" or "actions"; null if the text
+   * cannot be read. */
   adding(part, item) {
     const line = flow(item);
     if (this.text.trim() === "") return {from: 0, to: this.text.length, insert: `${part}:\n  - ${line}\n`};

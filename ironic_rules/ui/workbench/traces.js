@@ -20,12 +20,9 @@ export function markOf(verdict) {
   return {mark, kind, text};
 }
 
-/**
- * Return a rule's trace.
- *
+/** Return a rule's trace.
  * @param {object} step of the dry run's answer
- * @param {function} goTo called with the pointer of a condition or an action; null: the rule is not in the editor
- */
+ * @param {function} goTo called with the pointer of a condition or an action; null: the rule is not in the editor */
 export function trace(step, goTo) {
   if (step.sensitive) return el("p", {class: "dim"}, "Of a sensitive rule only whether it matches is shown.");
   return [
@@ -101,7 +98,8 @@ export function effect({plugin_data: data, would, messages, ...told}) {
 
 /** Return how the result with the rule differs from that of the stored ones. */
 export function difference(found) {
-  return [found.outcome && el("p", {}, `The inspection would have ${found.outcome[0]}, and has ${found.outcome[1]} with this rule.`),
-    [["Node", found.node], ["Traits", found.traits], ["Ports", found.ports], ["Plug-in data", found.plugin_data]]
-      .filter(([, operations]) => operations?.length > 0).map(([title, operations]) => [el("h4", {}, title), changeList({node: operations})])];
+  const parts = [["Node", found.node], ["Traits", found.traits], ["Ports", found.ports], ["Plug-in data", found.plugin_data]]
+    .filter(([, operations]) => operations?.length > 0).map(([title, operations]) => [el("h4", {}, title), changeList({node: operations})]);
+  if (found.outcome) parts.unshift(el("p", {}, `The inspection would have ${found.outcome[0]}, and has ${found.outcome[1]} with this rule.`));
+  return parts.length > 0 ? parts : el("p", {class: "dim"}, "Nothing: the stored rules do the same.");
 }
