@@ -217,7 +217,7 @@ REPLIES: Final[dict[str, JSONObject]] = {
     "GET /v1/webhooks/{}/dead_letters/{}": _ref("DeadLetter"),
     **_collection("/v1/facts", "facts", "Fact"), "PUT /v1/facts": OBJECT,
     "GET /v1/facts/values": OBJECT, "GET /v1/facts/{}/values": _ref("FactValues"),
-    "GET /v1/facts/vocabulary": whole(names=array(OBJECT), operators=array(OBJECT)),
+    "GET /v1/facts/vocabulary": whole(names=array(OBJECT), operators=array(OBJECT), words=TEXTS),
     "GET /v1/fact_changes": page("fact_changes", OBJECT), "POST /v1/inspection_rules/conditions": OBJECT,
     "GET /v1/shards": whole(shards=array(whole(name=TEXT_OR_NULL, count=INTEGER))),
     "GET /v1/node_states": whole(node_states=array(whole(provision_state=TEXT, count=INTEGER))),

@@ -35,7 +35,7 @@ def run(conductor: Conductor, operation: Row, item: Item) -> None:
     try:
         _run(conductor, operation, item)
     finally:
-        # The thread goes on with operations of other users.
+        # The thread continues with operations of other users.
         RequestContext(overwrite=False).update_store()
 
 

@@ -158,6 +158,10 @@ COUNTED_FIELDS = ("provision_state", "resource_class", "conductor_group", "drive
                   "inspection_scope", "traits")
 
 
+#: The table of nodes by another name: by its own, a condition would look at each row, instead of the indexes.
+_COUNTED = nodes.alias("counted")
+
+
 def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field: str, conditions: Conditions,
                     limit: int) -> list[tuple[str, int]]:
     """Return the values of one of :data:`COUNTED_FIELDS` with the numbers of their nodes, the largest first.
@@ -166,9 +170,8 @@ def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field:
 
     :param limit: maximum number of values
     """
-    # Not the table of nodes itself, of which a condition would look at each row: indexes have what is counted.
-    own = nodes.alias("counted")
-    column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (own.c[field], own.c.id)
+    column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (
+        _COUNTED.c[field], _COUNTED.c.id)
     number = sa.func.count().label("number")
     query = sa.select(column, number).where(column > "", *conditions(Asking(conn, known, node_id, counted=True)))
     query = query.group_by(column).order_by(number.desc(), column).limit(limit)

@@ -27,7 +27,8 @@ MAC = "52:54:00:77:00:{:02x}"
 #: Fields of which an inspection is not told by rules and hooks: its progress, and its failure.
 PROGRESS = frozenset({
     "revision", "updated_at", "driver_internal_info", "inspection_finished_at", "inspection_started_at", "last_error",
-    "error_template", "failed_hook", "failed_rule", "power_state", "provision_state", "provision_updated_at", "target_provision_state", "agent_token_hash",
+    "error_template", "failed_hook", "failed_rule",
+    "power_state", "provision_state", "provision_updated_at", "target_provision_state", "agent_token_hash",
     "reservation_resumptions", "reservation_purpose", "reservation_token", "reserved_at", "reservation"})
 #: Further fields that change when an inspection fails.
 FAILED = PROGRESS | {"maintenance", "maintenance_reason", "fault"}
