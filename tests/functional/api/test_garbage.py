@@ -23,8 +23,8 @@ from tests.functional.api.routes import ROUTES, Known
 #: Types that may be left: parts of a statement that SQLAlchemy builds for each request, a few hundred bytes.
 _OF_STATEMENTS = ("sqlalchemy.sql.", "builtins.", "ironic_rules.db.paging._Bytewise")
 _MOST_OF_STATEMENTS = 30
-#: A request that users rarely send leaves a subquery of its own: about as many objects, all small, and these types.
-_WITH_SUBQUERY = {"POST /v1/operations": 200}
+#: Requests that users send rarely, with a subquery or many queries of their own: about as many objects, all small.
+_WITH_SUBQUERY = {"POST /v1/operations": 200, "POST /v1/inspection_rules/matches": 120, "GET /v1/facts/vocabulary": 120}
 _OF_SUBQUERIES = ("sqlalchemy.util._collections.PopulateDict", "collections.defaultdict")
 #: ... and no frame, which would hold its variables, nor anything that holds a body.
 _NEVER = frozenset({"builtins.frame", "builtins.traceback", "builtins.bytes", "builtins.str", "builtins.function"})
