@@ -97,8 +97,11 @@ class Audit:
     def __init__(self, conf: cfg.ConfigOpts, db: Database, numbers: Numbers) -> None:
         """Open the file.
 
-        :raises ConfigurationError: it cannot be written
+        :raises ConfigurationError: it cannot be written, or nothing would read the events
         """
+        if conf.audit.events and conf.notification_level is None and not conf.events.webhooks:
+            raise ConfigurationError("[audit]events = true: nothing reads these events: set [events]webhooks or "
+                                     "[DEFAULT]notification_level, too.")
         self._events = _Events(db, numbers) if conf.audit.events else None
         self._file: logging.Handler | None = None
         if conf.audit.log_file:

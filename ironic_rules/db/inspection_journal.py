@@ -73,7 +73,9 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
         renamed[machine] = list(dict.fromkeys(
             [*(match.uuid for match in matches), *callback.bmc_addresses, *callback.macs]))[:_MOST_KEYS]
     if outbox.wanted(conn) is not None:
-        outbox.add(conn, [_refused(*each) for each in zip(callbacks, found, strict=True)])
+        # The first report of a machine for a reason only: anyone can repeat one, and events have a maximum number.
+        outbox.add(conn, [_refused(noted, matches) for noted, machine, matches in zip(
+            callbacks, machines, found, strict=True) if machine not in known])
     ids = {row.machine: row.id for row in known.values()}
     if new:
         conn.execute(sa.insert(table), new)

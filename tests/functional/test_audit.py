@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api import audit
 from ironic_rules.db.tables import events
+from ironic_rules.exceptions import ConfigurationError
 from tests.functional.installations import only_in_one_process
 from tests.functional.processes import wait_for
 from tests.functional.whole import OneProcess, running
@@ -133,3 +134,9 @@ def test_lines_are_events_too(whole: OneProcess) -> None:
     whole.app.post_json("/v1/chassis", {"description": "audited"})
     last = wait_for("the event", lambda: stored()[before:])[-1]
     assert orjson.loads(last.payload)["user"] == "alice"
+
+
+def test_events_that_nothing_reads_are_refused(tmp_path: Path) -> None:
+    with (pytest.raises(ConfigurationError, match=r"\[audit\]events = true: nothing reads these events"),
+          running(tmp_path, "[audit]\nevents = true\n")):
+        pass
