@@ -84,7 +84,8 @@ class Operator:
 
 @pytest.mark.slow
 @pytest.mark.servers
-@pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_nothing_is_lost_while_each_process_is_replaced(kind: str, tmp_path: Path) -> None:
     old = {"PYTHONPATH": releases.previous(tmp_path)}
     with temporary_database(kind) as database, temporary_vhost() as transport:
