@@ -20,8 +20,8 @@ FILES = ROOT / "etc" / "container"
 IMAGE, SERVERS = "localhost/ironic-rules:latest", "localhost/ironic-rules-servers:latest"
 BUILT = os.environ.get("IRONIC_RULES_TEST_IMAGES_ARE_BUILT") == "1"
 _PROGRAMS = ("podman", "buildah", "runc", "mmdebstrap")
-#: Files by which this machine reaches its package indexes: builds may need them, images do not have them.
-_REACH = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
+#: Files and folders by which this machine reaches its package indexes: builds may need them, images do not have them.
+_REACH = ("/etc/pip.conf", "/etc/xdg/pip")
 
 
 def missing() -> str | None:
