@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import ssl
 import subprocess
 import tempfile
 import time
@@ -21,7 +20,7 @@ IMAGE, SERVERS = "localhost/ironic-rules:latest", "localhost/ironic-rules-server
 BUILT = os.environ.get("IRONIC_RULES_TEST_IMAGES_ARE_BUILT") == "1"
 _PROGRAMS = ("podman", "buildah", "runc", "mmdebstrap")
 #: Files and folders by which this machine reaches its package indexes: builds may need them, images do not have them.
-_REACH = ("/etc/pip.conf", "/etc/xdg/pip")
+_REACH = ("/etc/pip.conf", "/etc/xdg/pip", "/etc/ssl/certs/ca-certificates.crt")
 
 
 def missing() -> str | None:
@@ -53,10 +52,7 @@ class Engine:
     def build(self, file: str, tag: str, base: str, *arguments: str) -> None:
         """Build an image as the page on containers says."""
         reach = [path for path in _REACH if os.path.exists(path)]
-        authorities = os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
         volumes = [f"{path}:{path}:ro" for path in reach]
-        if authorities and os.path.exists(authorities):
-            volumes.append(f"{authorities}:/etc/ssl/certs/ca-certificates.crt:ro")
         self.run("buildah", "build", "--isolation", "chroot", "--format", "docker", "--ignorefile", FILES / "ignore",
                  "-f", FILES / file, "--build-arg", f"BASE={base}", *arguments,
                  *(part for volume in volumes for part in ("-v", volume)), "-t", tag, ROOT)
