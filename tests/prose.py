@@ -56,8 +56,11 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def in_documentation(folder: Path) -> Iterator[Sentence]:
-    """Yield the sentences of the paragraphs of the documentation, whose XML is in ``folder``."""
-    for path in sorted(folder.rglob("*.xml")):
+    """Yield the sentences of the paragraphs of the documentation, whose XML is in ``folder``.
+
+    The changelog is left out: it depends on the history of the checkout.
+    """
+    for path in sorted(set(folder.rglob("*.xml")) - {folder / "changelog.xml"}):
         place = path.relative_to(folder).with_suffix(".rst").as_posix()
         for paragraph in ElementTree.parse(path).iter("paragraph"):
             for sentence in sentences_of(_plain(paragraph)):
