@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.policies import base, nodes, rules, templates, webhooks
+from ironic_rules.policies import base, nodes, rules, templates
 from ironic_rules.policies.base import Policy
 
 _POLICIES = (
     *base.RULES, *nodes.RULES, *nodes.CHASSIS_RULES, *nodes.ALLOCATION_RULES, *nodes.PORT_RULES, *nodes.PORTGROUP_RULES,
     *nodes.DRIVER_RULES, *nodes.CONDUCTOR_RULES, *nodes.VOLUME_RULES, *rules.INSPECTION_RULES, *rules.LEGACY_RULES,
     *templates.TEMPLATE_RULES, *templates.RUNBOOK_RULES, *nodes.SHARD_RULES, *rules.OPERATION_RULES, *rules.FACT_RULES,
-    *base.RAMDISK_RULES,
-    *webhooks.RULES, *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
+    *base.RAMDISK_RULES, *rules.WEBHOOK_RULES, *rules.JOURNAL_RULES, *base.METRICS_RULES, *templates.FLAVOR_RULES)
 
 
 def policies() -> list[Policy]:

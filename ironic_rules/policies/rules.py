@@ -1,4 +1,4 @@
-"""Policies of inspection rules and those of Inspector, operations, facts, rejected reports and shared MACs."""
+"""Policies of inspection rules and those of Inspector, operations, facts, rejected reports, shared MACs, webhooks."""
 
 from __future__ import annotations
 
@@ -122,4 +122,24 @@ JOURNAL_RULES = [
                ("GET", "/v1/shared_macs")),
     documented(SHARED_MAC_DELETE, ADMIN, "Forget that a MAC address is shared",
                ("DELETE", "/v1/shared_macs/{address}")),
+]
+
+WEBHOOK_GET = "baremetal:webhook:get"
+WEBHOOK_CREATE = "baremetal:webhook:create"
+WEBHOOK_UPDATE = "baremetal:webhook:update"
+WEBHOOK_DELETE = "baremetal:webhook:delete"
+WEBHOOK_REDELIVER = "baremetal:webhook:redeliver"
+
+_WEBHOOK = "/v1/webhooks/{webhook}"
+_DEAD_LETTERS = f"{_WEBHOOK}/dead_letters"
+#: URLs often contain a token, so only administrators see them.
+WEBHOOK_RULES = [
+    documented(WEBHOOK_GET, ADMIN, "List and show webhooks, and the events that could not be delivered to them",
+               ("GET", "/v1/webhooks"), ("GET", _WEBHOOK), ("GET", _DEAD_LETTERS),
+               ("GET", f"{_DEAD_LETTERS}/{{event}}")),
+    documented(WEBHOOK_CREATE, ADMIN, "Create a webhook", ("POST", "/v1/webhooks")),
+    documented(WEBHOOK_UPDATE, ADMIN, "Change a webhook", ("PATCH", _WEBHOOK)),
+    documented(WEBHOOK_DELETE, ADMIN, "Delete a webhook", ("DELETE", _WEBHOOK)),
+    documented(WEBHOOK_REDELIVER, ADMIN, "Deliver events again that could not be delivered, or delete them",
+               ("POST", f"{_WEBHOOK}/redeliver"), ("DELETE", _DEAD_LETTERS), ("DELETE", f"{_DEAD_LETTERS}/{{event}}")),
 ]

@@ -21,7 +21,7 @@ from ironic_rules.hardware import destinations
 from ironic_rules.models import urls
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.webhooks import PREFIX, WEBHOOK, Webhook, message
-from ironic_rules.policies import webhooks as policies
+from ironic_rules.policies import rules as policies
 
 _WEBHOOKS = Served("webhooks", WEBHOOK, webhooks.WEBHOOKS)
 _LIST = filters.Listing.of(WEBHOOK, checked=False)
@@ -34,7 +34,7 @@ _SECRET_BYTES = 32
 class RedeliverController(Resource):
     """``/v1/webhooks/{webhook}/redeliver``."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.REDELIVER, body=schemas.REDELIVER, status=202)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_REDELIVER, body=schemas.REDELIVER, status=202)
     def post(self, request: Request, webhook: str, body: JSONObject | None) -> JSONObject:
         """Deliver dead letters again: those of ``events``, which are UUIDs, or all; return how many in ``events``.
 
@@ -51,7 +51,7 @@ class RedeliverController(Resource):
 class DeadLettersController(Resource):
     """``/v1/webhooks/{webhook}/dead_letters``."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LETTERS)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_GET, query=_LETTERS)
     def get_all(self, request: Request, webhook: str, query: QueryValues) -> JSONObject:
         """List the events that could not be delivered, the oldest first; ``event`` is the UUID of each.
 
@@ -65,7 +65,7 @@ class DeadLettersController(Resource):
         return pagination.collection(request, "dead_letters", rows, asked,
                                      lambda shown: [_letter(row) for row in shown], marker="event")
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_GET)
     def get_one(self, request: Request, webhook: str, event: str) -> JSONObject:
         """Return an event that could not be delivered, with its message in ``content``.
 
@@ -75,7 +75,7 @@ class DeadLettersController(Resource):
             row = webhooks.dead_letter(conn, _find(request, conn, webhook), event)
         return {**_letter(row), "content": message(row).decode()}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.REDELIVER, status=204)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_REDELIVER, status=204)
     def delete(self, request: Request, webhook: str, event: str | None = None) -> None:
         """Delete one dead letter, or all.
 
@@ -90,12 +90,12 @@ class WebhooksController(Resource):
 
     below_item: ClassVar = {"dead_letters": DeadLettersController(), "redeliver": RedeliverController()}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List webhooks, without their secrets, with all fields or with those of ``fields``."""
         return _WEBHOOKS.list_page(request, query, pagination.filters(query))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_GET, query=_ONE)
     def get_one(self, request: Request, webhook: str, query: QueryValues) -> JSONObject:
         """Return one webhook, without its secret.
 
@@ -103,7 +103,7 @@ class WebhooksController(Resource):
         """
         return _WEBHOOKS.get_one(request, _ident(webhook), query)
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.WEBHOOK_CREATE, status=201)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_CREATE, body=schemas.WEBHOOK_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
         """Create a webhook. Without ``secret``, the service makes one, and only this reply contains it.
 
@@ -122,7 +122,7 @@ class WebhooksController(Resource):
         shown = _WEBHOOKS.show_new(request, row)
         return shown if made is None else {**shown, "secret": made}
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_UPDATE, body=patch.BODY)
     def patch(self, request: Request, webhook: str, body: list[JSONObject]) -> JSONObject:
         """Change a webhook by a JSON patch (RFC 6902). Its ``secret`` can be replaced, but not read.
 
@@ -145,7 +145,7 @@ class WebhooksController(Resource):
 
         return _WEBHOOKS.show(request, request.db.write(change))
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_DELETE, status=204)
     def delete(self, request: Request, webhook: str) -> None:
         """Delete a webhook, with its dead letters and what waits for it.
 
