@@ -16,12 +16,14 @@ down_revision = "9c21d7e4f0a8"
 phase = "expand"
 
 _ROWS = 1000
+_NODES = sa.table("nodes", sa.column("id"), sa.column("name"), sa.column("natural_name"))
 
 
 def upgrade() -> None:
     for name, length in (("failed_rule", 36), ("failed_hook", 255), ("error_template", 300), ("natural_name", 255)):
         op.add_column("nodes", sa.Column(name, sa.String(length)))
-    _name()
+    while migrate(op.get_bind(), _ROWS):
+        pass
     in_order = op.get_bind().dialect.name == "postgresql"
     key = 'natural_name COLLATE "C" NULLS FIRST'
     op.create_index("nodes_natural_name_order_idx", "nodes", [sa.text(key) if in_order else "natural_name"])
@@ -30,12 +32,11 @@ def upgrade() -> None:
     op.create_index("node_traits_trait_idx", "node_traits", ["trait", "node_id"])
 
 
-def _name() -> None:
-    """Write the natural names of the nodes that have a name."""
-    nodes = sa.table("nodes", sa.column("id"), sa.column("name"), sa.column("natural_name"))
-    conn, last = op.get_bind(), 0
-    query = sa.select(nodes.c.id, nodes.c.name).where(nodes.c.name.is_not(None)).order_by(nodes.c.id).limit(_ROWS)
-    change = sa.update(nodes).where(nodes.c.id == sa.bindparam("of")).values(natural_name=sa.bindparam("to"))
-    while rows := conn.execute(query.where(nodes.c.id > last)).all():
+def migrate(conn: sa.Connection, limit: int) -> int:
+    """Write the natural names of nodes that have none: a release without them writes names only."""
+    rows = conn.execute(sa.select(_NODES.c.id, _NODES.c.name).where(
+        _NODES.c.name.is_not(None), _NODES.c.natural_name.is_(None)).order_by(_NODES.c.id).limit(limit)).all()
+    change = sa.update(_NODES).where(_NODES.c.id == sa.bindparam("of")).values(natural_name=sa.bindparam("to"))
+    if rows:
         conn.execute(change, [{"of": row.id, "to": natural_name(row.name)} for row in rows])
-        last = rows[-1].id
+    return len(rows)
