@@ -300,7 +300,9 @@ def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -
 
 def prune_dead(conn: sa.Connection, before: datetime.datetime, keep: int, most: int = BATCH) -> int:
     """Delete dead letters of events from before ``before``, and beyond the newest ``keep``; return how many."""
-    dead = sa.select(deliveries.c.id, deliveries.c.event_id).where(deliveries.c.dead == sa.true())
+    # Locked, and without those that a request delivers again now.
+    dead = sa.select(deliveries.c.id, deliveries.c.event_id).where(
+        deliveries.c.dead == sa.true()).with_for_update(skip_locked=True)
     rows = conn.execute(dead.where(deliveries.c.created_at < before).order_by(deliveries.c.created_at)
                         .limit(most)).all()
     if not rows:
