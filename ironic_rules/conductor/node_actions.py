@@ -40,7 +40,7 @@ def run(conductor: Conductor, operation: Row, item: Item) -> None:
 
 
 def _run(conductor: Conductor, operation: Row, item: Item) -> None:
-    while not conductor.workers.wait_for_room(Lane.REQUESTS, _PATIENCE_S):
+    while not conductor.workers.wait_for_room(Lane.OPERATIONS, _PATIENCE_S):
         if conductor.workers.is_stopping:
             return
     context = contexts.admin()
@@ -76,7 +76,8 @@ def _start(conductor: Conductor, context: RequestContext, operation: Row, item: 
     digest = hashlib.blake2b(f"operation {operation.uuid}".encode(), digest_size=32).hexdigest()
     context.mark = Mark(digest, digest)
     try:
-        provisioning.change_provision_state(conductor, context, item.node_uuid, operation.kind, {})
+        provisioning.change_provision_state(
+            conductor, context, item.node_uuid, operation.kind, {}, Lane.OPERATIONS)
     except RequestRepeated:
         LOG.info("Operation %s has done node %s before", operation.uuid, item.node_uuid)
 

@@ -23,7 +23,7 @@ from ironic_rules.conductor import (
     workflows,
 )
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.conductor.worker_pool import PATIENCE_S
+from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
@@ -111,9 +111,10 @@ Work = Callable[[Conductor, nodes.Lock, RequestContext], None]
 
 
 def change_provision_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
-                           args: JSONObject) -> None:
+                           args: JSONObject, lane: Lane = Lane.REQUESTS) -> None:
     """Start ``target`` (a verb of the API) on the node.
 
+    :param lane: lane whose workers do it
     :raises invalid_state: 400, the verb is not possible in the node's state
     :raises Invalid: 400, an interface of the node lacks something;  node_protected: 403;  NodeLocked: 409
     """
@@ -140,7 +141,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
         return
     lock = conductor.new_lock(node.id)
     reached: list[str] = []
-    with conductor.workers.take(node.id, PATIENCE_S) as slot:
+    with conductor.workers.take(node.id, PATIENCE_S, lane) as slot:
 
         def store(conn: sa.Connection) -> Work | None:
             row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
