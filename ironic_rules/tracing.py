@@ -45,7 +45,7 @@ def start(conf: cfg.ConfigOpts, engine: Any) -> None:
         sampler=ParentBased(TraceIdRatioBased(options.sample_ratio)),
         resource=Resource.create({"service.name": options.service_name, "service.instance.id": conf.host}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(options.endpoint, timeout=_TIMEOUT_S)))
-    # Its bound of versions is older than what it works with; a test looks at the spans.
+    # The library's bound of versions is older than the versions it works with; a test looks at the spans.
     SQLAlchemyInstrumentor().instrument(engine=engine, tracer_provider=provider, skip_dep_check=True)
     _tracer = provider.get_tracer("ironic_rules")
 

@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         return 1 if problem else 0
     role = ROLES.get(arguments[0])
     if arguments[0] == "all-in-one":
-        # It writes a log file otherwise. The others write to standard output by default.
+        # Otherwise this command writes a log file. The others write to standard output by default.
         os.environ.setdefault("OS_DEFAULT__USE_STDERR", "true")
     replace(role.command if role else arguments[0], arguments[1:])
 

@@ -92,7 +92,7 @@ class _Events:
 
 
 class Audit:
-    """Where records go: a file, and events."""
+    """The receivers of records: a file, and events."""
 
     def __init__(self, conf: cfg.ConfigOpts, db: Database, numbers: Numbers) -> None:
         """Open the file.
@@ -199,7 +199,7 @@ def _login(environ: WSGIEnvironment) -> str | None:
 
 def _content(environ: WSGIEnvironment) -> JSON:
     raw: bytes = environ.get("ironic_rules.body", b"")
-    # As it is routed: below the prefix of a WSGI server, and without empty segments.
+    # The path as it is routed: below the prefix of a WSGI server, and without empty segments.
     path = "".join(f"/{segment}" for segment in environ.get("PATH_INFO", "").split("/") if segment)
     if not raw or _WITHOUT_BODY.match(path):
         return None

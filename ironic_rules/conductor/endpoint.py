@@ -48,7 +48,7 @@ def _answer(method: F) -> F:
         try:
             with tracing.span(method.__name__, context.trace, "SERVER"):
                 if tracing.is_on():
-                    # That of the work which is begun.
+                    # The context of the work which is begun.
                     context.trace = tracing.carrier()
                 return method(*arguments, **named)
         except RequestRepeated:

@@ -65,7 +65,7 @@ def resume_orphans(conductor: Conductor) -> int:
 def _end_stalled_sessions(conductor: Conductor) -> None:
     try:
         options = conductor.conf.database
-        # Those of a pooler are the pooler's.
+        # Connections to a pooler follow the pooler's settings.
         silent_s = 0 if options.transaction_pooling else options.idle_transaction_timeout
         ended = conductors.end_stalled_sessions(conductor.db, silent_s)
     except DATABASE_AWAY:

@@ -30,7 +30,7 @@ from ironic_rules.text import enumeration
 REASON = "The database was restored from a backup: compare the machine with this record, then unset maintenance."
 #: Type of the entry in the history of a node.
 EVENT = "restore"
-#: What is added to the revisions of sets: since the backup, clients may have seen that many.
+#: Number that is added to the revisions of sets: since the backup, clients may have seen that many.
 STEP = 1_000_000
 _COUNTED = ("inspection_rules", "legacy_rules", "facts")
 _PAGE = 500

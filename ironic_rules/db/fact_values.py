@@ -140,8 +140,8 @@ def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFac
         number.desc(), table.c.value).limit(limit).prefix_with("STRAIGHT_JOIN", dialect="mysql")
     is_whole = fact.is_list or not narrowed
     if not is_whole:
-        # Of all values, also those beyond the limit. A query of its own would find the nodes once more; but the index
-        # has the number of all nodes with a value, and servers keep all values for a sum over them.
+        # The sum has all values, also those beyond the limit. Another query would find the nodes once more; but the
+        # index has the number of all nodes with a value, and servers keep all values for a sum over them.
         query = query.add_columns(sa.func.sum(number).over())
     rows = conn.execute(query).all()
     values = [(_plain(fact, row[0]), row[1]) for row in rows]

@@ -40,7 +40,7 @@ _LOCK_NAME = "ironic_rules_migration"
 _LOCK_NUMBER = 0x69726F6E
 _LOCK_TIMEOUT_S = 120
 EXPAND, CONTRACT = "expand", "contract"
-#: What a migration's file says about itself.
+#: Names that the file of a migration defines.
 _SAID = re.compile(r'^(revision|down_revision|phase) = ["\']?(\w+)["\']?$', re.MULTILINE)
 #: Seconds without a report after which a process is dead.
 _ALIVE_S = 60.0

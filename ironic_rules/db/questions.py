@@ -121,7 +121,7 @@ class Asking:
     def _exists(self, rows: _Rows, *passing: Condition) -> Condition:
         """Return the condition for nodes with a value that passes, by the index of nodes."""
         if self._conn.dialect.name == "sqlite":
-            # It has no statistics, and would look at all nodes with such a value for each node.
+            # SQLite has no statistics, and would look at all nodes with such a value for each node.
             passing = tuple(sa.func.coalesce(each, sa.false()) for each in passing)
         return sa.exists().where(rows.node_id == self._id, rows.own, *passing)
 

@@ -906,13 +906,13 @@ events = sa.Table(
     # The caller: of the request, or of the work that it has begun.
     Column("context", Json, nullable=False),
     Column("payload", LONG_TEXT, nullable=False),
-    # Whether it has its deliveries.
+    # Set when the event has its deliveries.
     Column("routed", Boolean, nullable=False, default=False),
     Index("events_routed_id_idx", "routed", "id"),
     **_TABLE_ARGS,
 )
 
-#: What is left of the events to deliver, a row for each receiver, and what could not be delivered.
+#: Deliveries that are left, a row for each receiver, and dead letters.
 event_deliveries = sa.Table(
     "event_deliveries", metadata,
     Column("id", _BIG_KEY, primary_key=True),
@@ -921,9 +921,9 @@ event_deliveries = sa.Table(
     Column("webhook_id", Integer, nullable=False),
     Column("dead", Boolean, nullable=False, default=False),
     Column("attempts", Integer, nullable=False, default=0),
-    # Since when it waits: the time of the event, or that of the request to deliver it again.
+    # Time of the event, or of the request to deliver it again.
     Column("created_at", UTCDateTime, nullable=False),
-    # When it is tried next; while a conductor tries it, when another one may.
+    # Time of the next attempt; while a conductor tries it, the time after which another one may.
     Column("due_at", UTCDateTime, nullable=False),
     Column("claimed_by", String(64)),
     Column("error", String(255)),
@@ -945,7 +945,7 @@ webhooks = sa.Table(
     Column("events", Json, nullable=False),
     Column("level", String(8), nullable=False),
     Column("enabled", Boolean, nullable=False),
-    # Failures in a row, and when it is tried again after them.
+    # Failures in a row, and the time of the next attempt after them.
     Column("failures", Integer, nullable=False, default=0),
     Column("retry_at", UTCDateTime),
     Column("last_error", String(255)),

@@ -282,7 +282,7 @@ class InspectInterface(Interface, abc.ABC):
 
 
 class RamdiskFiles(NamedTuple):
-    """What a machine, or its BMC, loads to boot its ramdisk.
+    """The files that a machine, or its BMC, loads to boot its ramdisk.
 
     :ivar since: when the files were prepared, before the boot
     :ivar urls: name -> URLs, of which it loads one; no other machine loads those of the first name

@@ -129,7 +129,7 @@ RULE_KIND = Kind("inspection_rule", RULE, schema.Object(
 KINDS = {kind.name: kind for kind in (
     CHASSIS_KIND, TEMPLATE_KIND, RUNBOOK_KIND, RULE_KIND, NODE_KIND, PORTGROUP_KIND, PORT_KIND, CONNECTOR_KIND,
     TARGET_KIND, ALLOCATION_KIND)}
-#: What belongs to a node, and is written with it.
+#: Objects that belong to a node, and are written with it.
 OF_NODE: Collection[str] = ("portgroup", "port", "volume_connector", "volume_target")
 #: The states in which nodes are imported: nothing happens in them until a client requests it.
 STABLE = states.ALL - states.TRANSIENT - states.WAITING - states.HOLDING - {states.DELETED, states.REBUILD}

@@ -126,7 +126,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an import depends on besides the two clouds.
+    """The arguments of an import, besides the two clouds.
 
     :ivar secrets: places of secrets, in the order in which they are asked
     :ivar left_out: paths of hidden values that are left out where no place has them

@@ -19,7 +19,7 @@ from ironic_rules.rules import strict_yaml
 from ironic_rules.text import printable
 
 _PAGE = 500
-#: How often a request is repeated after an error of the connection, and after one of these statuses.
+#: Maximum number of repetitions of a request after an error of the connection, and after one of these statuses.
 _RETRIES = 4
 _RETRIED = (429, 502, 503, 504)
 _INVENTORY_SINCE = (1, 81)

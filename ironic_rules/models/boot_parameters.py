@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: Its path in the image, by the names of Rock Ridge.
+#: Path of the parameters in the image, by the names of Rock Ridge.
 PATH = "boot/grub/parameters.cfg"
-#: Variables of GRUB that it sets.
+#: Variables of GRUB that the parameters set.
 VARIABLES = ("of_image", "of_node")
 #: Two sectors of the image.
 SIZE = 4096

@@ -95,7 +95,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 #: Fields of our resources that Ironic does not have must not be required by Ironic's consumers.
 _DEFAULTS: Final[JSONObject] = {"available_for_dynamic_portgroup": True, "dynamic_portgroup": False}
-#: What Ironic publishes instead of the properties of a volume.
+#: Text that Ironic publishes instead of the properties of a volume.
 _REDACTED: Final[JSONObject] = {
     "redacted_contents": "** Value redacted: not published on the notification bus. **"}
 

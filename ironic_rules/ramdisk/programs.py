@@ -16,7 +16,7 @@ from ironic_rules.text import printable
 
 #: Lines of a failed program's output that an error shows.
 _LINES = 12
-#: Its text in the output of any program, which the C library has.
+#: Text of the C library's error for a full disk, in the output of any program.
 _FULL = "No space left on device"
 #: Command that runs another one in a mount and PID namespace, which end with it, and it ends with this process.
 _CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid", "--fork",

@@ -23,7 +23,7 @@ _DRIVERS = "oslo.messaging.notify.drivers"
 _MESSAGING = frozenset({"messaging", "messagingv2", "routing"})
 #: The logger of its driver for brokers, which raises no errors, with and without oslo.log's change of names.
 _LOGGERS = ("oslo_messaging.notify.messaging", "oslo.messaging.notify.messaging")
-#: As oslo.messaging counts: until the broker has the message. Any other number would lose what it does not take now.
+#: No limit, as oslo.messaging counts, until the broker has the message. Another number would lose messages.
 _FOREVER = -1
 
 
@@ -110,7 +110,7 @@ _FAILURES = _Failures()
 class Notifications:
     """Sends events as notifications. One per process."""
 
-    #: Its id among the receivers of events.
+    #: Id of the message bus among the receivers of events.
     id = 0
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:

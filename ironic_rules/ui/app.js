@@ -147,7 +147,7 @@ for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`
 shortcut("/", "Search (also Ctrl-K)", openSearch);
 shortcut("?", "Show these keys", showShortcuts);
 showSession();
-// Of a view that has been left, what a key or a button began there.
+// Rejections of requests that a key or a button began in a view that has been left.
 addEventListener("unhandledrejection", (event) => { if (event.reason?.name === "AbortError") event.preventDefault(); });
 addEventListener("hashchange", show);
 show();

@@ -1,4 +1,4 @@
-// What came, went and changed between two reports of a machine.
+// Differences between two reports of a machine.
 
 import {el, when} from "./dom.js";
 import {empty, short, table} from "./parts.js";

@@ -1,4 +1,4 @@
-// What the nodes of a list have in common: their states, classes and traits, and the values of facts, with counts. A
+// Facets of the nodes of a list: their states, classes and traits, and the values of facts, with counts. A
 // click adds a value to the question, or takes it away.
 
 import {el, fill} from "./dom.js";

@@ -2,7 +2,7 @@
 // rules and inventories do.
 
 const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?`;
-/** What no text without such numbers has: most answers need not be looked through. */
+/** Pattern that a text without such numbers does not have: most answers need not be looked through. */
 const LIKELY = /(?:^|[[:,\s])(?:-0|-?\d+[.eE]|-?\d{16})/;
 /** A text without an end, too, so that what is no JSON is not tried again from each of its quotation marks. */
 const TOKEN = new RegExp(String.raw`"[^"\\]*(?:\\.[^"\\]*)*"?|${NUMBER}`, "gs");

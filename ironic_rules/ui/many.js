@@ -20,7 +20,7 @@ const ACTIONS = [
 ];
 const EXAMPLES = 5;
 
-// What is chosen stays while other pages of the list, and other views, are shown.
+// Chosen nodes stay chosen while other pages of the list, and other views, are shown.
 const chosen = new Map(); // uuid -> name
 let whole = null; // the filters, if all nodes of a query are chosen
 let query = "";

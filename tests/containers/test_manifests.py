@@ -17,7 +17,7 @@ def test_compose_files_fit_the_schema_of_compose() -> None:
 
 
 def test_resources_fit_the_schemas_of_kubernetes(tmp_path: Path) -> None:
-    """As Kustomize makes them, where it is installed; otherwise as they are written."""
+    """The resources as Kustomize makes them, where it is installed; otherwise as they are written."""
     files = [path for path in KUBERNETES if path.name != "kustomization.yaml"]
     if shutil.which("kubectl"):
         done = subprocess.run(["kubectl", "kustomize", FILES / "kubernetes"], check=True, capture_output=True,

@@ -14,7 +14,7 @@ from tests.functional.processes import TREE
 
 #: Path of the wheel of the release before, where one is kept.
 VARIABLE = "IRONIC_RULES_TEST_PREVIOUS_WHEEL"
-#: What counts as the release before until there is a tag.
+#: Commit that counts as the release before until there is a tag.
 _FIRST = "a52f0644"
 
 

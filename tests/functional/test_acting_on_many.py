@@ -72,7 +72,7 @@ def test_a_preview_says_how_many_and_why_some_cannot_in_the_words_of_a_single_re
         impossible = reasons(said.json)
         names = [name for found in impossible.values() for name in found]
         assert said.json["total"] == len(known) == said.json["possible"] + len(names)
-        # What a preview calls impossible, a request for that node alone refuses, with the same reason.
+        # A request for one node is rejected with the reason that the preview shows for it.
         for reason, found in impossible.items():
             for name in found:
                 url = f"/v1/nodes/{name}/{path}".rstrip("/")

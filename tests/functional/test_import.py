@@ -115,7 +115,7 @@ def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Here]:
 
 @pytest.fixture
 def ironic() -> dict[str, Any]:
-    """What was recorded; a test may change it."""
+    """The recorded replies; a test may change them."""
     return copy.deepcopy(IRONIC)
 
 
@@ -233,7 +233,7 @@ def test_everything_of_a_running_ironic_is_imported_once(kind, tmp_path, capsys,
     assert (data.status, data.plugin_data) == ("processed", {"root_disk": {"name": "/dev/sda"}})
     assert len(in_group) == 2 and None in in_group and any(in_group)
     assert finding == ["find_facts"]
-    # What was replaced differs; nothing else needs the secrets again.
+    # Replaced objects differ; nothing else needs the secrets again.
     assert after == numbers
     assert again[1].count("refused: ") == 2
     assert '/network_interface: is "flat", and here "noop"' in again[1]
@@ -393,7 +393,7 @@ def test_a_list_that_a_client_has_printed_is_imported(here, tmp_path, ironic):
 
 
 class _Stopped(BaseException):
-    """As if the process was killed: no code catches it."""
+    """Stands for the death of the process: no code catches it."""
 
 
 @pytest.mark.slow

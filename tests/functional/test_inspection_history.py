@@ -70,7 +70,7 @@ def test_a_failed_inspection_tells_the_rule_and_what_the_others_would_have_chang
     shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
     assert (shown["outcome"], shown["failure"]) == ("failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no"})
     assert [change["value"] for change in shown["rules"][0]["changes"]["node"]] == [1, "CUSTOM_LOST"]
-    # It is not saved: a trait that the node gets later is not from this inspection.
+    # The trait is not saved: one that the node gets later is not from this inspection.
     whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_LOST"]})
     told, = whole.app.get(f"/v1/nodes/{node}/trait_origins").json["trait_origins"]
     assert (told["trait"], told["rule"]) == ("CUSTOM_LOST", None)

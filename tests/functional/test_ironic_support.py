@@ -179,7 +179,7 @@ def test_every_operation_of_a_machine_is_done_or_refused(whole, hardware_type):
     assert found == []
 
 
-#: What Ironic's interfaces for these hardware types read from driver_info: ipmitool.py, redfish/utils.py,
+#: Keys that Ironic's interfaces for these hardware types read from driver_info: ipmitool.py, redfish/utils.py,
 #: redfish/boot.py, agent.py, pxe_base.py, pxe_utils.py, deploy_utils.py and network/common.py.
 DRIVER_INFO_OF_IRONIC = """
     ipmi_address ipmi_bridging ipmi_cipher_suite ipmi_disable_boot_timeout ipmi_force_boot_device ipmi_hex_kg_key
@@ -200,7 +200,7 @@ def test_no_setting_of_ironics_drivers_is_missing():
     listed = {entry["name"] for entry in TABLES["driver_info"]}
 
     assert set(DRIVER_INFO_OF_IRONIC.split()) - listed == set()
-    # What is listed besides them are misspelled keys.
+    # Other listed keys are misspelled.
     assert listed - set(DRIVER_INFO_OF_IRONIC.split()) == {"ipmi_brigding", "redfish_systemid"}
 
 

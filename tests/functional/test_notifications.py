@@ -81,7 +81,7 @@ def test_notifications_wait_for_the_broker_and_nothing_waits_for_them(tmp_path: 
 def test_what_the_broker_refuses_is_not_lost(tmp_path: Path, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironic_rules.conductor.deliveries._FIRST_S", 0.1)
     with kombu.Connection(broker.replace("rabbit://", "amqp://")) as connection:
-        # Of another kind than the one that is declared for each notification: the broker closes the channel.
+        # The exchange has another type than each notification declares: the broker closes the channel.
         queue = kombu.Queue(QUEUE, channel=connection.channel(), durable=True)
         queue.declare()
         with running(tmp_path, options(broker)) as whole:

@@ -31,7 +31,7 @@ def whole(service):
 
 
 class BMCs:
-    """What the BMCs of faulty hardware report, by node: a state, an error, or nothing for a while."""
+    """Reports of the BMCs of faulty hardware, by node: a state, an error, or nothing for a while."""
 
     def __init__(self):
         self.reported = {}

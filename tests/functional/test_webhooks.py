@@ -23,7 +23,7 @@ from tests.functional.whole import OneProcess, fault, running
 
 pytestmark = only_in_one_process("its outbox is looked at")
 URL = "/v1/webhooks"
-#: What the page shows for receivers.
+#: The example that the page shows for receivers.
 EXAMPLE = Path(__file__).parents[2] / "doc" / "source" / "admin" / "examples" / "verify_webhook.py"
 
 

@@ -31,7 +31,7 @@ from ironic_rules.models.task import Task
 LOG = log.getLogger(__name__)
 
 IMAGE_SCHEMES = (*urls.HTTP, "tftp", "ftp", "nfs")
-# They are written to boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
+# Paths are written to boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~:/?&%@+=,-]*)?")
 #: Keys of the ramdisk, each with the key that replaces it for rescues.
 _RESCUE = {"deploy_kernel": "rescue_kernel", "deploy_ramdisk": "rescue_ramdisk", "deploy_iso": "rescue_iso"}

@@ -1,4 +1,4 @@
 systemctl daemon-reload
 systemctl enable --now nginx ironic-rules ironic-rules-dnsmasq
-# It runs since it was installed: it has not read its new file.
+# nginx runs since it was installed: it has not read its new file.
 systemctl reload nginx

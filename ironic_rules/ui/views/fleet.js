@@ -26,7 +26,7 @@ const EVERY_S = 5;
 const OUTCOMES = [["good", "finished"], ["bad", "failed"], ["busy", "timed out"], ["plain", "aborted"]];
 const LAST_DAY = "Inspections of the last 24 hours";
 
-/** What the list shows: `where`, a clause; `failure`, a cause; `columns`, names of facts; and the order. */
+/** State of the list: `where`, a clause; `failure`, a cause; `columns`, names of facts; and the order. */
 let query = {where: "", failure: "", columns: "", sort_key: "", sort_dir: ""};
 let vocabulary = null; // a promise of it
 

@@ -108,7 +108,7 @@ async function showEntry(main, uuid, signal) {
   await offer();
 }
 
-// Of what a driver reads, the keys by which it reaches the BMC; the others have defaults, or are set at the node.
+// Keys of driver_info by which a driver reaches the BMC; the others have defaults, or are set at the node.
 const CREDENTIALS = /^[a-z]+_(?:address|username|password|system_id|verify_ca)$/;
 const REQUIRED = / Required\.$/;
 const DRIVER_INFO = "driver_info.";

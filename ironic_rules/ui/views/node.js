@@ -15,7 +15,7 @@ import {machine, nics, reported, traitChips} from "../machine.js";
 
 export const title = "Node";
 
-// Those that the machine's own boot does not slow down; "wait" is the boot.
+// Stages of an inspection; "wait" is the boot of the machine, which is not on the scale.
 const STAGES = ["wait", "lookup", "queue", "receive", "hooks", "rules", "finish", "commit"];
 const BOOT = "wait";
 // The states in which the service accepts an action.
@@ -199,7 +199,7 @@ async function rules(signal) {
 
 function showTimeline(place, node, known, {json, error}, again) {
   if (showsError(place, error, again)) return;
-  // What was opened or closed stays so; an inspection that has just ended is open.
+  // A section that was opened or closed stays so; an inspection that has just ended is open.
   const drawn = new Map([...place.querySelectorAll("details[data-uuid]")].map((each) => [each.dataset.uuid, each.open]));
   fill(place, json.inspections.length === 0
     ? empty("No inspection has ended yet. “Inspect” begins one.")

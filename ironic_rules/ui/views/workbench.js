@@ -37,10 +37,10 @@ const NOTHING_SENT = "This node has not been inspected yet: there is nothing to 
 const INSPECTED = /^(?:manageable|available|active)$/;
 /** Nodes that are shown at first. */
 const FIRST = 4;
-/** It changes nothing: a rule without an action is tried with it. */
+/** An action that changes nothing: a rule without an action is tried with it. */
 const NO_ACTION = [{op: "del-attribute", args: {path: "/extra/rule-without-action"}}];
 
-// They stay while other views are shown.
+// The values stay while other views are shown.
 let machines = [];
 let currentMachine = null;
 let vocabulary = null;
@@ -181,7 +181,7 @@ class Workbench {
         event.preventDefault();
         this._store();
       }
-      // What closes on Escape itself, such as a completion, has said so.
+      // An element that closes on Escape itself, such as a completion, has said so.
       if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]") && this._isTrying()) this._stop();
     }, {signal});
     if (justSaved !== null && justSaved.uuid === this._draft.uuid) this._say(justSaved);
@@ -616,7 +616,7 @@ class Workbench {
   _stored(draft, text, rule, tag) {
     forget(draft);
     const saved = new Draft(rule.uuid, text, tag, rule);
-    // What was typed while it was on its way stays.
+    // Text typed while the request was on its way stays.
     saved.text = this._editor.text;
     keep(saved);
     announce("Saved");

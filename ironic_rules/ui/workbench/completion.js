@@ -1,4 +1,4 @@
-// What can be written at a place of a rule: operators, actions and their arguments by the API's vocabulary, and the paths
+// Completions at a place of a rule: operators, actions and their arguments by the API's vocabulary, and the paths
 // of the inventory that is shown, each with its value.
 
 import {short} from "../parts.js";

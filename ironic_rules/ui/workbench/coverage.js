@@ -101,7 +101,7 @@ export class Coverage {
 
   _refused(error, problems) {
     const ofQuery = problems.filter(({pointer}) => pointer === "where");
-    // Those of the rule stand at the rule.
+    // Problems of the rule are shown at the rule.
     if (problems.length > ofQuery.length) this.clear();
     else fill(this._said, ofQuery.length > 0 ? el("p", {class: "bad", role: "alert"}, ofQuery.map(({text}) => text).join("; "))
       : notice({...error, path: isTemporary(error) ? "/v1/inspection_rules/vocabulary" : null}, () => this.run(this._rule, 0)));

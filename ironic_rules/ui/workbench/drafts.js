@@ -1,4 +1,4 @@
-// What was typed, by rule: it stays in memory until it is saved or thrown away, also while another view is shown. A
+// Drafts, by rule: each stays in memory until it is saved or thrown away, also while another view is shown. A
 // reload forgets it, so the browser asks before that.
 
 /** @type {Map<string, Draft>} by the UUID of the stored rule; "" is a new one */

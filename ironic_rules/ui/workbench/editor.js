@@ -41,7 +41,7 @@ const COLOURS = HighlightStyle.define([
   {tag: tags.comment, color: "var(--dim)", fontStyle: "italic"},
 ]);
 
-// What is typed over a selection. The browser would do it by markup with style attributes, which the policy refuses.
+// Text typed over a selection. The browser would insert it by markup with style attributes, which the policy refuses.
 const REPLACING = EditorView.domEventHandlers({beforeinput(event, view) {
   const {from, to} = view.state.selection.main;
   if (event.inputType !== "insertText" || !event.data || from === to || view.composing || event.isComposing) return false;

@@ -1,4 +1,4 @@
-// What the API says of a rule, at its places in the text, and what mends it.
+// Problems that the API reports in a rule, at their places in the text, and their corrections.
 
 /** Return the problems that the API finds in the rule, with their places in the text. */
 export function problems(text, error) {

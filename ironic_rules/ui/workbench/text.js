@@ -38,7 +38,7 @@ function read(text, document) {
   try {
     if (isJson(text)) return readJson(text);
   } catch {
-    // It is YAML that begins with a bracket.
+    // The text is YAML that begins with a bracket.
   }
   return document.toJS({maxAliasCount: 100});
 }

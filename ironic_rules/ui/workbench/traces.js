@@ -1,4 +1,4 @@
-// What a dry run did, for people: a rule's conditions and actions, what changes, and what differs.
+// Results of a dry run, for people: a rule's conditions and actions, what changes, and what differs.
 
 import {el} from "../dom.js";
 import {writeJson} from "../json.js";

@@ -51,7 +51,7 @@ def test_v1_lists_only_what_the_version_has(app):
 
 
 def test_pecan_does_not_look_at_the_parameters_of_methods_in_each_request(app, monkeypatch):
-    """It takes pecan longer than all else that a short request needs."""
+    """Looking at parameters takes pecan longer than all else that a short request needs."""
     monkeypatch.setattr(core, "getargspec", None)
 
     assert app.get("/v1").status_int == 200

@@ -49,7 +49,7 @@ def test_a_node_that_a_conductor_took_stays_whatever_became_of_the_answer(app, d
 
 
 def test_a_machine_that_repeats_its_callback_gets_the_node_that_nobody_accepted(app, db, rpc):
-    """Its API process has died between the creation and the call."""
+    """The API process has died between the creation and the call."""
     first = app.post_json(URL, inventory(MAC), headers=BASE).json["uuid"]
 
     again = app.post_json(URL, inventory(MAC, "52:54:00:00:00:02"), headers=BASE).json["uuid"]

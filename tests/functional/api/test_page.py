@@ -106,6 +106,6 @@ def test_no_file_executes_data_keeps_credentials_or_calls_another_host():
              and not name.startswith("workbench/vendor/")
              for number, line in enumerate((FOLDER / name).read_text(encoding="utf-8").splitlines(), 1)
              if not line.lstrip().startswith(("//", "*", "/*")) for match in FORBIDDEN.finditer(line)]
-    # That the guide is over is no secret, nor is the theme.
+    # The end of the guide is no secret, nor is the theme.
     assert found == [line for line in found if re.fullmatch(r"theme\.js:\d+: localStorage", line)]
     assert len(found) == 3

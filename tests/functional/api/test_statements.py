@@ -24,7 +24,7 @@ from tests.functional.whole import running
 PAGE = Path(__file__).parents[3] / "doc" / "source" / "contributor" / "statements.csv"
 #: Name of an inspection in the table, from the ramdisk's report to the end; the rest are routes.
 INSPECTION = "an inspection, from the report to the end"
-#: They need the reply of a conductor, or ask the broker.
+#: Routes that need the reply of a conductor, or ask the broker.
 _LEFT_OUT = frozenset({"GET /healthcheck", "GET /healthcheck/live"})
 
 

@@ -262,7 +262,7 @@ def test_facts_are_kept_in_files(run: Run, tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "one.yaml").read_text()) == []
     assert {each["bundle"] for each in yaml.safe_load(fact("export --all", json_rows=False).output)} == {"site"}
 
-    # What the service has printed is taken, and so is a file that export has written.
+    # Output of the service is accepted, and so is a file that export has written.
     shown = json.loads(fact("show rack").output)
     write(tmp_path / "facts" / "a.yaml", shown)
     (tmp_path / "facts" / "b.yaml").unlink()

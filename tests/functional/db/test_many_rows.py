@@ -278,7 +278,7 @@ def test_a_page_takes_no_longer_with_many_rows(full: Database, name: str) -> Non
     assert 0 < cost <= (MOST_INSTRUCTIONS if full.dialect == "sqlite" else MOST_ROWS)
 
 
-#: These look at each value of a fact, by the index: the number of rows of the reply, and of values that are looked at.
+#: Queries that look at each value of a fact, by the index: numbers of rows of the reply, and of values looked at.
 OF_ALL_VALUES: dict[str, tuple[Callable[[sa.Connection], Any], int, int]] = {
     "counts of a text": (_counts("vendor"), 2, MANY_NODES),
     "counts of a number": (_counts("virtual"), 2, MANY_NODES),

@@ -137,7 +137,7 @@ def test_a_conductor_that_reports_no_revision_holds_a_contraction_up(url, follow
         migration.upgrade(url, phase=migration.EXPAND)
         with pytest.raises(ConfigurationError, match=r"conductor on old-1 \(release not known\)"):
             migration.upgrade(url, phase=migration.CONTRACT)
-        # It has been dead for a minute.
+        # The conductor has been dead for a minute.
         migration.upgrade(url, phase=migration.CONTRACT, timeout_s=0)
     finally:
         new.undo()

@@ -94,7 +94,7 @@ def test_a_rolled_back_change_is_not_listed(db: Database) -> None:
 
 
 def test_a_transaction_that_commits_late_is_seen(db: Database) -> None:
-    """It got its id before another one that was committed, and read, first."""
+    """The change got its id before another one that was committed, and read, first."""
     if db.dialect == "sqlite":
         pytest.skip("SQLite has one writer at a time: ids become visible in their order")
     changes = reader(db)

@@ -61,7 +61,7 @@ def test_a_changed_limit_counts_for_the_nodes_to_come(conn: sa.Connection) -> No
 
 
 def test_counting_does_not_change_the_rule(conn: sa.Connection) -> None:
-    """Its revision is its ETag, and by that of the set processes detect changes."""
+    """The revision of a rule is its ETag, and by that of the set processes detect changes."""
     uuid = limited(conn, 2)
     before = inspection_rules.get(conn, uuid), inspection_rules.revision(conn)
     rule_records.count_node(conn, A, [uuid])

@@ -134,7 +134,7 @@ def test_facts_are_found_once_by_two_conductors_of_which_one_is_killed(fleet: Fl
     operation = answer.json()["operation"]
     fleet.wait_until_done(operation, NODES // 5)
     doomed.kill()
-    # Of a fact that is deleted meanwhile, nothing is left; the others are found.
+    # Nothing is left of a fact that is deleted during the search; the others are found.
     assert fleet.api("DELETE", "/v1/facts/many_0").status_code == 204
     ended = fleet.wait_for_end(operation)
 

@@ -102,7 +102,7 @@ class Raising(JsonTarget):
 
 def test_what_one_raises_is_told_and_retried_and_the_others_go_on(site: Site, installed: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    """It raises at the start, and again while the filter runs."""
+    """A plugin that raises at the start, and again while the filter runs."""
     package = module(site, "raising_target", RAISING, "raising = raising_target:Raising")
     monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{package}", prepend=os.pathsep)
     file, marker = site.path / "raising.json", site.path / "raising.json.broken"

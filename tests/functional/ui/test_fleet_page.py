@@ -85,7 +85,7 @@ def test_a_question_is_completed_corrected_kept_by_the_address_and_taken_back(de
     keys.press("Enter")
     expect(her.page.locator(ROWS)).to_have_count(2)
 
-    # What the service does not know: where, and what may have been meant.
+    # Names that the service does not know: the place, and the nearest name.
     field.fill("memry_gib > 300")
     keys.press("Enter")
     her.see("column 1: there is no fact or field of nodes with this name", ".notice")

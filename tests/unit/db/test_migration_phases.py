@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from ironic_rules.db import migration
 
 FILES = sorted((migration._SCRIPTS / "versions").glob("[0-9a-f]*_*.py"))
-#: What a release that does not know of it would notice.
+#: Statements that a release without knowledge of them would notice.
 REMOVING = {"drop_table", "drop_column", "drop_constraint", "rename_table", "alter_column"}
 
 

@@ -75,7 +75,7 @@ def content() -> dict[str, Any]:
 
 
 class Script:
-    """What a BMC does otherwise."""
+    """Deviations of a BMC."""
 
     def __init__(self, bmc: BMC) -> None:
         self.bmc = bmc

@@ -37,7 +37,7 @@ def loopback():
 
 @pytest.fixture
 def task(loopback):
-    """That of a node whose BMC must get no request."""
+    """Task of a node whose BMC must get no request."""
     return make_task({"driver_info": {"redfish_address": f"http://127.0.0.1:{loopback.port}",
                                       "deploy_kernel": GOOD, "deploy_ramdisk": GOOD, "deploy_iso": GOOD}}, PORTS)
 
@@ -116,7 +116,7 @@ def test_the_addresses_of_bmcs_that_the_operator_denies_get_no_request(conf, tas
     lambda power, task: power.get_power_state(task), lambda power, task: power.read(task, "/redfish/v1/Systems/1")],
     ids=["sushy", "quick"])
 def test_a_bmc_whose_name_leads_to_a_denied_address_later(conf, task, monkeypatch, scheme, ask):
-    """Its name server changes its answer: each connection is checked, not only the first one."""
+    """A name server changes its answer: each connection is checked, not only the first one."""
     names, real = {"bmc": "127.0.0.2"}, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *arguments, **named: real(
         names.get(host, host), *arguments, **named))

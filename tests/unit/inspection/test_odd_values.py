@@ -23,7 +23,7 @@ from tests.unit.inspection import test_hook_vectors as vectors
 from tests.unit.inspection.tasks import make_task
 from tests.walking import walking
 
-#: What firmware, agents and collectors send in the place of a value, as JSON text or nearly so; ``None``: nothing.
+#: Texts that firmware, agents and collectors send for a value, as JSON text or nearly so; ``None``: nothing.
 KINDS: dict[str, bytes | None] = {
     "absent": None, "null": b"null", "empty": b'""', "not available": b'"N/A"', "number": b"5", "zero": b"0",
     "text of a number": b'"65536"', "whole fraction": b"65536.0", "fraction": b"0.5", "negative": b"-1",

@@ -185,7 +185,7 @@ def test_what_a_sensitive_rule_wrote_is_in_no_history_wherever_hooks_and_rules_c
 
 
 def test_what_a_sensitive_early_rule_wrote_is_in_no_history():
-    """It has run before, in another process: what it may have written is known by the rule."""
+    """The inspection has run before, in another process: values it may have written are known by the rule."""
     task = make_task()
     early = rule("early", "set-plugin-data", sensitive=True, path="/site", value="swordfish")
     rule_set = rules.RuleSet([early, copying("plugin_data[site]")])

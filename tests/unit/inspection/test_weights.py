@@ -15,7 +15,7 @@ A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-00000000
 A1, A2, B1, B2, NEW = (f"52:54:00:00:00:{digit:02x}" for digit in range(1, 6))
 BMC_A, BMC_B, BMC_NEW = "192.0.2.1", "192.0.2.2", "192.0.2.9"
 IDS = {"a": {"serial:aaaa1"}, "b": {"serial:bbbb1"}}
-#: What is sent, and whether it is node A that is found; B and A wait, each with two ports, a BMC and a serial number.
+#: Reports, and whether node A is found; B and A wait, each with two ports, a BMC and a serial number.
 CASES = [
     ({"macs": [A1, A2]}, A),
     ({"macs": [A1]}, A),

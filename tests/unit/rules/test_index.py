@@ -134,7 +134,7 @@ def test_a_value_is_read_once_for_all_rules() -> None:
 
 
 def test_a_condition_that_rules_share_is_evaluated_once() -> None:
-    """It is not in the index, because text around a template has no lookup."""
+    """The rule is not in the index, because text around a template has no lookup."""
     vendor = Counting(manufacturer="Dell Inc.")
     facts = world.facts()
     facts.inventory["system_vendor"] = vendor  # type: ignore[index]

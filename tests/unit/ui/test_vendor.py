@@ -1,4 +1,4 @@
-"""What is vendored for the page is what its descriptions and lock files say."""
+"""The vendored files of the page are those that their descriptions and lock files name."""
 
 from __future__ import annotations
 
