@@ -87,7 +87,7 @@ class Here:
         self._capsys.readouterr()
         status = import_cloud.main(["--config-file", str(self._file), *arguments])
         out = self._capsys.readouterr()
-        return status, out.out + out.err
+        return status, out.err + out.out
 
     def rows(self, table: sa.Table) -> list[Any]:
         with self.db.reader() as conn:

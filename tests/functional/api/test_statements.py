@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from ironic_rules.api.v1 import ramdisk
+from ironic_rules.api.v1 import fact_counts, ramdisk
 from ironic_rules.db.session import Database
 from ironic_rules.rpc import api as rpc_api
 from tests.functional.api.conftest import Client
@@ -61,7 +61,10 @@ def statements(app: Any, db: Database, route: Known) -> int:
     return min(found)
 
 
-def test_reading_needs_as_many_statements_as_the_page_says(app: Client, stocked: Database) -> None:
+def test_reading_needs_as_many_statements_as_the_page_says(
+        app: Client, stocked: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Frequent values are counted in each request, however slow the machine is.
+    monkeypatch.setattr(fact_counts, "_CHEAP_S", float("inf"))
     reading = [route for route in ROUTES if route.method == "GET" and str(route) not in _LEFT_OUT]
     found = {str(route): statements(app.app, stocked, route) for route in reading}
     expected = table()
