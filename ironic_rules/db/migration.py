@@ -217,6 +217,7 @@ def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
     Each batch is a transaction of its own, so that processes that run wait for it only shortly.
 
     :param batch: maximum number of rows of a transaction
+    :raises ConfigurationError: as from :func:`is_current`
     """
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -227,6 +228,8 @@ def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
         found = version(engine)
         if found not in _revisions():
             return 0
+        with refusals(), engine.connect() as connection:
+            ownership.check(connection, found, _revisions(), HEAD)
         config = Config()
         config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
         config.set_main_option("path_separator", "os")
