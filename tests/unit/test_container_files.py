@@ -42,7 +42,7 @@ def test_every_variable_is_an_option() -> None:
 def test_every_role_is_one_of_the_image_and_of_the_page() -> None:
     roles = re.findall(r'^    "([\w-]+)": Role\(', (FOLDER / "entrypoint.py").read_text(), re.MULTILINE)
 
-    assert [role for role in roles if f"* - ``{role}``" not in PAGE] == []
+    assert [role for role in roles if f"\n- ``{role}``: " not in PAGE] == []
     for each in resources():
         container, = each["spec"]["template"]["spec"]["containers"]
         assert container["args"][0] in roles
