@@ -133,18 +133,12 @@ def test_the_rules_guide_leads_to_rules_that_are_as_before_a_change(tmp_path):
         assert [rule["bundle"] for rule in rules[5:]] == ["storage"] * 3 + ["racks"] * 2
         assert rules[5]["conditions"][0]["args"]["values"][1] == 16384  # after the rollback
         assert sum("| ~ /conditions/0/args/values/1: 32768 |" in text for text in outputs) == 1
-        warned, first, second, back = (
-            json.loads(text) for text in outputs if text.startswith('{"revision":') and "dry" in text)
-        assert [[len(reply[kind]) for kind in ("created", "unchanged")] for reply in (first, second, back)] == [
-            [2, 0], [0, 2], [0, 10]]
-        assert first["revision"] == second["revision"] == back["revision"]
+        bundle, = (json.loads(text) for text in outputs if text.startswith('{"revision":'))
+        assert len(bundle["created"]) == 2
         refusal = next(json.loads(json.loads(text)["error_message"])["faultstring"] for text in outputs
                        if text.startswith('{"error_message"'))
         assert "/actions/0/args/name" in refusal
         assert "/actions/1/op" in refusal
-        assert [(warning["pointer"], warning["nearest"]) for warning in warned["warnings"]] == [
-            ("/rules/0/conditions/0/args/value", "inventory[bmc_address]")]
-        assert sum('"warnings":[{' in text for text in outputs) == 1
         assert json.loads(outputs[-2])["inspection_scope"] == "rack-b7"
         assert [node["name"] for node in json.loads(outputs[-1])["nodes"]] == ["lab-1"]
 

@@ -127,7 +127,7 @@ def test_the_guide_has_every_limit_with_its_default() -> None:
 
     assert shown == {option.dest: f"{option.default:,}" for option in inspection.RULES_OPTS
                      if option.dest.startswith("max_")}
-    assert any(re.match(rf"characters of a regular expression +{MAX_REGEX:,} ", line) for line in lines)
+    assert any(re.match(rf"characters of a regular expression +{MAX_REGEX:,}$", line) for line in lines)
     assert any(re.match(rf"requests of ``api-call`` +{MAX_REQUESTS} ", line) for line in lines)
 
 
