@@ -47,3 +47,11 @@ def test_the_files_that_the_page_on_extending_names_are_there() -> None:
     files = re.findall(r"``((?:ironic_rules|tests|doc|etc)/[\w/.-]+|setup\.cfg)``", text)
     assert len(files) > 15
     assert [file for file in files if not (FOLDER.parents[2] / file).exists()] == []
+
+
+def test_the_tests_that_the_page_on_faults_names_are_there() -> None:
+    tests = FOLDER.parents[2] / "tests"
+    named = re.findall(r"``((?:\w+/)*test_\w+\.py)``", (FOLDER / "faults.rst").read_text(encoding="utf-8"))
+    assert len(named) > 50
+    assert [name for name in named
+            if not (tests / name if "/" in name else tests / "functional/faults" / name).exists()] == []
