@@ -19,20 +19,19 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("connect_timeout", default=10, min=0,
                help="Seconds that connecting to a database server may take. 0: no limit."),
     cfg.IntOpt("statement_timeout", default=20, min=0,
-               help="Seconds that a statement may take. The server cancels it then; if it does not reply within five "
-                    "more seconds, the connection is given up. 0: no limit, and a server that becomes silent is "
-                    "waited for until the operating system gives up the connection. Not for SQLite, like the other "
-                    "time-outs."),
+               help="Seconds that a statement may take. The server cancels it then. If the server does not reply "
+                    "within five more seconds, the process gives up the connection. 0: no limit except that of the "
+                    "operating system. Not for SQLite, like the other time-outs."),
     cfg.IntOpt("lock_timeout", default=10, min=0,
                help="Seconds that a statement may wait for a lock of the database server. 0: the server's setting."),
     cfg.IntOpt("idle_transaction_timeout", default=20, min=0,
-               help="Seconds without a statement after which the server (PostgreSQL, MariaDB) ends a transaction, so "
-                    "that the locks of a process that cannot reach it any more do not last. 0: no limit."),
+               help="Seconds without a statement after which the server (PostgreSQL, MariaDB) ends a transaction "
+                    "with its locks. 0: no limit."),
     cfg.BoolOpt("transaction_pooling", default=False,
                 help="Whether a pooler, such as PgBouncer with pool_mode = transaction, is between this process and "
-                     "PostgreSQL, so that each transaction may have another session. Then nothing is set or prepared "
-                     "in a session: statement_timeout, lock_timeout and idle_transaction_timeout must be settings of "
-                     "the database's user."),
+                     "PostgreSQL, so that each transaction may have another session. Then the service sets and "
+                     "prepares nothing in a session: statement_timeout, lock_timeout and idle_transaction_timeout "
+                     "must be settings of the database's user."),
 ]
 
 

@@ -12,7 +12,7 @@ from ironic_rules.models.nodes import INTERFACES
 
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host", default=socket.gethostname(), sample_default="localhost",
-                       help="Name of this conductor. It is stored in node locks, so it must be unique among all "
+                       help="Name of this conductor. Node locks contain it, so it must be unique among all "
                             "conductors and not change on restart."),
     cfg.StrOpt("state_path", default="ironic-rules-data",
                help="Folder for the local files of the service (the one-process service's SQLite database)."),
@@ -24,9 +24,9 @@ OPTS: list[cfg.Opt] = [
     cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
                help="Apache-style file with user names and bcrypt hashes for auth_strategy = http_basic."),
     cfg.StrOpt("http_basic_auth_group_file",
-               help="Apache-style file with lines 'ROLE: USER USER' for the roles admin, member and reader of the "
-                    "users of http_basic_auth_user_file; policies are then enforced as for users of Keystone with "
-                    "these roles for the whole system. A user without a role may do nothing. Default: all users are "
+               help="Apache-style file with lines 'ROLE: USER USER'. It gives the roles admin, member and reader to "
+                    "users of http_basic_auth_user_file. Policies then apply as to users of Keystone with these "
+                    "roles for the whole system. A user without a role may do nothing. Default: all users are "
                     "administrators."),
     cfg.IntOpt("http_basic_max_checks", default=2, min=1,
                help="Number of passwords that one API process checks at the same time with auth_strategy = http_basic. "
@@ -39,20 +39,20 @@ OPTS: list[cfg.Opt] = [
     cfg.StrOpt("rbac_service_project_name", default="service",
                help="Name of the project, in the domain with the id default, that has the users of other services."),
     cfg.ListOpt("secret_words", default=list(secrets.WORDS),
-                help="A value is a secret, shown as ******, if its key contains one of these words, as whole words "
-                     "between the underscores and hyphens of the key, in either case: api_key matches bmc-api-key and "
-                     "api_key_2, pin does not match cpu_pinning. Keys that oslo.utils masks (*password*, *token*, "
-                     "*secret*, ...) are secret in any case. Must be the same for all processes."),
+                help="A value is a secret, shown as ******, if its key contains one of these words. Underscores and "
+                     "hyphens separate the words of a key, and case does not matter: api_key matches bmc-api-key "
+                     "and api_key_2, pin does not match cpu_pinning. Keys that oslo.utils masks (*password*, "
+                     "*token*, *secret*, ...) are secret in any case. Must be the same for all processes."),
     cfg.BoolOpt("infiniband_addresses", default=False,
                 help="Accept InfiniBand addresses, of 20 octets, and GUIDs as addresses of ports, from clients and "
                      "ramdisks. The port has the MAC address that stands for it: the GUID without its two middle "
-                     "octets. DHCP clients on InfiniBand are told by extra/client-id of the port. Must be the same "
-                     "for all processes."),
+                     "octets. The extra/client-id of the port identifies DHCP clients on InfiniBand. Must be the "
+                     "same for all processes."),
     cfg.StrOpt("notification_level", choices=LEVELS,
-               help="Lowest level of the events that are sent as notifications, with the drivers of "
-                    "[oslo_messaging_notifications]. Default: none are sent. Must be the same for all processes."),
+               help="Lowest level of the events that the service sends as notifications, with the drivers of "
+                    "[oslo_messaging_notifications]. Default: no notifications. Must be the same for all processes."),
     cfg.ListOpt("versioned_notifications_topics", default=["ironic_versioned_notifications"],
-                help="Topics of the notifications. RabbitMQ's queues are named TOPIC.LEVEL."),
+                help="Topics of the notifications. The names of RabbitMQ's queues are TOPIC.LEVEL."),
     cfg.BoolOpt("pecan_debug", default=False,
                 help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]
@@ -74,14 +74,14 @@ for _kind in INTERFACES:
         help=f"{_kind.capitalize()} interfaces that nodes may use."))
     OPTS.append(cfg.StrOpt(
         f"default_{_kind}_interface",
-        help=f"{_kind.capitalize()} interface of a node that does not set one. Default: the first one that the "
-             "hardware type supports and that is enabled."))
+        help=f"{_kind.capitalize()} interface of a node that does not set one. Default: the first enabled one that "
+             "the hardware type supports."))
 
 AUDIT_GROUP = cfg.OptGroup("audit", title="Audit", help="Who has changed what.")
 AUDIT_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("log_file",
-               help="File with a JSON line for each request that changes something, or that was refused with 401 or "
-                    "403. It is opened again when it was moved away: logrotate needs no signal. Default: none."),
+               help="File with a JSON line for each request that changes something, or gets 401 or 403. The service "
+                    "opens the file again after a move: logrotate needs no signal. Default: none."),
     cfg.BoolOpt("events", default=False,
                 help="Store these lines as events, too, which notifications and webhooks deliver."),
 ]
@@ -92,11 +92,11 @@ TRACING_OPTS: list[cfg.Opt] = [
                 help="Trace requests, calls to conductors, their work, and statements. Needs the extra tracing. While "
                      "it is on, a statement takes the process several times as long."),
     cfg.StrOpt("endpoint", default="http://127.0.0.1:4318/v1/traces",
-               help="URL to which spans are sent, by OTLP over HTTP."),
+               help="URL to which processes send spans, by OTLP over HTTP."),
     cfg.StrOpt("service_name", default="ironic-rules", help="The service in the traces."),
     cfg.FloatOpt("sample_ratio", default=1.0, min=0.0, max=1.0,
-                 help="Share of the traces that are recorded, of those that begin here. A client decides about its own "
-                      "by the header traceparent."),
+                 help="Recorded share of the traces that begin here. A client decides about its own by the header "
+                      "traceparent."),
 ]
 
 EVENTS_GROUP = cfg.OptGroup("events", title="Events", help="Events of the service, and who receives them.")
@@ -109,13 +109,13 @@ EVENTS_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("webhook_workers", default=8, min=1, max=100,
                help="Maximum number of webhooks to which one conductor sends at the same time."),
     cfg.FloatOpt("interval", default=1.0, min=0.05,
-                 help="Seconds between two looks of a conductor for events to deliver. Those of its own process are "
-                      "delivered sooner."),
+                 help="Seconds between two looks of a conductor for events to deliver. It delivers the events of "
+                      "its own process sooner."),
     cfg.IntOpt("keep_hours", default=24, min=1, max=24 * 365,
-               help="Hours after which an event is given up that could not be delivered."),
+               help="Hours after which conductors give up an undelivered event."),
     cfg.IntOpt("dead_letter_days", default=14, min=1, max=3650,
-               help="Days for which events are kept that could not be delivered to a webhook, so that they can be read "
-                    "and delivered again. At most 10,000 of all webhooks are kept."),
+               help="Days for which the service keeps events that a webhook did not receive, to read or deliver "
+                    "them again. It keeps at most 10,000 of all webhooks."),
     cfg.IntOpt("max_events", default=1_000_000, min=1000,
-               help="Maximum number of events that wait, about. Beyond it, the oldest are deleted."),
+               help="Maximum number of events that wait, about. Beyond it, conductors delete the oldest."),
 ]

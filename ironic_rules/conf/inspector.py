@@ -61,7 +61,7 @@ OPTS: list[cfg.Opt] = [
                help="Comma-separated inspection hooks to run, in this order."),
     cfg.IntOpt("hook_timeout", default=60, min=0,
                help="Seconds that a hook may take, and as many for its preprocess. After that the inspection fails, "
-                    "and the worker is written off and replaced. 0: no limit."),
+                    "and another worker replaces this one. 0: no limit."),
     cfg.StrOpt("foreign_bmc", default="refuse",
                choices=[("refuse", "if one other node has the address, in any state, refuse the report unless two of "
                                    "these match: the UUID, the MAC addresses, the serial number or system UUID; the "
@@ -69,31 +69,31 @@ OPTS: list[cfg.Opt] = [
                         ("warn", "accept the report, even if one other node has the address"),
                         ("strict", "refuse the report, also if no node has the address, unless the BMC of the node is "
                                    "not known")],
-               help="Reaction to the report of a node, found by its MAC addresses or UUID, whose BMC has another "
-                    "address than those that are known of the node. With refuse and warn, a report that is accepted "
-                    "is logged as a warning, and an address that no node has, or several have, is no reason to refuse "
-                    "it: BMCs have several addresses, and chassis one for all machines. A rejected report gets the 404 "
-                    "of a machine that is not found."),
+               help="Reaction to the report of a node, found by MAC addresses or UUID, whose BMC has another "
+                    "address than those of the node. With refuse and warn, the log contains a warning for an "
+                    "accepted report. An address that no node has, or several have, is no reason to reject it: BMCs "
+                    "have several addresses, and chassis one for all machines. A rejected report gets the 404 of an "
+                    "unknown machine."),
     cfg.ListOpt("ignored_macs", default=IGNORED_MACS, item_type=MACBeginning(),
-                help="MAC addresses that identify no machine, or beginnings of them in whole octets, such as 02:42: no "
-                     "node is found by them, and no ports are created for them, but those that operators create. The "
-                     "default has addresses that many machines are known to have: of the host's side of the USB "
-                     "network interface of BMCs, and of adapters without an address of their own. Set the same list "
-                     "for all processes, and repeat the addresses that you keep."),
+                help="MAC addresses that identify no machine, or beginnings of them in whole octets, such as 02:42. "
+                     "No lookup uses them, and only operators create ports for them. The default contains addresses "
+                     "of many machines: those of the host's side of USB network interfaces of BMCs, and of adapters "
+                     "without their own address. Set the same list for all processes, and repeat the addresses that "
+                     "you keep."),
     cfg.StrOpt("add_ports", default="all",
                choices=[("all", "every valid interface"), ("active", "interfaces with an IP address"),
                         ("pxe", "the interface that the ramdisk booted from"), ("disabled", "none")],
-               help="Interfaces for which ports of the node are created."),
+               help="Interfaces for which an inspection creates ports of the node."),
     cfg.StrOpt("keep_ports", default="all",
                choices=[("all", "delete nothing"), ("present", "delete ports whose address is not in the inventory"),
                         ("added", "delete ports that add_ports does not select")],
-               help="Existing ports that are kept."),
+               help="Existing ports that an inspection keeps."),
     cfg.BoolOpt("update_pxe_enabled", default=True,
                 help="Update pxe_enabled of existing ports from the inventory."),
     cfg.BoolOpt("pre_create_ports", default=True,
-                help="Before an in-band inspection, create ports for the MAC addresses that the BMC reports of enabled "
-                     "interfaces, where the management interface can read them, so that the machine has its ports when "
-                     "it boots the ramdisk. Independent of add_ports."),
+                help="Before an in-band inspection, create ports for the MAC addresses of enabled interfaces that "
+                     "the management interface reads from the BMC. So the machine has its ports when it boots the "
+                     "ramdisk. Independent of add_ports."),
     cfg.Opt("disk_partitioning_spacing", type=Spacing(), default=1,
             help="GiB by which local_gb is less than the size of the root disk, as space for partitioning. 0: none."),
     cfg.DictOpt("cpu_capabilities", default=CPU_CAPABILITIES,
@@ -102,15 +102,15 @@ OPTS: list[cfg.Opt] = [
                     help='Name of a PCI device, for the hook pci-devices: {"vendor_id": "1234", "product_id": "5678", '
                          '"name": "pci_dev1"}. The capability of that name is the number of such devices.'),
     cfg.ListOpt("physical_network_cidr_map", default=[],
-                help="CIDR:PHYSICAL_NETWORK entries, for the hook physical-network, such as 192.0.2.0/24:provider or "
-                     "2001:db8::/64:storage. If several match, the longest prefix is used."),
+                help="CIDR:PHYSICAL_NETWORK entries, for the hook physical-network, such as 192.0.2.0/24:provider "
+                     "or 2001:db8::/64:storage. If several match, the longest prefix counts."),
     cfg.StrOpt("known_accelerators",
                help="YAML file with the accelerators that the hook accelerators detects, instead of the list that is "
                     "part of this package."),
     cfg.BoolOpt("power_off", default=True,
                 help="Power off a node after its inspection, unless it has disable_power_off."),
     cfg.Opt("callback_endpoint_override", type=HttpUrlType(),
-            help="Root URL of the API that is passed to the ramdisk in a managed boot. Default: [api]public_endpoint."),
+            help="Root URL of the API for the ramdisk in a managed boot. Default: [api]public_endpoint."),
     cfg.StrOpt("extra_kernel_params", default="",
                help="Additional kernel parameters of a ramdisk that this service boots, separated by spaces."),
     cfg.BoolOpt("require_managed_boot", default=True,

@@ -23,16 +23,16 @@ TARGET_OPTS: list[cfg.Opt] = [
                     "the tables that kea-admin creates. The account must be able to read, insert and delete rows of "
                     "the table hosts."),
     cfg.ListOpt("kea_control_sockets", default=[],
-                help="Control sockets of the Kea servers on this host. Required with target=kea unless unknown "
-                     "addresses are always denied or always allowed."),
+                help="Control sockets of the Kea servers on this host. Required with target=kea, unless the filter "
+                     "always denies or always allows unknown addresses."),
     cfg.ListOpt("kea_identifiers", default=["hw-address"],
                 item_type=cfg.types.String(choices=["hw-address", "duid", "client-id"]),
-                help="Identifiers that reservations are for: hw-address; duid, the DHCPv6 identifier made of the "
-                     "address, and the one in extra/duid of the port; client-id, the DHCPv4 identifier in "
-                     "extra/client-id of the port. They must be in host-reservation-identifiers of Kea."),
+                help="Identifiers of reservations: hw-address; duid (for DHCPv6: made of the address, and "
+                     "extra/duid of the port); client-id (for DHCPv4: extra/client-id of the port). They must be in "
+                     "host-reservation-identifiers of Kea."),
     cfg.ListOpt("kea_former_names", default=[], item_type=_NAME,
-                help="Names that this target had in [pxe_filter]targets before, and that no other filter has: "
-                     "reservations in the host database of Kea under these names are replaced by its own. 'all' is the "
+                help="Former names of this target in [pxe_filter]targets that no other filter has. The target "
+                     "replaces reservations under these names in the host database of Kea by its own. 'all' is the "
                      "name of a filter without targets."),
     cfg.ListOpt("dhcp_hostsdir", default=[],
                 help="Folders that dnsmasq watches (its option dhcp-hostsdir), one for each local dnsmasq that "
@@ -40,14 +40,14 @@ TARGET_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("hosts_files", default=1024, min=0, max=65536,
                help="Number of files for the MAC addresses. 0: one file for each address, named after it."),
     cfg.ListOpt("conductor_groups", default=[], item_type=ConductorGroup(),
-                help="Conductor groups whose nodes this filter is for; the nodes of others are unknown to it. Empty: "
-                     "all nodes. A change of a node's group is seen at the next read of all ports."),
+                help="Conductor groups whose nodes this filter is for; the nodes of others are unknown to it. "
+                     "Empty: all nodes. A change of a node's group takes effect at the next read of all ports."),
     cfg.ListOpt("physical_networks", default=[],
                 help="Physical networks whose ports this filter is for; ports with others, or without one, are unknown "
                      "to it. Empty: all ports."),
     cfg.BoolOpt("deny_unknown_macs", default=False,
-                help="Always deny addresses without a port. False: they are allowed while any node is on inspection, "
-                     "and always with [auto_discovery]enabled."),
+                help="Always deny addresses without a port. False: the filter allows them while any node is on "
+                     "inspection, and always with [auto_discovery]enabled."),
     cfg.ListOpt("dnsmasq_pid_file", default=[],
                 help="PID files of the dnsmasq processes, in the order of dhcp_hostsdir. With them, dnsmasq gets "
                      "SIGHUP to remove addresses that no longer have a port. Without them, these remain in the files, "
@@ -64,27 +64,27 @@ OPTS: list[cfg.Opt] = [
                      "[pxe_filter]. Empty: one target, which [pxe_filter] configures."),
     *TARGET_OPTS,
     cfg.FloatOpt("collect_time", default=0.03, min=0, max=1,
-                 help="Seconds for which messages are collected, so that a file that several of them change is written "
-                      "once. The first message after an idle time is written immediately."),
+                 help="Seconds for which the filter collects messages, to write a file once for several of them. It "
+                      "writes the first message after an idle time immediately."),
     cfg.IntOpt("sync_period", default=45, min=1,
                help="Seconds between two reads of the database for changes without a message."),
     cfg.IntOpt("full_sync_period", default=900, min=1,
                help="Seconds between two reads of all ports. Other reads fetch only changes."),
     cfg.ListOpt("supported_inspect_interfaces", default=["agent"],
-                help="Inspect interfaces whose nodes need the DHCP server. Nodes with other interfaces are always "
-                     "denied."),
+                help="Inspect interfaces whose nodes need the DHCP server. The filter always denies nodes with "
+                     "other interfaces."),
     cfg.BoolOpt("allow_all_ramdisks", default=False,
                 help="Also allow the addresses of nodes that boot a ramdisk in another procedure than inspection: "
-                     "cleaning, deployment, rescue and servicing. False, for networks on which another DHCP server, "
-                     "such as Neutron's, answers these; ironic-rules in one process with its own filter, and a filter "
-                     "beside it, have true by default. Must be the same for all processes."),
+                     "cleaning, deployment, rescue and servicing. False is for networks on which another DHCP "
+                     "server, such as Neutron's, answers these. In ironic-rules in one process with its own filter, "
+                     "and in a filter beside it, true is the default. Must be the same for all processes."),
     cfg.BoolOpt("in_process", default=False,
-                help="Let ironic-rules, the service in one process, run the filter itself; no broker is needed, and "
-                     "machines are started when the DHCP server serves them."),
+                help="Let ironic-rules, the service in one process, run the filter itself, without a broker. It "
+                     "starts machines when the DHCP server serves them."),
     cfg.BoolOpt("notify",
                 help="Whether the API and the conductors notify every ironic-pxe-filter of changes. Default: true, "
                      "unless transport_url works only within a process."),
-    cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
+    cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address of the Prometheus metrics."),
     cfg.PortOpt("metrics_port", default=0, min=0,
                 help="TCP port for the metrics of ironic-pxe-filter. 0: none. Requires the extra 'metrics'."),
     cfg.BoolOpt("metrics_tls", default=False,

@@ -61,7 +61,7 @@ RULES = [
            "Another service, such as Nova. [DEFAULT]rbac_service_role_elevated_access is whether this includes those "
            "in the project [DEFAULT]rbac_service_project_name"),
     Policy("service_api", "rule:admin_api or rule:service_role",
-           "May create and delete ports and port groups, besides what members may"),
+           "May create and delete ports and port groups, in addition to the rights of members"),
     # In Keystone, every user of every project has the roles reader and member in it: only those with system scope may
     # see or change the nodes of all projects.
     Policy("member_api", "rule:service_api or (role:member and system_scope:all)",

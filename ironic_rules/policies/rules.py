@@ -116,7 +116,7 @@ JOURNAL_RULES = [
     documented(JOURNAL_GET, ADMIN, "Show rejected reports of ramdisks: which machines call, and why they are refused",
                ("GET", "/v1/inspection_journal"), ("GET", "/v1/inspection_journal/{entry}"),
                ("GET", "/v1/nodes/{node_ident}/inspection_journal")),
-    documented(JOURNAL_ENROLL, ADMIN, "Create a node for a machine whose callback was refused",
+    documented(JOURNAL_ENROLL, ADMIN, "Create a node for a machine whose report was rejected",
                ("POST", "/v1/inspection_journal/{entry}/enroll")),
     documented(SHARED_MAC_GET, READER, "List MAC addresses that machines of several nodes have reported",
                ("GET", "/v1/shared_macs")),
