@@ -118,20 +118,20 @@ class Interface(ExtensionPoint):
             raise IronicRulesError(poll.error)
         return None
 
-    def wait_for(self, task: Task, what: Mapping[str, object], timeout_s: float, limit: str, *,
+    def wait_for(self, task: Task, awaited: Mapping[str, object], timeout_s: float, limit: str, *,
                  awaits_ramdisk: bool = False) -> str:
         """Let conductors :meth:`poll` from now on, without a worker and without the node's lock.
 
-        :param what: what to wait for (JSON): stored in the node and handed to :meth:`poll`
+        :param awaited: description of the expected state (JSON): stored in the node and handed to :meth:`poll`
         :param limit: the name of the option that has ``timeout_s``, after which the step fails
         :param awaits_ramdisk: wait for a heartbeat of the ramdisk, too
         :returns: what a step that waits returns: the wait state of the procedure that runs
         """
-        procedures.begin_poll(task.node.driver_internal_info, self.kind, what, clock.now(), timeout_s,
+        procedures.begin_poll(task.node.driver_internal_info, self.kind, awaited, clock.now(), timeout_s,
                               f"{timeout_s:g} seconds, {limit}", awaits_ramdisk=awaits_ramdisk)
         return wait_state(task)
 
-    def reboot_and_wait(self, task: Task, what: Mapping[str, object], timeout_s: float, limit: str) -> str:
+    def reboot_and_wait(self, task: Task, awaited: Mapping[str, object], timeout_s: float, limit: str) -> str:
         """Reboot the machine for a step of this interface, and wait as :meth:`wait_for` does.
 
         If the ramdisk of the procedure runs, it is booted again, and the step also waits for its heartbeat: the
@@ -139,12 +139,12 @@ class Interface(ExtensionPoint):
         """
         boots_ramdisk = self.interface_of(task.node, "deploy").prepare_reboot(task)
         self.interface_of(task.node, "power").request_reboot(task)
-        return self.wait_for(task, what, timeout_s, limit, awaits_ramdisk=boots_ramdisk)
+        return self.wait_for(task, awaited, timeout_s, limit, awaits_ramdisk=boots_ramdisk)
 
-    def poll(self, task: Task, what: Mapping[str, object]) -> str | None:
+    def poll(self, task: Task, awaited: Mapping[str, object]) -> str | None:
         """Ask the hardware whether it has finished a step, in few and short requests; changes nothing.
 
-        :param what: as in :meth:`wait_for`
+        :param awaited: as in :meth:`wait_for`
         :returns: None when it has, else what is missing yet, for the error after the time-out
         :raises HardwareFailed: the hardware reports a failure
         :raises IronicRulesError: it cannot be asked now; that is ignored until the time-out
@@ -158,10 +158,10 @@ class Interface(ExtensionPoint):
 
 def wait_state(task: Task) -> str:
     """Return the state in which the node waits for the step that it runs."""
-    found = states.transition(task.node.provision_state, "wait")
-    if found is None:
+    transition = states.transition(task.node.provision_state, "wait")
+    if transition is None:
         raise IronicRulesError(f"A node cannot wait for its hardware in state \"{task.node.provision_state}\".")
-    return found.state
+    return transition.state
 
 
 class PowerInterface(Interface, abc.ABC):

@@ -100,9 +100,9 @@ class RAIDSteps(RAIDInterface, abc.ABC):
                              delete_existing: bool = False, create_root_volume: bool = True,
                              create_nonroot_volumes: bool = True) -> str | None:
         """Create volumes on the node's disks."""
-        wanted = _wanted(task, {"logical_disks": logical_disks, "create_root_volume": create_root_volume,
-                                "create_nonroot_volumes": create_nonroot_volumes})
-        return self._configure(task, wanted, delete_configuration or delete_existing)
+        requested = _wanted(task, {"logical_disks": logical_disks, "create_root_volume": create_root_volume,
+                                   "create_nonroot_volumes": create_nonroot_volumes})
+        return self._configure(task, requested, delete_configuration or delete_existing)
 
     @requested_step({
         "raid_config": {"description": "An object with logical_disks, as in create_configuration.", "required": True,
@@ -113,9 +113,9 @@ class RAIDSteps(RAIDInterface, abc.ABC):
     def apply_configuration(self, task: Task, raid_config: object, delete_existing: bool = False,
                             create_root_volume: bool = True, create_nonroot_volumes: bool = True) -> str | None:
         """Create the volumes of a RAID configuration."""
-        wanted = _wanted(task, {"raid_config": raid_config, "create_root_volume": create_root_volume,
-                                "create_nonroot_volumes": create_nonroot_volumes})
-        return self._configure(task, wanted, delete_existing)
+        requested = _wanted(task, {"raid_config": raid_config, "create_root_volume": create_root_volume,
+                                   "create_nonroot_volumes": create_nonroot_volumes})
+        return self._configure(task, requested, delete_existing)
 
     @requested_step(rerunnable=True, abortable=True)
     def delete_configuration(self, task: Task) -> str | None:
@@ -133,10 +133,10 @@ class RAIDSteps(RAIDInterface, abc.ABC):
         self._note_creation(task, _wanted(task, args))
         return None
 
-    def _configure(self, task: Task, wanted: list[JSONObject], delete: bool) -> str | None:
+    def _configure(self, task: Task, requested: list[JSONObject], delete: bool) -> str | None:
         if delete and (waits := self._delete(task)) is not None:
             return waits
-        return self._create(task, wanted)
+        return self._create(task, requested)
 
     def _delete(self, task: Task) -> str | None:
         waits = self.delete_volumes(task)
@@ -146,21 +146,21 @@ class RAIDSteps(RAIDInterface, abc.ABC):
             task.node.driver_internal_info[RAID_DELETES] = True
         return waits
 
-    def _create(self, task: Task, wanted: list[JSONObject]) -> str | None:
+    def _create(self, task: Task, requested: list[JSONObject]) -> str | None:
         # A step that was aborted may have left it.
         task.node.driver_internal_info.pop(RAID_DELETES, None)
-        waits = self.create_volumes(task, wanted)
+        waits = self.create_volumes(task, requested)
         if waits is None:
-            self._note_creation(task, wanted)
+            self._note_creation(task, requested)
         return waits
 
     def _note_deletion(self, task: Task) -> None:
         task.node.driver_internal_info.pop(RAID_DELETES, None)
         task.node.raid_config = {}
 
-    def _note_creation(self, task: Task, wanted: list[JSONObject]) -> None:
+    def _note_creation(self, task: Task, created: list[JSONObject]) -> None:
         present = task.node.raid_config.get("logical_disks") or []
-        task.node.raid_config = {"logical_disks": [*present, *wanted]}
+        task.node.raid_config = {"logical_disks": [*present, *created]}
 
 
 def _wanted(task: Task, args: Mapping[str, Any]) -> list[JSONObject]:
@@ -174,10 +174,10 @@ def _wanted(task: Task, args: Mapping[str, Any]) -> list[JSONObject]:
     elif (disks := args.get("logical_disks")) is None:
         disks = checked_disks(task.node.target_raid_config.get("logical_disks"), where)
     root, others = args.get("create_root_volume", True), args.get("create_nonroot_volumes", True)
-    wanted = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
-    if not wanted:
+    requested = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
+    if not requested:
         raise InvalidParameterValue(f"{where}: no volume is left to create")
-    return wanted
+    return requested
 
 
 def checked_disks(disks: Any, where: str) -> list[JSONObject]:
@@ -188,8 +188,8 @@ def checked_disks(disks: Any, where: str) -> list[JSONObject]:
     if wrong := declaration.argument_problems(_LOGICAL_DISKS, disks):
         raise InvalidParameterValue("; ".join(f"{where}{documents.format_pointer(place)}: {text}" for place,
                                               text in wrong))
-    found: list[JSONObject] = disks
-    return found
+    valid: list[JSONObject] = disks
+    return valid
 
 
 _SETTINGS = {
@@ -236,9 +236,9 @@ def checked_settings(settings: list[JSONObject]) -> JSONObject:
 
     :raises InvalidParameterValue: one occurs twice; the text has its location
     """
-    found: JSONObject = {}
+    values: JSONObject = {}
     for index, setting in enumerate(settings):
-        if setting["name"] in found:
+        if setting["name"] in values:
             raise InvalidParameterValue(f"/args/settings/{index}/name: must be a text that no other setting has")
-        found[setting["name"]] = setting["value"]
-    return found
+        values[setting["name"]] = setting["value"]
+    return values

@@ -59,25 +59,25 @@ def find(url: Url, denied: Collection[Network], timeout_s: float = resolver.RESO
     :param denied: networks in which none of the host's addresses may be;  timeout_s: to resolve it
     :raises NoAddress: the host has none;  Denied: one of them is refused; the text contains only scheme and host
     """
-    found = url.known_addresses or tuple(resolver.resolve([url.host], timeout_s))
-    if not found:
+    addresses = url.known_addresses or tuple(resolver.resolve([url.host], timeout_s))
+    if not addresses:
         raise NoAddress(f"{url.shown} has no address")
-    for address in found:
+    for address in addresses:
         refuse(url.shown, address, denied)
-    return Destination(url, found)
+    return Destination(url, addresses)
 
 
-def check(conf: cfg.ConfigOpts, given: Mapping[str, JSON], schemes: Collection[str] = urls.HTTP) -> None:
+def check(conf: cfg.ConfigOpts, texts: Mapping[str, JSON], schemes: Collection[str] = urls.HTTP) -> None:
     """Check URLs that a BMC or a machine will request.
 
     The conductor may not know a host that these know, so a name without an address is accepted.
 
-    :param given: by their JSON pointers
+    :param texts: the URLs by their JSON pointers
     :raises InvalidParameterValue: with each one that is not a URL or leads into a denied network
     """
     denied = denied_networks(conf)
     problems = []
-    for where, text in given.items():
+    for where, text in texts.items():
         try:
             find(urls.parse(text, schemes), denied)
         except NoAddress:
@@ -136,9 +136,9 @@ def allowed_file(path: str | Path, folders: Iterable[str]) -> Path | None:
     read are the same, so that users do not find out which files exist.
     """
     try:
-        found = Path(path).resolve(strict=True)
-        is_allowed = any(found.is_relative_to(Path(folder).resolve()) for folder in folders)
+        target = Path(path).resolve(strict=True)
+        is_allowed = any(target.is_relative_to(Path(folder).resolve()) for folder in folders)
     # A NUL character, and links in a circle.
     except (OSError, ValueError, RuntimeError):
         return None
-    return found if is_allowed and os.access(found, os.R_OK) else None
+    return target if is_allowed and os.access(target, os.R_OK) else None

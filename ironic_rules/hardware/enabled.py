@@ -103,7 +103,7 @@ class EnabledHardware:
                 # The steps of ramdisks are known once they run.
                 LOG.warning("%s: no interface that is enabled here has the step %s%s", option, name,
                             "; only a ramdisk may have it" if any(
-                                one.runs_ramdisk(procedure) for one in deploy.values()) else "")
+                                implementation.runs_ramdisk(procedure) for implementation in deploy.values()) else "")
             elif offered[name].core and priority:
                 raise ConfigurationError(f"{option}: {name} is a core step, whose order cannot be changed; it can be "
                                          "left out with priority 0.")
@@ -197,8 +197,8 @@ class EnabledHardware:
 
         :raises IronicRulesError: the ramdisk does not report them
         """
-        found = self.interface(task.node, "deploy").in_band_steps(task, procedure)
-        return with_priorities(found, self._priorities(procedure))
+        steps = self.interface(task.node, "deploy").in_band_steps(task, procedure)
+        return with_priorities(steps, self._priorities(procedure))
 
     def pause(self, task: Task, seconds: float) -> str:
         """Let a node wait, as if for hardware; return its wait state."""

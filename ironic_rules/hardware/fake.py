@@ -136,9 +136,9 @@ class FakeManagement(Pretends, ManagementInterface):
 
     def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
         inserted = task.node.driver_internal_info.pop(FAKE_MEDIA, None) or {}
-        left = {kind: url for kind, url in inserted.items() if kind not in (device_types or DEVICE_TYPES)}
-        if left:
-            task.node.driver_internal_info[FAKE_MEDIA] = left
+        remaining = {kind: url for kind, url in inserted.items() if kind not in (device_types or DEVICE_TYPES)}
+        if remaining:
+            task.node.driver_internal_info[FAKE_MEDIA] = remaining
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         return ["uefi", "bios"]
@@ -211,15 +211,15 @@ class FakeBIOS(Pretends, BIOSSteps):
     """Keeps settings in ``driver_internal_info``; the factory defaults are empty."""
 
     def write_settings(self, task: Task, settings: JSONObject) -> None:
-        kept = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
-        task.node.driver_internal_info[FAKE_BIOS_SETTINGS] = {**kept, **settings}
+        stored = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
+        task.node.driver_internal_info[FAKE_BIOS_SETTINGS] = {**stored, **settings}
 
     def reset_settings(self, task: Task) -> None:
         task.node.driver_internal_info.pop(FAKE_BIOS_SETTINGS, None)
 
     def read_settings(self, task: Task) -> list[BIOSSetting]:
-        kept = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
-        return [BIOSSetting(name, as_text(value)) for name, value in kept.items()]
+        stored = task.node.driver_internal_info.get(FAKE_BIOS_SETTINGS) or {}
+        return [BIOSSetting(name, as_text(value)) for name, value in stored.items()]
 
 
 class FakeFirmware(Pretends, FirmwareInterface):

@@ -42,15 +42,15 @@ class Cache:
     def get(self, name: str) -> tuple[str, ...] | None:
         """Return the addresses of ``name``, none if it is known to have none; None if no answer is cached."""
         with self._lock:
-            until, found = self._answers.get(name, (0.0, ()))
-        return found if time.monotonic() < until else None
+            until, addresses = self._answers.get(name, (0.0, ()))
+        return addresses if time.monotonic() < until else None
 
-    def put(self, name: str, found: Collection[str]) -> None:
+    def put(self, name: str, addresses: Collection[str]) -> None:
         """Cache an answer."""
-        until = time.monotonic() + (KEEP_S if found else KEEP_NOTHING_S)
+        until = time.monotonic() + (KEEP_S if addresses else KEEP_NOTHING_S)
         with self._lock:
             self._answers.pop(name, None)
-            self._answers[name] = until, tuple(found)
+            self._answers[name] = until, tuple(addresses)
             while len(self._answers) > MAX_KEPT:
                 del self._answers[next(iter(self._answers))]
 
@@ -69,16 +69,16 @@ def addresses(driver_info: Mapping[str, JSON], timeout_s: float = RESOLVE_TIMEOU
     :param timeout_s: for all names together, seconds
     """
     names = []
-    found = set()
+    ips = set()
     for name in ip.hosts(driver_info):
         if ip.parse(name) is not None:
-            found.add(ip.normalize(name))
+            ips.add(ip.normalize(name))
         elif urls.is_host_name(name):
             names.append(name)
         else:
             LOG.warning("Ignored, neither an IP address nor a host name of a BMC: %s", printable(name))
-    found.update(map(ip.normalize, resolve(names, timeout_s)))
-    return sorted(address for address in found if address is not None)[:MAX_ADDRESSES]
+    ips.update(map(ip.normalize, resolve(names, timeout_s)))
+    return sorted(address for address in ips if address is not None)[:MAX_ADDRESSES]
 
 
 def resolve(names: Iterable[str], timeout_s: float) -> list[str]:
@@ -89,10 +89,10 @@ def resolve(names: Iterable[str], timeout_s: float) -> list[str]:
     deadline = time.monotonic() + timeout_s
     answers: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()
     pending = set()
-    found: list[str] = []
+    addresses: list[str] = []
     for name in names:
-        if (kept := cache.get(name)) is not None:
-            found += kept
+        if (cached := cache.get(name)) is not None:
+            addresses += cached
             continue
         if _slots.acquire(timeout=max(0.0, deadline - time.monotonic())):
             threading.Thread(target=_look_up, args=(name, answers), name="resolver", daemon=True).start()
@@ -104,8 +104,8 @@ def resolve(names: Iterable[str], timeout_s: float) -> list[str]:
             LOG.warning("Not resolved within %g s: %s", timeout_s, ", ".join(sorted(pending)))
             break
         pending.discard(name)
-        found += resolved
-    return found
+        addresses += resolved
+    return addresses
 
 
 def _look_up(name: str, answers: queue.SimpleQueue[tuple[str, list[str]]]) -> None:

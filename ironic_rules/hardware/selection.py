@@ -22,11 +22,11 @@ def union(descriptions: Iterable[Description]) -> dict[str, dict[str, JSONObject
     merged: dict[str, dict[str, JSONObject]] = {}
     for description in descriptions:
         for driver, kinds in description.items():
-            known = merged.setdefault(driver, {})
+            offers = merged.setdefault(driver, {})
             for kind in INTERFACES:
                 if (offer := kinds.get(kind)) is None:
                     continue
-                into = known.setdefault(kind, {"enabled": [], "default": offer["default"]})
+                into = offers.setdefault(kind, {"enabled": [], "default": offer["default"]})
                 into["enabled"].extend(name for name in offer["enabled"] if name not in into["enabled"])
     return merged
 
@@ -85,6 +85,6 @@ def fit_interfaces(hardware_types: Description, driver: str, current: Mapping[st
     :raises DriverNotFound, InterfaceNotFound: 400
     """
     kinds = hardware_types.get(driver, {})
-    kept = {field: name for field, name in current.items()
-            if field in fixed or name in kinds.get(field.removesuffix("_interface"), {}).get("enabled", ())}
-    return choose_interfaces(hardware_types, driver, kept)
+    valid = {field: name for field, name in current.items()
+             if field in fixed or name in kinds.get(field.removesuffix("_interface"), {}).get("enabled", ())}
+    return choose_interfaces(hardware_types, driver, valid)

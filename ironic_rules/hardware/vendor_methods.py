@@ -66,15 +66,15 @@ def find(cls: type[Any], method: str, http_method: str, args: Mapping[str, JSON]
 
     :raises InvalidParameterValue: there is none, or not with that HTTP method, or the arguments are wrong
     """
-    known = methods_of(cls)
-    if method not in known:
-        valid = enumeration(sorted(known)) if known else "none"
+    methods = methods_of(cls)
+    if method not in methods:
+        valid = enumeration(sorted(methods)) if methods else "none"
         raise InvalidParameterValue(f"method: the node has no vendor method {printable(method)}. Valid: {valid}.")
-    found = known[method]
-    if http_method not in found.http_methods:
-        raise InvalidParameterValue(f"The vendor method {method} is for {' and '.join(found.http_methods)}, not for "
+    chosen = methods[method]
+    if http_method not in chosen.http_methods:
+        raise InvalidParameterValue(f"The vendor method {method} is for {' and '.join(chosen.http_methods)}, not for "
                                     f"{http_method}.")
-    if wrong := declaration.argument_problems(found.schema, args):
+    if wrong := declaration.argument_problems(chosen.schema, args):
         raise InvalidParameterValue("; ".join(f"{documents.format_pointer(place)}: {text}" if place else text
                                               for place, text in wrong))
-    return found
+    return chosen

@@ -70,10 +70,10 @@ class RequestDeadline:
         """The extensions that each request is sent with."""
         return {"trace": self._trace}
 
-    def _trace(self, event: str, found: JSONObject) -> None:
+    def _trace(self, event: str, info: JSONObject) -> None:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self._guard:
-                self._socket = found["return_value"].get_extra_info("socket")
+                self._socket = info["return_value"].get_extra_info("socket")
                 if self._has_ended:
                     self._shut()
 
@@ -131,9 +131,9 @@ def _tries(timeout_s: float, sleep: Sleep) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def noting_failures(what: str, failures: list[str]) -> Iterator[None]:
+def noting_failures(operation: str, failures: list[str]) -> Iterator[None]:
     """Add an error to ``failures`` instead of raising it, so that the next operations are still done."""
     try:
         yield
     except IronicRulesError as exc:
-        failures.append(f"{what}: {exc}")
+        failures.append(f"{operation}: {exc}")

@@ -52,10 +52,10 @@ class AgentClient:
 
         :raises AgentSilent: the agent does not respond;  IronicRulesError: its response is invalid
         """
-        found = self._call("GET").get("commands")
-        if not isinstance(found, list) or not all(isinstance(command, dict) for command in found):
+        commands = self._call("GET").get("commands")
+        if not isinstance(commands, list) or not all(isinstance(command, dict) for command in commands):
             raise IronicRulesError("The agent's list of commands is invalid.")
-        return found
+        return commands
 
     def start(self, name: str, parameters: Mapping[str, JSON]) -> JSONObject:
         """Start a command, e.g. ``deploy.execute_deploy_step``; return it as :meth:`commands` does.
@@ -93,7 +93,7 @@ class AgentClient:
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise IronicRulesError("The agent's response is too long.")
-                found: Any = json_text.parse(content.decode())
+                result: Any = json_text.parse(content.decode())
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
             if limit.is_over:
@@ -103,11 +103,11 @@ class AgentClient:
             # The text of the error may contain the URL, and the URL the token.
             raise IronicRulesError(f"The agent does not respond as expected ({type(exc).__name__}).") from None
         if status >= 400:
-            text = found.get("faultstring") if isinstance(found, dict) else None
+            text = result.get("faultstring") if isinstance(result, dict) else None
             raise IronicRulesError(f"The agent responds with status {status}: {printable(text, _MAX_TEXT)}")
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise IronicRulesError("The agent's response is not an object.")
-        return found
+        return result
 
     def _destination(self) -> Destination:
         """Return where the agent is.

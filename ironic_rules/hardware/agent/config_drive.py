@@ -92,15 +92,15 @@ def image(parts: Mapping[str, Any], node: Node) -> bytes:
     import pycdlib  # only deployments need it
 
     named = {"uuid": node.uuid, **({"name": node.name} if node.name else {})}
-    told = {**parts, "meta_data": {**named, **(parts.get("meta_data") or {})}}
+    contents = {**parts, "meta_data": {**named, **(parts.get("meta_data") or {})}}
     iso = pycdlib.PyCdlib()
     iso.new(interchange_level=3, joliet=3, rock_ridge="1.09", vol_ident=LABEL)
     folder = _Folder(iso).below("openstack")
     for version in _VERSIONS:
         inner = folder.below(version)
         for key, file in _FILES.items():
-            if told.get(key) is not None:
-                inner.add(file, _content(told[key]))
+            if contents.get(key) is not None:
+                inner.add(file, _content(contents[key]))
     written = io.BytesIO()
     iso.write_fp(written)
     iso.close()

@@ -83,17 +83,17 @@ class DirectDeploy(CustomAgentDeploy):
         """
         super().validate(task)
         instance.check(task.node, self.interface_of(task.node, "management").get_supported_boot_modes(task))
-        wanted = self._wanted(task)
-        loaded = wanted.urls()
-        if wanted.is_file:
-            self._file(wanted)
+        requested = self._wanted(task)
+        loaded = requested.urls()
+        if requested.is_file:
+            self._file(requested)
             self._folder().url(task.node.uuid)
         drive = task.node.instance_info.get("configdrive")
         if drive is not None:
             config_drive.check(drive)
             if config_drive.is_url(drive):
                 loaded["/instance_info/configdrive"] = drive
-        destinations.check(self.conf, wanted.proxy_urls())
+        destinations.check(self.conf, requested.proxy_urls())
         image.check_urls(self.conf, loaded)
 
     def warnings(self, task: Task) -> list[Problem]:
@@ -198,11 +198,11 @@ class DirectDeploy(CustomAgentDeploy):
         internal = task.node.driver_internal_info
         commands = client.commands()
         last = internal.get(AGENT_LAST_COMMAND)
-        processed = next((place for place, known in enumerate(commands, 1) if known.get("id") == last), 0)
+        processed = next((place for place, entry in enumerate(commands, 1) if entry.get("id") == last), 0)
         # The command is identified by its name among the new ones, so that it is found even if a conductor failed
         # after starting it and before storing that.
         name = command.partition(".")[2]
-        own = next((known for known in reversed(commands[processed:]) if known.get("command_name") == name), None)
+        own = next((entry for entry in reversed(commands[processed:]) if entry.get("command_name") == name), None)
         if own is None:
             if internal.get(AGENT_COMMAND_STARTED):
                 raise IronicRulesError("The agent no longer knows the command; the ramdisk must have been restarted.")
@@ -221,24 +221,24 @@ class DirectDeploy(CustomAgentDeploy):
 
     def _image(self, task: Task) -> JSONObject:
         """Return the parameters of the command that writes the image."""
-        wanted, node = self._wanted(task), task.node
-        url = wanted.source
-        if wanted.is_file:
-            self._folder().link(node.uuid, self._file(wanted))
+        requested, node = self._wanted(task), task.node
+        url = requested.source
+        if requested.is_file:
+            self._folder().link(node.uuid, self._file(requested))
             url = self._folder().url(node.uuid)
         mode = instance.boot_mode(node, self.conf.deploy.default_boot_mode)
-        told = {"image_info": wanted.to_agent(node.uuid, url, mode, stream=self.conf.deploy.stream_raw_images)}
+        parameters = {"image_info": requested.to_agent(node.uuid, url, mode, stream=self.conf.deploy.stream_raw_images)}
         drive = config_drive.to_agent(node)
         LOG.info("Node %s: the agent writes the image of %s%s", node.uuid, urls.shown(url),
                  " and a config drive" if drive else "")
-        return {**told, "configdrive": drive} if drive else told
+        return {**parameters, "configdrive": drive} if drive else parameters
 
-    def _file(self, wanted: image.Image) -> Path:
+    def _file(self, requested: image.Image) -> Path:
         """Return the path of an image that is a file of this conductor.
 
         :raises InvalidParameterValue: it is in none of ``[conductor]file_url_allowed_paths``, or no file
         """
-        path = destinations.allowed_file(image.path_of(wanted), self.conf.conductor.file_url_allowed_paths)
+        path = destinations.allowed_file(image.path_of(requested), self.conf.conductor.file_url_allowed_paths)
         if path is None or not path.is_file():
             raise InvalidParameterValue(problems=[Problem(
                 "/instance_info/image_source", "is not a file in one of the folders that are allowed "

@@ -75,9 +75,9 @@ class Image:
 
     def urls(self) -> dict[str, str]:
         """Return what the agent loads over HTTP, by its JSON pointer in the node."""
-        found = {f"{_WHERE}/image_source": None if self.is_file else self.source,
-                 f"{_WHERE}/image_checksum": self.checksum, f"{_WHERE}/image_os_hash_value": self.hash_value}
-        return {where: value for where, value in found.items() if value is not None and urls.is_meant(value)}
+        values = {f"{_WHERE}/image_source": None if self.is_file else self.source,
+                  f"{_WHERE}/image_checksum": self.checksum, f"{_WHERE}/image_os_hash_value": self.hash_value}
+        return {where: value for where, value in values.items() if value is not None and urls.is_meant(value)}
 
     def proxy_urls(self) -> dict[str, str]:
         """Return the proxies through which the agent loads it, by their JSON pointers in the node."""
@@ -90,14 +90,14 @@ class Image:
         :param stream: whether a raw image is written while it is loaded, instead of to the ramdisk's memory first
         """
         name = _NOT_IN_A_NAME.sub("_", urllib.parse.urlsplit(self.source).path.rpartition("/")[2]).lstrip(".")
-        told = {
+        info = {
             # The agent's file has this name, and its errors too.
             "id": name[:128] or "image", "urls": [url], "node_uuid": node_uuid, "image_type": "whole-disk",
             "checksum": self.checksum, "os_hash_algo": self.hash_algorithm, "os_hash_value": self.hash_value,
             "disk_format": self.disk_format, "stream_raw_images": stream, "deploy_boot_mode": boot_mode,
             "boot_option": "local", "proxies": dict(self.proxies) or None, "no_proxy": self.no_proxy,
         }
-        return {key: value for key, value in told.items() if value is not None}
+        return {key: value for key, value in info.items() if value is not None}
 
 
 def image_of_node(node: Node, *, md5: bool) -> Image:
@@ -223,18 +223,18 @@ _MAX_REDIRECTS = 5
 _REFUSES_HEAD = frozenset({403, 405, 501})
 
 
-def check_urls(conf: cfg.ConfigOpts, given: Mapping[str, str], schemes: Collection[str] = urls.HTTP) -> None:
-    """Check the URLs of ``given``, by their JSON pointers, as ``[deploy]`` specifies. Only those of HTTP are requested.
+def check_urls(conf: cfg.ConfigOpts, texts: Mapping[str, str], schemes: Collection[str] = urls.HTTP) -> None:
+    """Check the URLs of ``texts``, by their JSON pointers, as ``[deploy]`` specifies. Only those of HTTP are requested.
 
     :raises InvalidParameterValue: with each one that leads into a denied network, or with the first one that cannot be
         loaded
     """
     timeout_s = conf.deploy.image_check_timeout
     # URLs are compared with the denied networks even if none is requested.
-    destinations.check(conf, given, schemes)
+    destinations.check(conf, texts, schemes)
     if timeout_s:
         denied = destinations.denied_networks(conf)
-        for where, text in given.items():
+        for where, text in texts.items():
             url = urls.parse(text, schemes)
             if url.scheme in urls.HTTP:
                 check_url(url, where, denied, timeout_s)
@@ -249,8 +249,8 @@ def check_url(url: Url, where: str, denied: Collection[Network], timeout_s: floa
     deadline = time.monotonic() + timeout_s
     try:
         for _ in range(_MAX_REDIRECTS + 1):
-            found = destinations.find(url, denied, max(0.0, deadline - time.monotonic()))
-            status, location = _ask(found, deadline)
+            destination = destinations.find(url, denied, max(0.0, deadline - time.monotonic()))
+            status, location = _ask(destination, deadline)
             if location is None:
                 if status >= 300:
                     raise ValueError(f"{url.shown} answers with status {status}")
@@ -272,14 +272,14 @@ def _redirected(url: Url, location: str) -> Url:
         raise ValueError(f"where it is redirected to {exc}") from None
 
 
-def _ask(found: Destination, deadline: float) -> tuple[int, str | None]:
+def _ask(destination: Destination, deadline: float) -> tuple[int, str | None]:
     """Return the status of the URL, and where it is redirected to.
 
     :raises ValueError: the server does not answer
     """
     import httpx  # only deployments need it, and it takes 5 MiB
 
-    url, status, location = found.url, 0, None
+    url, status, location = destination.url, 0, None
     for method in ("HEAD", "GET"):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
@@ -287,7 +287,7 @@ def _ask(found: Destination, deadline: float) -> tuple[int, str | None]:
         limit = RequestDeadline(left_s)
         try:
             with (
-                limit, destinations.client(found, _tls(), left_s) as client,
+                limit, destinations.client(destination, _tls(), left_s) as client,
                 # Without the body: it may be many gigabytes.
                 client.stream(method, str(url), headers={"User-Agent": "ironic-rules"}, extensions=limit.extensions,
                               ) as answer,
@@ -308,5 +308,5 @@ def _too_long(url: Url) -> str:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Return what connections are made with. Reading the system's certificates takes 20 ms."""
+    """Return the TLS settings of connections, cached because the system's certificates are read slowly."""
     return ssl.create_default_context()

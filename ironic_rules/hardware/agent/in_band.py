@@ -144,7 +144,7 @@ class AgentSteps(DeployInterface):
     @ramdisk.silence_tolerated
     def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         """Request the agent's steps, which completes the step that has booted the ramdisk."""
-        procedure = next(known for known in ALL if known.boot_step == step)
+        procedure = next(candidate for candidate in ALL if candidate.boot_step == step)
         client = client_of(self.conf, task)
         if client is None:
             return states.DEPLOYWAIT
@@ -211,8 +211,8 @@ class AgentSteps(DeployInterface):
     def _reboots_after(self, task: Task, step: Mapping[str, JSON], procedure: Procedure) -> bool:
         """Return whether the agent has requested a reboot after the step."""
         offered = task.node.driver_internal_info.get(procedure.ramdisk_key) or ()
-        return any(known.get("reboots") and known["interface"] == step["interface"]
-                   and known["offers"]["step"] == step["step"] for known in offered)
+        return any(entry.get("reboots") and entry["interface"] == step["interface"]
+                   and entry["offers"]["step"] == step["step"] for entry in offered)
 
 
 def forget(task: Task) -> None:
@@ -270,16 +270,16 @@ def _offered(answer: JSON, procedure: Procedure) -> list[tuple[StepInfo, bool]]:
 
 
 def _info(step: object, procedure: Procedure) -> StepInfo:
-    what = f"A {procedure.name} step of the agent"
+    subject = f"A {procedure.name} step of the agent"
     if not isinstance(step, dict):
-        raise IronicRulesError(f"{what} is not an object.")
+        raise IronicRulesError(f"{subject} is not an object.")
     name, kind, priority = step.get("step"), step.get("interface"), step.get("priority")
     args = step.get("argsinfo") or {}
     is_number = isinstance(priority, int) and not isinstance(priority, bool) and 0 <= priority <= MAX_PRIORITY
     if not isinstance(name, str) or not 0 < len(name) <= 255 or kind not in STEP_INTERFACES or not is_number:
-        raise IronicRulesError(f"{what} has an invalid name, interface or priority.")
+        raise IronicRulesError(f"{subject} has an invalid name, interface or priority.")
     if not isinstance(args, dict) or not all(isinstance(info, dict) for info in args.values()):
-        raise IronicRulesError(f"{what} has invalid arguments.")
+        raise IronicRulesError(f"{subject} has invalid arguments.")
     return StepInfo(kind, name, int(priority or 0), {
         arg: {"description": str(info.get("description", "")), "required": bool(info.get("required", False))}
         for arg, info in args.items()}, abortable=step.get("abortable") is True)

@@ -30,9 +30,9 @@ def boot_mode(node: Node, default: str) -> str:
 
 def requested_boot_mode(node: Node) -> str | None:
     """Return the boot mode that the instance requests, or that the node's properties require; None if neither does."""
-    found = (_capabilities(node.instance_info).get("boot_mode"), node.instance_info.get("deploy_boot_mode"),
+    modes = (_capabilities(node.instance_info).get("boot_mode"), node.instance_info.get("deploy_boot_mode"),
              _capabilities(node.properties).get("boot_mode"))
-    return next((str(mode) for mode in found if mode), None)
+    return next((str(mode) for mode in modes if mode), None)
 
 
 def check(node: Node, modes: Collection[str]) -> None:
@@ -47,16 +47,16 @@ def check(node: Node, modes: Collection[str]) -> None:
 
 def _problems(node: Node, modes: Collection[str]) -> Iterator[Problem]:
     try:
-        wanted = _parsed(node.instance_info)
+        requested = _parsed(node.instance_info)
         of_node = _parsed(node.properties)
     except ActionError as exc:
         yield Problem(_CAPABILITIES, str(exc))
         return
-    if wanted.get("boot_option", "local") != "local":
+    if requested.get("boot_option", "local") != "local":
         yield Problem(f"{_CAPABILITIES}/boot_option", "must be local: images are booted from the disk; to boot a "
                                                       "ramdisk, use the deploy interface ramdisk")
     for name in ("secure_boot", "trusted_boot"):
-        if str(wanted.get(name, "false")).lower() not in ("false", "disabled", "forbidden"):
+        if str(requested.get(name, "false")).lower() not in ("false", "disabled", "forbidden"):
             yield Problem(f"{_CAPABILITIES}/{name}", "a deployment does not switch it on; request it without this "
                                                      "capability from a machine where it is on")
     mode = requested_boot_mode(node)
@@ -81,19 +81,19 @@ def _hint_problems(where: str, hint: JSON) -> Iterator[Problem]:
             yield Problem("", reason)
 
 
-def _capabilities(found: Mapping[str, JSON]) -> JSONObject:
+def _capabilities(fields: Mapping[str, JSON]) -> JSONObject:
     try:
-        return _parsed(found)
+        return _parsed(fields)
     except ActionError:
         return {}
 
 
-def _parsed(found: Mapping[str, JSON]) -> JSONObject:
+def _parsed(fields: Mapping[str, JSON]) -> JSONObject:
     """Return the capabilities of ``instance_info`` or ``properties``; Nova writes those of instances as JSON.
 
     :raises ActionError: they are invalid
     """
-    value = found.get("capabilities")
+    value = fields.get("capabilities")
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json_text.parse(value)

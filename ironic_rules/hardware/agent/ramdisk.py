@@ -44,11 +44,11 @@ def ramdisk_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
         or the node has a setting that ramdisks do not take into account
     """
     check_unsupported(task.node)
-    found = kernel_parameters.managed_parameters(interface, task)
-    if found is not None:
+    parameters = kernel_parameters.managed_parameters(interface, task)
+    if parameters is not None:
         # With it, the agent would begin with an inspection.
-        found.pop("ipa-inspection-callback-url", None)
-    return found
+        parameters.pop("ipa-inspection-callback-url", None)
+    return parameters
 
 
 def boot(interface: Interface, task: Task) -> None:
@@ -65,11 +65,11 @@ def prepare(interface: Interface, task: Task) -> None:
 
     :raises InvalidParameterValue: as :func:`parameters`
     """
-    given = ramdisk_parameters(interface, task)
-    if given is None:
+    parameters = ramdisk_parameters(interface, task)
+    if parameters is None:
         boot_from(interface, task, "pxe")
     else:
-        interface.interface_of(task.node, "boot").prepare_ramdisk(task, given)
+        interface.interface_of(task.node, "boot").prepare_ramdisk(task, parameters)
     # The ramdisk that is booted now may have another address, and another certificate.
     forget_address(task)
     task.expect_ramdisk()

@@ -43,32 +43,32 @@ class Request(NamedTuple):
 
 def parse(line: str) -> Request | None:
     """Return the request of a line; None if the line has another format."""
-    found = _LINE.match(line)
-    if found is None:
+    match = _LINE.match(line)
+    if match is None:
         return None
     try:
-        at = datetime.datetime.strptime(found["at"], "%d/%b/%Y:%H:%M:%S %z")
+        at = datetime.datetime.strptime(match["at"], "%d/%b/%Y:%H:%M:%S %z")
     except ValueError:
         return None
-    return Request(found["client"], at, _plain(found["path"]), int(found["status"]), found["size"])
+    return Request(match["client"], at, _plain(match["path"]), int(match["status"]), match["size"])
 
 
 def tell(conf: cfg.ConfigOpts, files: RamdiskFiles) -> str:
     """Return a sentence about which of the files were requested; empty if no log can say it."""
-    paths = {name: wanted for name, urls in files.urls.items() if (wanted := _paths_below(conf.deploy.http_url, urls))}
+    paths = {name: below for name, urls in files.urls.items() if (below := _paths_below(conf.deploy.http_url, urls))}
     if not conf.deploy.http_access_log or next(iter(files.urls)) not in paths:
         return ""
     try:
         answers = answers_to(paths, Path(conf.deploy.http_access_log), files.since)
     except OSError as exc:
         return f"The web server's log {conf.deploy.http_access_log} cannot be read: {exc.strerror}."
-    asked = [name if answers[name] in _GOOD else f"{name} (answered with {answers[name]})"
-             for name in paths if name in answers]
+    requested = [name if answers[name] in _GOOD else f"{name} (answered with {answers[name]})"
+                 for name in paths if name in answers]
     missing = [name for name in paths if name not in answers]
-    if not asked:
+    if not requested:
         return f"The web server's log has no request for {' or '.join(missing)}."
     lacking = f", and none for {' or '.join(missing)}" if missing else ""
-    return f"The web server's log has requests for {' and '.join(asked)}{lacking}."
+    return f"The web server's log has requests for {' and '.join(requested)}{lacking}."
 
 
 def answers_to(paths: Mapping[str, Collection[str]], log: Path, since: datetime.datetime) -> dict[str, int]:
@@ -105,8 +105,8 @@ def problem(conf: cfg.ConfigOpts) -> str:
 def _requests(content: bytes, pattern: bytes, words: Collection[str], since: datetime.datetime) -> Iterator[Request]:
     """Yield the requests since then, of lines that fit: of many lines, few are those of one machine."""
     fitting = re.compile(pattern % b"|".join(re.escape(word.encode()) for word in sorted(words)), re.MULTILINE)
-    for found in fitting.finditer(content):
-        request = parse(found[0].decode(errors="replace"))
+    for match in fitting.finditer(content):
+        request = parse(match[0].decode(errors="replace"))
         if request is not None and request.at >= since:
             yield request
 

@@ -51,8 +51,8 @@ def renew_before_boots(task: Task, device: str) -> None:
 
 def keep_for_next_boot(task: Task) -> None:
     """Let :func:`renew` leave out the next boot, for which the BMC has another device."""
-    if (kept := task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)) is not None:
-        task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**kept, "is_once": True}
+    if (stored := task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)) is not None:
+        task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**stored, "is_once": True}
 
 
 def stop_renewing(task: Task) -> None:
@@ -65,9 +65,9 @@ def renew(interface: Interface, task: Task) -> None:
 
     :param interface: the power interface
     """
-    kept = task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)
-    if kept is None:
+    stored = task.node.driver_internal_info.get(RENEWED_BOOT_DEVICE)
+    if stored is None:
         return
-    if not kept["is_once"]:
-        interface.interface_of(task.node, "management").renew_boot_device(task, kept["device"])
-    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**kept, "is_once": False}
+    if not stored["is_once"]:
+        interface.interface_of(task.node, "management").renew_boot_device(task, stored["device"])
+    task.node.driver_internal_info[RENEWED_BOOT_DEVICE] = {**stored, "is_once": False}

@@ -213,19 +213,19 @@ def _values(conf: cfg.ConfigOpts) -> dict[str, str]:
         if not chosen and not script and conf.auto_discovery.enabled:
             LOG.warning("boot.ipxe cannot boot the inspection ramdisk on unknown machines, which continue with their "
                         "next boot device: %s", exc)
-    wanted = "script" if script else "inspect" if conf.auto_discovery.enabled and ramdisk["kernel"] else "next"
-    return {"unknown_machines": chosen or wanted, "script": script, **ramdisk}
+    default = "script" if script else "inspect" if conf.auto_discovery.enabled and ramdisk["kernel"] else "next"
+    return {"unknown_machines": chosen or default, "script": script, **ramdisk}
 
 
 def _ramdisk_of_unknown_machines(conf: cfg.ConfigOpts) -> dict[str, str]:
-    found = {}
+    image_urls = {}
     for name in ("kernel", "ramdisk"):
         option = f"[pxe]{name}" if conf.pxe[name] else f"[deploy]deploy_{name}"
         if not (value := conf.pxe[name] or conf.deploy[f"deploy_{name}"]):
             raise InvalidParameterValue(f"Neither [pxe]{name} nor [deploy]deploy_{name} is set.")
-        found[name] = media.operators_url(value, option)
+        image_urls[name] = media.operators_url(value, option)
     parameters = kernel_parameters.parameters_of_unknown_machines(conf)
-    return {**found, "kernel_parameters": kernel_parameters.command_line(parameters)}
+    return {**image_urls, "kernel_parameters": kernel_parameters.command_line(parameters)}
 
 
 def _no_port(task: Task) -> str:
@@ -251,14 +251,14 @@ def _addresses(task: Task, *, every: bool = False) -> list[str]:
 
     :raises InvalidParameterValue: one is invalid
     """
-    found = []
+    macs = []
     for port in task.ports:
         if every or port.pxe_enabled:
             try:
-                found.append(addresses.normalize_mac(port.address))
+                macs.append(addresses.normalize_mac(port.address))
             except ValueError as exc:
                 raise InvalidParameterValue(f"The address of port {port.uuid}: {exc}.") from exc
-    return found
+    return macs
 
 
 def _dashed(address: str) -> str:

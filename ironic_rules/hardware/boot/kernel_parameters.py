@@ -53,18 +53,18 @@ def parameters_of_unknown_machines(conf: cfg.ConfigOpts) -> dict[str, str]:
     root = _root_url({"[pxe]callback_url": conf.pxe.callback_url,
                       "[inspector]callback_endpoint_override": conf.inspector.callback_endpoint_override,
                       "[api]public_endpoint": conf.api.public_endpoint}, "boot.ipxe")
-    given = conf.pxe.kernel_append_params
+    appended = conf.pxe.kernel_append_params
     return {"ipa-inspection-callback-url": root + _CALLBACK,
-            **parameters_of(conf.inspector.extra_kernel_params if given is None else given)}
+            **parameters_of(conf.inspector.extra_kernel_params if appended is None else appended)}
 
 
-def _root_url(roots: Mapping[str, str | None], what: str) -> str:
+def _root_url(roots: Mapping[str, str | None], subject: str) -> str:
     """Return the first URL that is set; ``roots`` has them by their options."""
     root = next((value.rstrip("/") for value in roots.values() if value), None)
     if not root:
         *others, last = roots
-        raise InvalidParameterValue(f"{what} must pass the URL of the API to the ramdisk: set {', '.join(others)} or "
-                                    f"{last}.")
+        raise InvalidParameterValue(f"{subject} must pass the URL of the API to the ramdisk: set {', '.join(others)} "
+                                    f"or {last}.")
     return root
 
 

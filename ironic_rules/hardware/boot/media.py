@@ -64,9 +64,9 @@ def operators_url(value: str, option: str) -> str:
 
     :raises InvalidParameterValue: it has characters that are not allowed in a boot script
     """
-    if (found := _parsed(value)) is None:
+    if (url := _parsed(value)) is None:
         raise InvalidParameterValue(f"{option} {_NO_URL}.")
-    return found
+    return url
 
 
 def check_rescue(conf: cfg.ConfigOpts, task: Task) -> None:
@@ -74,11 +74,11 @@ def check_rescue(conf: cfg.ConfigOpts, task: Task) -> None:
 
     :raises InvalidParameterValue: one is wrong, or there is a kernel without a ramdisk, or the other way round
     """
-    given = {key: value for key in _RESCUE.values() if (value := task.node.driver_info.get(key)) is not None}
-    for key, value in given.items():
+    images = {key: value for key in _RESCUE.values() if (value := task.node.driver_info.get(key)) is not None}
+    for key, value in images.items():
         _checked_url(conf, value, f"/driver_info/{key}")
     pair = {"rescue_kernel", "rescue_ramdisk"}
-    if len(missing := pair - set(given)) == 1:
+    if len(missing := pair - set(images)) == 1:
         raise InvalidParameterValue(problems=[Problem(f"/driver_info/{min(missing)}", "is missing: there is a "
                                                       f"{min(pair - missing)}")])
 
@@ -106,11 +106,11 @@ def refuse_with_iso(task: Task) -> None:
 
 
 def _checked_url(conf: cfg.ConfigOpts, value: JSON, where: str) -> str:
-    found = _parsed(value)
-    if found is None:
+    url = _parsed(value)
+    if url is None:
         raise InvalidParameterValue(problems=[Problem(where, _NO_URL)])
-    destinations.check(conf, {where: found}, IMAGE_SCHEMES)
-    return found
+    destinations.check(conf, {where: url}, IMAGE_SCHEMES)
+    return url
 
 
 def _parsed(value: Any) -> str | None:
@@ -244,22 +244,22 @@ class PublishedFolder:
         :raises IronicRulesError: the folder cannot be written, or the file cannot be read or was replaced meanwhile
         """
         path = self._path(file)
-        made = path.with_name(f".new-{path.name}")
+        unfinished = path.with_name(f".new-{path.name}")
         try:
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            with source.open("rb") as original, made.open("w+b") as copied:
+            with source.open("rb") as original, unfinished.open("w+b") as copied:
                 _copy_content(original.fileno(), copied.fileno())
                 if os.pread(copied.fileno(), len(old), offset) != old:
                     raise IronicRulesError(f"The file {source} was replaced while it was copied: try again.")
                 os.pwrite(copied.fileno(), new, offset)
                 os.fchmod(copied.fileno(), 0o644)
-            os.replace(made, path)
+            os.replace(unfinished, path)
             self._remove_old(keep=path)
         except OSError as exc:
             raise IronicRulesError(f"{path}, a copy of {source}, cannot be made ([deploy]http_root): {exc.strerror}."
                                    ) from exc
         finally:
-            made.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
 
     def link(self, file: str, target: Path) -> None:
         """Publish a large file by a symbolic link to it; as :meth:`write`, but the web server must be able to read it.
@@ -307,15 +307,15 @@ class PublishedFolder:
 
 def _copy_content(source: int, target: int) -> None:
     """Copy a file. File systems that can share blocks between files (XFS, Btrfs) need no room for the copy."""
-    left = os.fstat(source).st_size
+    remaining = os.fstat(source).st_size
     try:
-        while left and (copied := os.copy_file_range(source, target, left)):
-            left -= copied
+        while remaining and (copied := os.copy_file_range(source, target, remaining)):
+            remaining -= copied
     except OSError as exc:
         if exc.errno not in _NO_RANGES:
             raise
         while copied := os.sendfile(target, source, None, 1 << 30):
-            left -= copied
+            remaining -= copied
 
 
 def write_atomically(path: Path, content: bytes) -> None:

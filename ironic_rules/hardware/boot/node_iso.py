@@ -59,10 +59,10 @@ def write(folder: PublishedFolder, file: str, base: Base, task: Task, parameters
     :raises InvalidParameterValue: the node's architecture is another one, or the parameters are too long
     :raises IronicRulesError: the folder cannot be written
     """
-    machine, wanted = base.parameters.machine, task.node.properties.get("cpu_arch")
-    if isinstance(wanted, str) and wanted and wanted.lower() not in _SAME_MACHINE.get(machine, {machine}):
+    machine, cpu_arch = base.parameters.machine, task.node.properties.get("cpu_arch")
+    if isinstance(cpu_arch, str) and cpu_arch and cpu_arch.lower() not in _SAME_MACHINE.get(machine, {machine}):
         raise InvalidParameterValue(problems=[Problem(
-            "/properties/cpu_arch", f"is {wanted}, and the image {base.path.name} boots {machine} machines; set "
+            "/properties/cpu_arch", f"is {cpu_arch}, and the image {base.path.name} boots {machine} machines; set "
                                     "driver_info/deploy_iso to one for the node's architecture")])
     try:
         content = base.parameters.content(kernel_parameters.command_line(parameters))

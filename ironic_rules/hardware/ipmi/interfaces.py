@@ -38,10 +38,10 @@ class IPMIToolPower(IPMIInterface, PowerInterface):
     """Runs ``chassis power``, and waits until the BMC reports that the change is complete."""
 
     def get_power_state(self, task: Task) -> str:
-        told = _STATUS.search(self.ipmitool(task, "power", "status"))
-        if told is None:
+        match = _STATUS.search(self.ipmitool(task, "power", "status"))
+        if match is None:
             raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
-        return states.POWER_ON if told.group(1) == "on" else states.POWER_OFF
+        return states.POWER_ON if match.group(1) == "on" else states.POWER_OFF
 
     def refusal(self, node: Any, target: str) -> str | None:
         if target == states.SOFT_REBOOT and node.disable_power_off:
@@ -100,24 +100,24 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
         return list(DEVICES)
 
     def get_boot_device(self, task: Task) -> JSONObject:
-        told = self.ipmitool(task, "chassis", "bootparam", "get", "5").lower()
-        selector = re.search(r"boot device selector\s*:\s*(.+)", told)
+        output = self.ipmitool(task, "chassis", "bootparam", "get", "5").lower()
+        selector = re.search(r"boot device selector\s*:\s*(.+)", output)
         text = selector.group(1) if selector else ""
         device = next((name for part, name in _SELECTORS if part in text), None)
         if device is None:
             return {"boot_device": None, "persistent": None}
-        return {"boot_device": device, "persistent": "options apply to all future boots" in told}
+        return {"boot_device": device, "persistent": "options apply to all future boots" in output}
 
     def machine_ids(self, task: Task) -> set[str]:
-        told = self.ipmitool_all(task, (_SYSTEM_GUID, _SYSTEM_FRU), _IDS_S)
-        guid, serial = _GUID.search(told), _SERIAL.search(told)
-        found = machine_ids.of(serial and serial.group(1), None)
+        output = self.ipmitool_all(task, (_SYSTEM_GUID, _SYSTEM_FRU), _IDS_S)
+        guid, serial = _GUID.search(output), _SERIAL.search(output)
+        ids = machine_ids.of(serial and serial.group(1), None)
         if guid:
             octets = bytes.fromhex(guid.group(1))
             # IPMI 2.0, section 20.8, sends the last octet first; most BMCs send the octets of SMBIOS as they are.
-            for one in (octets, octets[::-1]):
-                found |= machine_ids.of(None, str(uuids.UUID(bytes=one)))
-        return found
+            for order in (octets, octets[::-1]):
+                ids |= machine_ids.of(None, str(uuids.UUID(bytes=order)))
+        return ids
 
     def inject_nmi(self, task: Task) -> None:
         self.ipmitool(task, "power", "diag")

@@ -222,22 +222,22 @@ def _bridge(driver_info: Mapping[str, JSON]) -> tuple[str, ...]:
 
     :raises InvalidParameterValue: a key is missing or wrong, or has no effect with this ``ipmi_bridging``
     """
-    given = {key: driver_info[key] for key in _BRIDGE_OPTIONS if driver_info.get(key) not in (None, "")}
+    options = {key: driver_info[key] for key in _BRIDGE_OPTIONS if driver_info.get(key) not in (None, "")}
     kind = driver_info.get("ipmi_bridging")
-    if kind in (None, "") and given:
-        raise _wrong("ipmi_bridging", f"must be single or dual with {next(iter(given))}; without it, requests are for "
-                                      "the controller at ipmi_address itself. Set it to no if they shall be")
+    if kind in (None, "") and options:
+        raise _wrong("ipmi_bridging", f"must be single or dual with {next(iter(options))}; without it, requests are "
+                                      "for the controller at ipmi_address itself. Set it to no if they shall be")
     if kind in (None, "", "no"):
         return ()
     if not isinstance(kind, str) or kind not in _BRIDGED:
         raise _wrong("ipmi_bridging", f"must be one of {', '.join(_BRIDGED)}")
     for key in _BRIDGED[kind]:
-        if key not in given:
+        if key not in options:
             raise _wrong(key, f"is missing: ipmi_bridging is {kind}")
-    if unused := set(given) - {*_BRIDGED[kind], _LOCAL}:
+    if unused := set(options) - {*_BRIDGED[kind], _LOCAL}:
         raise _wrong(min(unused), f"must not be set: ipmi_bridging is {kind}")
-    return tuple(word for key, option in _BRIDGE_OPTIONS.items() if key in given
-                 for word in (option, _bus_number(key, given[key])))
+    return tuple(word for key, option in _BRIDGE_OPTIONS.items() if key in options
+                 for word in (option, _bus_number(key, options[key])))
 
 
 def _bus_number(key: str, value: object) -> str:
@@ -277,8 +277,8 @@ def _number(driver_info: Mapping[str, JSON], key: str, least: int, most: int) ->
     return int(text)
 
 
-def _wrong(key: str, what: str) -> InvalidParameterValue:
-    return InvalidParameterValue(f"driver_info/{key} {what}" + ("" if what.endswith("?") else "."))
+def _wrong(key: str, text: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"driver_info/{key} {text}" + ("" if text.endswith("?") else "."))
 
 
 LOG = log.getLogger(__name__)
@@ -344,9 +344,9 @@ class IPMIInterface(Interface):
 
     def _command(self, task: Task, command: tuple[str, ...], name: str, allowed_s: float,
                  is_part_enough: bool = False) -> str:
-        wanted = parse_driver_info(task.node.driver_info)
-        bmc = wanted.address, wanted.port
-        plan = AttemptPlan(_suites(wanted, self.conf))
+        access = parse_driver_info(task.node.driver_info)
+        bmc = access.address, access.port
+        plan = AttemptPlan(_suites(access, self.conf))
         deadline: float | None = None
         output = ""
         for run in plan:
@@ -356,33 +356,33 @@ class IPMIInterface(Interface):
             time.sleep(pause_s)
             deadline = deadline or time.monotonic() + allowed_s
             try:
-                status, told, output = _run(wanted, run, command, deadline - time.monotonic())
+                status, text, output = _run(access, run, command, deadline - time.monotonic())
             except subprocess.TimeoutExpired:
                 break
-            LOG.debug("ipmitool %s at %s: status %s", name, wanted.address, status)
-            if status == 0 or (is_part_enough and told.strip()):
+            LOG.debug("ipmitool %s at %s: status %s", name, access.address, status)
+            if status == 0 or (is_part_enough and text.strip()):
                 if run.cipher_suite is not None:
                     _SUITES.put(bmc, run.cipher_suite)
-                return told
+                return text
             if plan.is_final(run, output):
-                raise _error(task, wanted, _refused(plan, name, wanted), output)
+                raise _error(task, access, _refused(plan, name, access), output)
         option = "" if is_part_enough else " ([ipmi]command_retry_timeout)"
-        raise _error(task, wanted, f"did not execute the command '{name}' within {allowed_s:g} seconds{option}"
-                                   f"{_tried(wanted, self.conf)}", output)
+        raise _error(task, access, f"did not execute the command '{name}' within {allowed_s:g} seconds{option}"
+                                   f"{_tried(access, self.conf)}", output)
 
 
-def _suites(wanted: IPMIDriverInfo, conf: cfg.ConfigOpts) -> list[int]:
+def _suites(access: IPMIDriverInfo, conf: cfg.ConfigOpts) -> list[int]:
     """Return the cipher suites to try, in order; none if there are none in this protocol, or ipmitool chooses."""
-    if wanted.version != "2.0":
+    if access.version != "2.0":
         return []
-    if wanted.cipher_suite is not None:
-        return [wanted.cipher_suite]
+    if access.cipher_suite is not None:
+        return [access.cipher_suite]
     # Ironic's order: the last one is preferred.
     preferred = dict.fromkeys(reversed(conf.ipmi.cipher_suite_versions))
-    return _SUITES.order((wanted.address, wanted.port), list(preferred))
+    return _SUITES.order((access.address, access.port), list(preferred))
 
 
-def _run(wanted: IPMIDriverInfo, run: IPMIToolRun, command: tuple[str, ...], timeout_s: float) -> tuple[int, str, str]:
+def _run(access: IPMIDriverInfo, run: IPMIToolRun, command: tuple[str, ...], timeout_s: float) -> tuple[int, str, str]:
     """Run ipmitool once, and return its status, its output, and its error output, or its output if that is empty.
 
     :raises subprocess.TimeoutExpired: it was killed after ``timeout_s`` seconds
@@ -390,53 +390,53 @@ def _run(wanted: IPMIDriverInfo, run: IPMIToolRun, command: tuple[str, ...], tim
     # Only this user can open the file, and it is deleted at the end of the block.
     with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
         # If the file is empty, ipmitool prompts for a password, at the terminal if there is one.
-        password.write(wanted.password or "\0")
+        password.write(access.password or "\0")
         password.flush()
-        arguments, environment = _call(wanted, run, password.name)
+        arguments, environment = _call(access, run, password.name)
         try:
-            done = subprocess.run([*arguments, *command], env=environment, stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=max(timeout_s, 0.0), check=False)
+            process = subprocess.run([*arguments, *command], env=environment, stdin=subprocess.DEVNULL,
+                                     capture_output=True, timeout=max(timeout_s, 0.0), check=False)
         except FileNotFoundError as exc:
             raise ConfigurationError("The command ipmitool is not installed on the conductor's machine.") from exc
-    told = done.stdout.decode(errors="replace")
-    return done.returncode, told, done.stderr.decode(errors="replace") or told
+    output = process.stdout.decode(errors="replace")
+    return process.returncode, output, process.stderr.decode(errors="replace") or output
 
 
-def _call(wanted: IPMIDriverInfo, run: IPMIToolRun, password_file: str) -> tuple[list[str], dict[str, str]]:
+def _call(access: IPMIDriverInfo, run: IPMIToolRun, password_file: str) -> tuple[list[str], dict[str, str]]:
     """Return the start of the command line, and the environment."""
-    arguments = ["ipmitool", "-I", "lanplus" if wanted.version == "2.0" else "lan", "-H", wanted.address,
-                 "-p", str(wanted.port), "-L", wanted.privilege, "-R", str(run.sends), "-N", str(run.reply_s),
+    arguments = ["ipmitool", "-I", "lanplus" if access.version == "2.0" else "lan", "-H", access.address,
+                 "-p", str(access.port), "-L", access.privilege, "-R", str(run.sends), "-N", str(run.reply_s),
                  "-f", password_file]
     environment = {**os.environ, "LC_ALL": "C"}
-    if wanted.username is not None:
-        arguments += ["-U", wanted.username]
-    arguments += wanted.bridge
+    if access.username is not None:
+        arguments += ["-U", access.username]
+    arguments += access.bridge
     if run.cipher_suite is not None:
         arguments += ["-C", str(run.cipher_suite)]
-    if wanted.kg_key is not None:
-        key = bytes.fromhex(wanted.kg_key)
+    if access.kg_key is not None:
+        key = bytes.fromhex(access.kg_key)
         if b"\0" in key:
             # ipmitool has no other option for such a key; the process list shows it while the command runs.
-            arguments += ["-y", wanted.kg_key]
+            arguments += ["-y", access.kg_key]
         else:
             arguments.append("-K")
             environment["IPMI_KGKEY"] = os.fsdecode(key)
     return arguments, environment
 
 
-def _refused(plan: AttemptPlan, name: str, wanted: IPMIDriverInfo) -> str:
+def _refused(plan: AttemptPlan, name: str, access: IPMIDriverInfo) -> str:
     """Return what a BMC did not do that has answered."""
     if not plan.refused:
         return f"did not execute the command '{name}'"
-    option = "driver_info/ipmi_cipher_suite" if wanted.cipher_suite is not None else "[ipmi]cipher_suite_versions"
+    option = "driver_info/ipmi_cipher_suite" if access.cipher_suite is not None else "[ipmi]cipher_suite_versions"
     return f"does not accept cipher suite {_listed(plan.refused)} ({option})"
 
 
-def _tried(wanted: IPMIDriverInfo, conf: cfg.ConfigOpts) -> str:
-    suites = _suites(wanted, conf)
+def _tried(access: IPMIDriverInfo, conf: cfg.ConfigOpts) -> str:
+    suites = _suites(access, conf)
     if not suites:
         return ""
-    option = "driver_info/ipmi_cipher_suite" if wanted.cipher_suite is not None else "[ipmi]cipher_suite_versions"
+    option = "driver_info/ipmi_cipher_suite" if access.cipher_suite is not None else "[ipmi]cipher_suite_versions"
     return f", with cipher suite {_listed(suites)} ({option})"
 
 
@@ -444,9 +444,9 @@ def _listed(suites: list[int]) -> str:
     return " or ".join(map(str, suites))
 
 
-def _error(task: Task, wanted: IPMIDriverInfo, what: str, output: str) -> BMCError:
+def _error(task: Task, access: IPMIDriverInfo, problem: str, output: str) -> BMCError:
     detail = " ".join(output.split())[:_MAX_REASON]
-    for secret in (wanted.password, wanted.kg_key):
+    for secret in (access.password, access.kg_key):
         if secret:
             detail = detail.replace(secret, "******")
-    return BMCError(node=task.node.uuid, reason=f"{wanted.address} {what}" + (f": {detail}" if detail else "."))
+    return BMCError(node=task.node.uuid, reason=f"{access.address} {problem}" + (f": {detail}" if detail else "."))

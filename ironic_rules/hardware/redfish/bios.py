@@ -64,7 +64,7 @@ def registry_setting(name: str, value: JSON, entry: Mapping[str, JSON]) -> BIOSS
     """Return a setting with what its registry ``entry`` says; a password has no value. None: it cannot be stored."""
     if len(name) > _LONGEST or printable(name) != name:
         return None
-    allowed = [str(one["ValueName"]) for one in _objects(entry, "Value") if "ValueName" in one]
+    allowed = [str(choice["ValueName"]) for choice in _objects(entry, "Value") if "ValueName" in choice]
     kind = entry.get("Type")
     if kind == "Password" or SECRET.search(name):
         # Neither a password nor its hash is stored.
@@ -79,8 +79,8 @@ def registry_setting(name: str, value: JSON, entry: Mapping[str, JSON]) -> BIOSS
 
 
 def _objects(document: JSON, key: str) -> Iterator[Mapping[str, Any]]:
-    found = _get(document, key)
-    yield from (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else ()
+    entries = _get(document, key)
+    yield from (entry for entry in entries if isinstance(entry, Mapping)) if isinstance(entries, list) else ()
 
 
 def _get(document: JSON, key: str) -> Any:
@@ -93,16 +93,16 @@ def _path(reference: Any) -> str | None:
 
 
 def _number(entry: Mapping[str, JSON], key: str) -> int | None:
-    found = entry.get(key)
+    value = entry.get(key)
     # In Python, true is a number.
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or found != found:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         return None
-    return int(found) if abs(found) <= _LARGEST else None
+    return int(value) if abs(value) <= _LARGEST else None
 
 
 def _boolean(entry: Mapping[str, JSON], key: str) -> bool | None:
-    found = entry.get(key)
-    return found if isinstance(found, bool) else None
+    value = entry.get(key)
+    return value if isinstance(value, bool) else None
 
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -123,12 +123,12 @@ def differing_settings(settings: Mapping[str, Any], present: Mapping[str, Any]) 
                   if name not in present or not _is_same(value, present[name]))
 
 
-def _is_same(wanted: object, reported: object) -> bool:
+def _is_same(requested: object, reported: object) -> bool:
     try:
-        wanted = _as_type("", wanted, reported)
+        requested = _as_type("", requested, reported)
     except InvalidParameterValue:
         return False
-    return bool(wanted == reported) and isinstance(wanted, bool) == isinstance(reported, bool)
+    return bool(requested == reported) and isinstance(requested, bool) == isinstance(reported, bool)
 
 
 def _as_type(name: str, value: Any, reported: Any) -> Any:
@@ -136,10 +136,10 @@ def _as_type(name: str, value: Any, reported: Any) -> Any:
     if value is None or reported is None or type(value) is type(reported):
         return value
     if isinstance(reported, bool):
-        known = _BOOLEANS.get(str(value).lower())
-        if known is None:
+        boolean = _BOOLEANS.get(str(value).lower())
+        if boolean is None:
             raise _wrong(name, "true or false")
-        return known
+        return boolean
     if _is_number(reported):
         try:
             if isinstance(value, bool):
@@ -159,8 +159,8 @@ def _is_number(value: JSON) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _wrong(name: str, what: str) -> InvalidParameterValue:
-    return InvalidParameterValue(f"The BIOS setting {printable(name)} must be {what}, as the BMC reports it.")
+def _wrong(name: str, requirement: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"The BIOS setting {printable(name)} must be {requirement}, as the BMC reports it.")
 
 
 LOG = log.getLogger(__name__)
@@ -186,21 +186,21 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             present = quirks.settings_of(bios.attributes)
             if unknown := sorted(set(settings) - set(present)):
                 raise InvalidParameterValue(f"The BIOS has no setting {printable(', '.join(unknown))}.")
-            wanted = converted_settings(settings, present)
-            changed = {name: wanted[name] for name in differing_settings(wanted, present)}
+            requested = converted_settings(settings, present)
+            changed = {name: requested[name] for name in differing_settings(requested, present)}
             if not changed:
                 return None
             self._write(bios, changed)
-            what = {"path": bios.path, "settings": changed, "told_before": _told(bios.json)}
-        return self._reboot(task, what)
+            awaited = {"path": bios.path, "settings": changed, "told_before": _told(bios.json)}
+        return self._reboot(task, awaited)
 
     def reset_settings(self, task: Task) -> str | None:
         # No BMC reports the default values.
         with self.system(task) as system:
             bios = system.bios
-            what = {"system": system.path, "bios": bios.path, "before": _digest(quirks.settings_of(bios.attributes))}
+            awaited = {"system": system.path, "bios": bios.path, "before": _digest(quirks.settings_of(bios.attributes))}
             self.change(quirks.BIOS, [quirks.Form("reset", bios.reset_bios)])
-        return self._reboot(task, {**what, "begun_at": clock.now().isoformat()})
+        return self._reboot(task, {**awaited, "begun_at": clock.now().isoformat()})
 
     def _write(self, bios: Any, changed: JSONObject) -> None:
         on_reset = self.sushy.ApplyTime.ON_RESET
@@ -209,35 +209,35 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             quirks.Form("no apply time" if when is None else "apply time",
                         functools.partial(bios.set_attributes, changed, when)) for when in times])
 
-    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
-        if "system" in what:
-            return self._poll_reset(task, what)
-        _, bios = self.read(task, what["path"])
+    def poll(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
+        if "system" in awaited:
+            return self._poll_reset(task, awaited)
+        _, bios = self.read(task, awaited["path"])
         present = bios.get("Attributes")
-        left = differing_settings(what["settings"], present if isinstance(present, dict) else {})
-        if not left:
+        differing = differing_settings(awaited["settings"], present if isinstance(present, dict) else {})
+        if not differing:
             return None
-        told = _told(bios)
-        if told is not None and told != what["told_before"]:
-            raise HardwareFailed(node=task.node.uuid, reason=f"it did not apply the settings: {told}")
-        return f"the BMC does not report the requested value of {printable(', '.join(left), _MAX_TEXT)}."
+        refusal = _told(bios)
+        if refusal is not None and refusal != awaited["told_before"]:
+            raise HardwareFailed(node=task.node.uuid, reason=f"it did not apply the settings: {refusal}")
+        return f"the BMC does not report the requested value of {printable(', '.join(differing), _MAX_TEXT)}."
 
-    def _poll_reset(self, task: Task, what: Mapping[str, Any]) -> str | None:
+    def _poll_reset(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
         """Return None when other settings are reported than before the reset, or the machine has started since.
 
         Settings are applied while the machine starts. They do not change if they had their default values before, so
         the end of the start counts too, or, for a BMC that does not report it, the time that a machine takes for it.
         """
-        _, system = self.read(task, what["system"])
+        _, system = self.read(task, awaited["system"])
         if off := power.missing(system, states.POWER_ON):
             return off
-        if "bios" not in what:
+        if "bios" not in awaited:
             return None  # an earlier version has begun it
-        told = quirks.settings_of(self.read(task, what["bios"])[1].get("Attributes"))
+        reported = quirks.settings_of(self.read(task, awaited["bios"])[1].get("Attributes"))
         # While it starts, a BMC may have none to report.
-        if told and _digest(told) != what["before"]:
+        if reported and _digest(reported) != awaited["before"]:
             return None
-        passed_s = (clock.now() - datetime.datetime.fromisoformat(what["begun_at"])).total_seconds()
+        passed_s = (clock.now() - datetime.datetime.fromisoformat(awaited["begun_at"])).total_seconds()
         progress = system.get("BootProgress")
         state = str(progress.get("LastState")) if isinstance(progress, dict) else ""
         if state in _STARTED:
@@ -256,8 +256,8 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             bios = system.bios.json
             present = quirks.settings_of(bios.get("Attributes"))
             entries = self._registry(task, system, bios.get("AttributeRegistry"))
-        found = (registry_setting(name, value, entries.get(name, {})) for name, value in present.items())
-        return [setting for setting in found if setting is not None]
+        settings = (registry_setting(name, value, entries.get(name, {})) for name, value in present.items())
+        return [setting for setting in settings if setting is not None]
 
     def _registry(self, task: Task, system: object, name: object) -> dict[str, Mapping[str, Any]]:
         """Return what is known about the settings: nothing if the BMC does not have it."""
@@ -272,8 +272,8 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
                         type(exc).__name__)
             return {}
 
-    def _reboot(self, task: Task, what: JSONObject) -> str:
-        return self.reboot_and_wait(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
+    def _reboot(self, task: Task, awaited: JSONObject) -> str:
+        return self.reboot_and_wait(task, awaited, self.conf.redfish.configuration_timeout, _LIMIT)
 
 
 def _digest(attributes: object) -> str:
@@ -283,14 +283,14 @@ def _digest(attributes: object) -> str:
 
 def _told(bios: Mapping[str, JSON]) -> str | None:
     """Return the time of the BMC's last attempt to apply settings and why it did not; None if it reports no problem."""
-    found = bios.get("@Redfish.Settings")
-    if not isinstance(found, dict):
+    applied = bios.get("@Redfish.Settings")
+    if not isinstance(applied, dict):
         return None
-    messages = found.get("Messages")
+    messages = applied.get("Messages")
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and str(message.get("Severity") or message.get("MessageSeverity")) in _REFUSED:
             text = " ".join(str(message.get(key)) for key in ("Message", "MessageId") if message.get(key))
             if any(word in text.lower() for word in _OF_RESET):
                 continue
-            return printable(f"{text} ({found.get('Time') or 'no time'})", _MAX_TEXT)
+            return printable(f"{text} ({applied.get('Time') or 'no time'})", _MAX_TEXT)
     return None

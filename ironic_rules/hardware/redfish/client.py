@@ -64,13 +64,13 @@ def quick_get(connector: Any, path: str, connect_timeout_s: float, read_timeout_
 
 def _content(reply: urllib3.BaseHTTPResponse) -> bytes:
     """Return the body, whose size is bounded: a BMC may send anything, and compress it. The session limits the time."""
-    found = bytearray()
+    content = bytearray()
     while chunk := reply.read1(_CHUNK):
-        found += chunk
-        if len(found) > connections.MAX_BYTES:
+        content += chunk
+        if len(content) > connections.MAX_BYTES:
             reply.close()
             raise urllib3.exceptions.ProtocolError("the body is too large")
-    return bytes(found)
+    return bytes(content)
 
 
 def _pool(connector: Any, session: requests.Session) -> Any:
@@ -78,11 +78,11 @@ def _pool(connector: Any, session: requests.Session) -> Any:
     if _POOL not in session.__dict__:
         base = connector._url
         # As for each request of sushy: also what the environment says about proxies and certificates.
-        found = session.merge_environment_settings(base, {}, None, connector._verify, None)
+        settings = session.merge_environment_settings(base, {}, None, connector._verify, None)
         adapter: Any = session.get_adapter(base)
-        usable = select_proxy(base, found["proxies"]) is None and urlsplit(base).path in ("", "/")
+        usable = select_proxy(base, settings["proxies"]) is None and urlsplit(base).path in ("", "/")
         session.__dict__[_POOL] = adapter.get_connection_with_tls_context(
-            SimpleNamespace(url=base), found["verify"], proxies=None, cert=None) if usable else None
+            SimpleNamespace(url=base), settings["verify"], proxies=None, cert=None) if usable else None
     return session.__dict__[_POOL]
 
 
@@ -134,9 +134,9 @@ class RedfishInterface(Interface):
         :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid, or the BMC's IP address is denied
         """
         options = self.conf.redfish
-        found = driver_info.parse(task.node.driver_info, options.auth_type, options.verify_ca_allowed_paths)
-        connections.refuse_denied(found.address, self._denied)
-        return found
+        access = driver_info.parse(task.node.driver_info, options.auth_type, options.verify_ca_allowed_paths)
+        connections.refuse_denied(access.address, self._denied)
+        return access
 
     @contextlib.contextmanager
     def system(self, task: Task) -> Iterator[Any]:
@@ -144,9 +144,9 @@ class RedfishInterface(Interface):
 
         :raises BMCError: instead of any exception that sushy raises in the block
         """
-        wanted = self.driver_info(task)
-        with self._connection(task, wanted) as connection:
-            yield connection.get_system(wanted.system_id)
+        access = self.driver_info(task)
+        with self._connection(task, access) as connection:
+            yield connection.get_system(access.system_id)
 
     def change(self, area: quirks.Area, forms: Sequence[quirks.Form], *, is_shown_at_once: bool = False,
                timeout_s: float | None = None) -> quirks.Made:
@@ -173,16 +173,16 @@ class RedfishInterface(Interface):
 
         :raises BMCError: the BMC cannot be asked, or returns another error or no object
         """
-        wanted = self.driver_info(task)
+        access = self.driver_info(task)
         if not path.startswith("/") or path.startswith("//"):
             # sushy would send the credentials to the host of a URL.
             raise BMCError(node=task.node.uuid, reason=f"{printable(path, _MAX_REASON)} is not one of its paths.")
-        with self._connection(task, wanted) as connection:
+        with self._connection(task, access) as connection:
             status, body = self._get(connection._conn, path)
-            found = {} if status in GONE or not body else connections.document(body)
-            if not isinstance(found, dict):
+            value = {} if status in GONE or not body else connections.document(body)
+            if not isinstance(value, dict):
                 raise TypeError(f"{path} is not an object")
-            return status, found
+            return status, value
 
     def _get(self, connector: Any, path: str) -> tuple[int, bytes]:
         options = self.conf.redfish
@@ -193,31 +193,31 @@ class RedfishInterface(Interface):
         if reply is not None and (reply[0] in GONE or 200 <= reply[0] < 300):
             return reply
         # Without repetitions, during which this thread would sleep: the next poll is one.
-        told = connector.get(path, server_side_retries_left=0)
-        return int(told.status_code), told.content
+        response = connector.get(path, server_side_retries_left=0)
+        return int(response.status_code), response.content
 
     @contextlib.contextmanager
-    def _reported(self, task: Task, wanted: RedfishDriverInfo) -> Iterator[None]:
+    def _reported(self, task: Task, access: RedfishDriverInfo) -> Iterator[None]:
         """Raise a BMCError instead of any exception that sushy raises in the block."""
         errors = self.sushy.exceptions
         try:
             yield
         except (errors.AccessError, errors.MissingXAuthToken) as exc:
-            raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or the user has "
+            raise _error(task, access, f"{access.address} refuses the user name or the password, or the user has "
                                        "insufficient privileges", exc) from exc
         except (errors.ConnectionError, TimeoutError) as exc:
-            raise _error(task, wanted, f"{wanted.address} cannot be reached", exc) from exc
+            raise _error(task, access, f"{access.address} cannot be reached", exc) from exc
         except Denied as exc:
-            raise _error(task, wanted, str(exc), None) from exc
+            raise _error(task, access, str(exc), None) from exc
         except errors.UnknownDefaultError as exc:
-            raise _error(task, wanted, f"{wanted.address} does not have exactly one system; set "
+            raise _error(task, access, f"{access.address} does not have exactly one system; set "
                                        "driver_info/redfish_system_id", None) from exc
         except errors.SushyError as exc:
-            raise _error(task, wanted, f"{wanted.address} refused a request", exc) from exc
+            raise _error(task, access, f"{access.address} refused a request", exc) from exc
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as exc:
             # sushy assumes that the BMC's JSON conforms to the standard, and raises these errors if it does not.
             LOG.warning("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
-            raise _error(task, wanted, f"{wanted.address} sent an invalid response", exc) from exc
+            raise _error(task, access, f"{access.address} sent an invalid response", exc) from exc
 
     def root(self, task: Task) -> JSONObject:
         """Return the service root of the node's BMC as it was when the connection was made."""
@@ -225,28 +225,28 @@ class RedfishInterface(Interface):
             return connection.json if isinstance(connection.json, dict) else {}
 
     @contextlib.contextmanager
-    def _connection(self, task: Task, wanted: RedfishDriverInfo) -> Iterator[Any]:
+    def _connection(self, task: Task, access: RedfishDriverInfo) -> Iterator[Any]:
         """Provide a ``sushy.Sushy``; what fails in the block is reported as by ``_reported``."""
         errors = self.sushy.exceptions
-        with self._reported(task, wanted), CONNECTIONS.use(
-                wanted, lambda: self._log_in(wanted), self.conf.redfish.connection_cache_size,
+        with self._reported(task, access), CONNECTIONS.use(
+                access, lambda: self._log_in(access), self.conf.redfish.connection_cache_size,
                 (errors.AccessError, errors.MissingXAuthToken, errors.ConnectionError)) as connection:
             yield connection
 
-    def _log_in(self, wanted: RedfishDriverInfo) -> Any:
+    def _log_in(self, access: RedfishDriverInfo) -> Any:
         options = self.conf.redfish
         kind = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
-                "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
-        KNOWN.add_login(wanted.username or "", wanted.password or "")
-        auth = kind(username=wanted.username, password=wanted.password)
+                "session": self.sushy.auth.SessionAuth}[access.auth_type]
+        KNOWN.add_login(access.username or "", access.password or "")
+        auth = kind(username=access.username, password=access.password)
         connector = self.sushy.connector.Connector(
-            wanted.address, verify=wanted.verify, server_side_retries=options.connection_attempts,
+            access.address, verify=access.verify, server_side_retries=options.connection_attempts,
             server_side_retries_delay=options.connection_retry_interval,
             default_request_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
-        connector._session = BMCSession(wanted.address, wanted.verify, self._denied)
-        if wanted.auth_type != "basic":
+        connector._session = BMCSession(access.address, access.verify, self._denied)
+        if access.auth_type != "basic":
             connector._session.log_in_once(auth)
-        connection = self.sushy.Sushy(wanted.address, auth=auth, connector=connector, public_connector=NoInternet())
+        connection = self.sushy.Sushy(access.address, auth=auth, connector=connector, public_connector=NoInternet())
         # Otherwise it would log out when it is collected, in whatever thread that happens, for as long as the BMC lets
         # it wait. The connector has it, too.
         connection._auth = None
@@ -260,25 +260,25 @@ def documents(system: Any) -> Callable[[str], Any]:
     function raises ValueError if the documents that it has read are too large together.
     """
     connector, caller = system._conn, context.current()
-    left = _MAX_READ_BYTES
+    remaining = _MAX_READ_BYTES
 
     def read(path: str) -> Any:
-        nonlocal left
+        nonlocal remaining
         if caller is not None:
             caller.update_store()
-        if left > 0:
+        if remaining > 0:
             reply = connector.get(path)
-            left -= len(reply.content)
-        if left <= 0:
+            remaining -= len(reply.content)
+        if remaining <= 0:
             raise ValueError(f"{path} is not read: the documents of the BMC are too large together")
         return reply.json()
 
     return read
 
 
-def _error(task: Task, wanted: RedfishDriverInfo, reason: str, exc: Exception | None) -> BMCError:
+def _error(task: Task, access: RedfishDriverInfo, reason: str, exc: Exception | None) -> BMCError:
     detail = "" if exc is None else f": {' '.join(str(exc).split())}"
     # A BMC may return what was sent to it.
-    if wanted.password:
-        detail = detail.replace(wanted.password, "******")
+    if access.password:
+        detail = detail.replace(access.password, "******")
     return BMCError(node=task.node.uuid, reason=reason + detail[:_MAX_REASON] + ("" if detail.endswith(".") else "."))

@@ -52,18 +52,18 @@ _MOMENT_S = 0.05
 _LOGOUTS_AT_ONCE, _MAX_LOGOUTS = 16, 2000
 
 
-class _Kept:
+class _CachedConnection:
     """A connection, from the beginning of its login.
 
-    :ivar made: the connection, or why there is none
+    :ivar future: the connection, or why there is none
     :ivar ran_out: whether there is none because the time of the thread that has tried was over
     :ivar users: the number of threads that use it or wait for it
     """
 
-    __slots__ = ("made", "ran_out", "used_at", "users")
+    __slots__ = ("future", "ran_out", "used_at", "users")
 
     def __init__(self) -> None:
-        self.made: futures.Future[Any] = futures.Future()
+        self.future: futures.Future[Any] = futures.Future()
         self.ran_out = False
         self.users = 0
         self.used_at = time.monotonic()
@@ -78,13 +78,13 @@ class Connections:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._kept: OrderedDict[RedfishDriverInfo, _Kept] = OrderedDict()
-        #: the kept ones of a user at a BMC; one as a rule
+        self._cache: OrderedDict[RedfishDriverInfo, _CachedConnection] = OrderedDict()
+        #: the cached connections of a user at a BMC; one as a rule
         self._of_user: dict[tuple[str, str | None], set[RedfishDriverInfo]] = {}
         self._logouts = _Logouts()
 
     @contextlib.contextmanager
-    def use(self, wanted: RedfishDriverInfo, log_in: Callable[[], Any], limit: int,
+    def use(self, access: RedfishDriverInfo, log_in: Callable[[], Any], limit: int,
             ends: tuple[type[Exception], ...]) -> Iterator[Any]:
         """Provide the connection, cached as one of at most ``limit``.
 
@@ -92,99 +92,99 @@ class Connections:
         :param ends: what the block raises if the connection must not be used again
         """
         while True:
-            kept, is_new = self._take(wanted)
+            cached, is_new = self._take(access)
             try:
                 if is_new:
-                    self._make(wanted, kept, log_in)
+                    self._make(access, cached, log_in)
                 left_s = waiting.left_s()
-                made = kept.made.result(None if math.isinf(left_s) else max(0.0, left_s))
+                connection = cached.future.result(None if math.isinf(left_s) else max(0.0, left_s))
             except BaseException as exc:  # whatever ends the login
                 # A thread that waits no longer for a login does not end it.
-                self._leave(wanted, kept, limit, kept.made.done() and kept.made.exception() is not None)
-                if not is_new and kept.ran_out and isinstance(exc, Exception) and waiting.left_s() > 0:
+                self._leave(access, cached, limit, cached.future.done() and cached.future.exception() is not None)
+                if not is_new and cached.ran_out and isinstance(exc, Exception) and waiting.left_s() > 0:
                     continue  # the thread that has tried had less time
                 raise
             break
         is_over = False
         try:
-            yield made
+            yield connection
         except ends:
             is_over = True
             raise
         finally:
-            self._leave(wanted, kept, limit, is_over)
+            self._leave(access, cached, limit, is_over)
 
-    def _take(self, wanted: RedfishDriverInfo) -> tuple[_Kept, bool]:
+    def _take(self, access: RedfishDriverInfo) -> tuple[_CachedConnection, bool]:
         """Return the connection, and whether the caller has to log in; :meth:`_leave` follows."""
         with self._guard:
-            kept = self._kept.get(wanted)
-            is_new = kept is None
-            if kept is None:
-                kept = self._kept[wanted] = _Kept()
-                self._of_user.setdefault((wanted.address, wanted.username), set()).add(wanted)
-            self._kept.move_to_end(wanted)
-            kept.users += 1
-            return kept, is_new
+            cached = self._cache.get(access)
+            is_new = cached is None
+            if cached is None:
+                cached = self._cache[access] = _CachedConnection()
+                self._of_user.setdefault((access.address, access.username), set()).add(access)
+            self._cache.move_to_end(access)
+            cached.users += 1
+            return cached, is_new
 
-    def _make(self, wanted: RedfishDriverInfo, kept: _Kept, log_in: Callable[[], Any]) -> None:
+    def _make(self, access: RedfishDriverInfo, cached: _CachedConnection, log_in: Callable[[], Any]) -> None:
         try:
-            kept.made.set_result(log_in())
+            cached.future.set_result(log_in())
         except BaseException as exc:  # otherwise those who wait for the login would not end
-            kept.ran_out = waiting.left_s() < _MOMENT_S
-            kept.made.set_exception(exc)
+            cached.ran_out = waiting.left_s() < _MOMENT_S
+            cached.future.set_exception(exc)
             raise
         with self._guard:
             # A user has one password.
-            former = [one for one in self._of_user.get((wanted.address, wanted.username), ())
-                      if one.password != wanted.password]
-            closed = [found for found in map(self._pop, former) if not found.users]
+            former = [other for other in self._of_user.get((access.address, access.username), ())
+                      if other.password != access.password]
+            closed = [connection for connection in map(self._pop, former) if not connection.users]
         self._close(closed)
 
-    def _leave(self, wanted: RedfishDriverInfo, kept: _Kept, limit: int, is_over: bool) -> None:
+    def _leave(self, access: RedfishDriverInfo, cached: _CachedConnection, limit: int, is_over: bool) -> None:
         now = time.monotonic()
         closed = []
         with self._guard:
-            kept.users -= 1
-            kept.used_at = now
-            if is_over and self._kept.get(wanted) is kept:
-                self._pop(wanted)
-            if self._kept.get(wanted) is not kept and not kept.users:
-                closed.append(kept)
+            cached.users -= 1
+            cached.used_at = now
+            if is_over and self._cache.get(access) is cached:
+                self._pop(access)
+            if self._cache.get(access) is not cached and not cached.users:
+                closed.append(cached)
             closed += map(self._pop, self._needless(limit, now))
         self._close(closed)
 
     def _needless(self, limit: int, now: float) -> list[RedfishDriverInfo]:
         """Return the connections that are too many, and the oldest one if it is idle; none in use."""
-        most = max(1, len(self._kept) - limit)
-        unused = itertools.islice(((one, found) for one, found in self._kept.items() if not found.users), most)
-        return [one for one, found in unused if len(self._kept) > limit or found.used_at < now - _IDLE_S]
+        most = max(1, len(self._cache) - limit)
+        unused = itertools.islice((item for item in self._cache.items() if not item[1].users), most)
+        return [access for access, cached in unused if len(self._cache) > limit or cached.used_at < now - _IDLE_S]
 
-    def _pop(self, wanted: RedfishDriverInfo) -> _Kept:
+    def _pop(self, access: RedfishDriverInfo) -> _CachedConnection:
         """Forget a connection; the caller closes it."""
-        of_user = self._of_user[wanted.address, wanted.username]
-        of_user.discard(wanted)
+        of_user = self._of_user[access.address, access.username]
+        of_user.discard(access)
         if not of_user:
-            del self._of_user[wanted.address, wanted.username]
-        return self._kept.pop(wanted)
+            del self._of_user[access.address, access.username]
+        return self._cache.pop(access)
 
-    def _close(self, closed: list[_Kept]) -> None:
-        for kept in closed:
-            if kept.made.exception() is None:
-                self._logouts.add(kept.made.result())
+    def _close(self, closed: list[_CachedConnection]) -> None:
+        for cached in closed:
+            if cached.future.exception() is None:
+                self._logouts.add(cached.future.result())
 
     def close(self, seconds: float) -> None:
         """Close all connections, within a time; those in use when they are left."""
         with self._guard:
-            closed = [kept for kept in self._kept.values() if not kept.users]
-            self._kept.clear()
+            closed = [cached for cached in self._cache.values() if not cached.users]
+            self._cache.clear()
             self._of_user.clear()
         self._close(closed)
-        if left := self._logouts.wait(seconds):
-            LOG.warning("%d sessions at BMCs were not closed within %s seconds; they end by themselves", left, seconds)
+        if count := self._logouts.wait(seconds):
+            LOG.warning("%d sessions at BMCs were not closed within %s seconds; they end by themselves", count, seconds)
 
     def __len__(self) -> int:
         with self._guard:
-            return len(self._kept)
+            return len(self._cache)
 
 
 class _Logouts:
@@ -358,11 +358,11 @@ class BMCSession(requests.Session):
 
     def log_out(self, auth: object) -> None:
         """Close the session at the BMC if there is one, with one request; that it fails is no error."""
-        found = auth.get_session_resource_id() if hasattr(auth, "get_session_resource_id") else None
-        if not isinstance(found, str):
+        path = auth.get_session_resource_id() if hasattr(auth, "get_session_resource_id") else None
+        if not isinstance(path, str):
             return
         try:
-            self.request("DELETE", urljoin(self._address, urlsplit(found).path), verify=self._verify,
+            self.request("DELETE", urljoin(self._address, urlsplit(path).path), verify=self._verify,
                          timeout=_LOGOUT_TIMEOUTS_S)
         except (requests.RequestException, ValueError) as exc:
             LOG.info("A session at %s was not closed, it ends by itself: %s", self._address, printable(exc, 500))
@@ -395,8 +395,8 @@ def document(content: bytes, encoding: str | None = None) -> Any:
     :param encoding: that of the document, if the BMC has named one; any but the usual ones is taken for UTF-8
     :raises ValueError: the document is not JSON, or nested too deeply
     """
-    known = encoding if encoding is not None and encoding.lower() in _ENCODINGS else "utf-8"
-    text = content.decode(known, "replace")
+    supported = encoding if encoding is not None and encoding.lower() in _ENCODINGS else "utf-8"
+    text = content.decode(supported, "replace")
     return json_text.parse(text.removeprefix("\ufeff"))
 
 

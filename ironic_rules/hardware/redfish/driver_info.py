@@ -61,22 +61,23 @@ def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[s
         if key.startswith(_PREFIX) and key not in PROPERTIES:
             near = _RENAMED.get(key) or nearest(key, PROPERTIES)
             raise _wrong(printable(key, 64), "is not known" + (f"; set {near} instead" if near else ""))
-    found = {key: driver_info.get(key) for key in PROPERTIES}
+    settings = {key: driver_info.get(key) for key in PROPERTIES}
     for key in ("redfish_address", "redfish_system_id", "redfish_username", "redfish_password"):
-        if found[key] is not None and not isinstance(found[key], str):
+        if settings[key] is not None and not isinstance(settings[key], str):
             raise _wrong(key, "must be a string")
-    if not found["redfish_address"]:
+    if not settings["redfish_address"]:
         raise InvalidParameterValue("driver_info/redfish_address is missing: the URL of the BMC.")
-    if found["redfish_password"] and not found["redfish_username"]:
+    if settings["redfish_password"] and not settings["redfish_username"]:
         raise InvalidParameterValue("driver_info/redfish_username is missing: there is a redfish_password.")
-    system_id = found["redfish_system_id"]
+    system_id = settings["redfish_system_id"]
     if system_id is not None and (not _PATH.fullmatch(system_id) or ".." in system_id):
         raise _wrong("redfish_system_id", "must be a path such as /redfish/v1/Systems/1")
-    auth = found["redfish_auth_type"] or auth_type
+    auth = settings["redfish_auth_type"] or auth_type
     if auth not in AUTH_TYPES:
         raise _wrong("redfish_auth_type", f"must be one of {', '.join(AUTH_TYPES)}")
-    return RedfishDriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
-                    verification(found["redfish_verify_ca"], ca_folders), auth, system_id)
+    return RedfishDriverInfo(
+        _address(settings["redfish_address"]), settings["redfish_username"], settings["redfish_password"],
+        verification(settings["redfish_verify_ca"], ca_folders), auth, system_id)
 
 
 def _address(text: str) -> str:
@@ -119,8 +120,8 @@ def verification(value: JSON, ca_folders: Iterable[str]) -> bool | str:
                                       "([redfish]verify_ca_allowed_paths)")
 
 
-def _wrong(key: str, what: str) -> InvalidParameterValue:
-    return InvalidParameterValue(f"driver_info/{key} {what}.")
+def _wrong(key: str, text: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"driver_info/{key} {text}.")
 
 
 class RedfishHardware(HardwareType):

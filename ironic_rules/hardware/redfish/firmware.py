@@ -42,47 +42,47 @@ class FirmwareVersions(RedfishInterface, FirmwareInterface):
 
     def read_components(self, task: Task) -> list[FirmwareComponent]:
         with self.system(task) as system:
-            found = {"bios": system.bios_version,
-                     "bmc": next((manager.firmware_version for manager in system.managers), None)}
-            found.update(self._adapters(task, system))
-        return [FirmwareComponent(name, printable(version, _LONGEST)) for name, version in found.items()
+            versions = {"bios": system.bios_version,
+                        "bmc": next((manager.firmware_version for manager in system.managers), None)}
+            versions.update(self._adapters(task, system))
+        return [FirmwareComponent(name, printable(version, _LONGEST)) for name, version in versions.items()
                 if isinstance(version, str) and version]
 
     def _adapters(self, task: Task, system: Any) -> JSONObject:
         read, errors = documents(system), self.sushy.exceptions
-        found: JSONObject = {}
+        by_name: JSONObject = {}
         try:
             for adapter in _adapters(read, system.json):
                 versions = (_at(entry, "FirmwarePackageVersion") for entry in _list(adapter, "Controllers"))
                 if isinstance(name := adapter.get("Id"), str):
-                    found[printable(f"nic:{name}", _LONGEST)] = next((one for one in versions if one), None)
+                    by_name[printable(f"nic:{name}", _LONGEST)] = next(filter(None, versions), None)
         except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
             raise
         except errors.SushyError as exc:
             # Without the text: a BMC may return what was sent to it.
             LOG.warning("The BMC of node %s does not report its network adapters: %s", task.node.uuid,
                         type(exc).__name__)
-        return found
+        return by_name
 
 
 def _adapters(read: Callable[[str], Any], system: Mapping[str, JSON]) -> Iterator[Mapping[str, Any]]:
-    left = _MOST_ADAPTERS
+    remaining = _MOST_ADAPTERS
     for chassis in _list(_at(system, "Links"), "Chassis"):
         path = _at(_at(_read(read, chassis), "NetworkAdapters"), "@odata.id")
-        for member in _list(read(path), "Members")[:left] if isinstance(path, str) else ():
-            left -= 1
+        for member in _list(read(path), "Members")[:remaining] if isinstance(path, str) else ():
+            remaining -= 1
             yield _read(read, member)
 
 
 def _read(read: Callable[[str], Any], reference: Any) -> Mapping[str, Any]:
     path = _at(reference, "@odata.id")
-    found = read(path) if isinstance(path, str) else None
-    return found if isinstance(found, Mapping) else {}
+    document = read(path) if isinstance(path, str) else None
+    return document if isinstance(document, Mapping) else {}
 
 
 def _list(document: JSON, key: str) -> list[Any]:
-    found = _at(document, key)
-    return found if isinstance(found, list) else []
+    entries = _at(document, key)
+    return entries if isinstance(entries, list) else []
 
 
 def _at(document: JSON, key: str) -> Any:
@@ -121,10 +121,10 @@ class RedfishFirmware(FirmwareVersions):
         """Update the firmware of the BIOS, the BMC or network adapters."""
         image.check_urls(self.conf, {f"/args/settings/{index}/url": setting["url"]
                                      for index, setting in enumerate(settings)})
-        known = self._versions(task)
+        components = self._versions(task)
         problems = [Problem(f"/args/settings/{index}/component", f"the machine has no such component; it has "
-                            f"{', '.join(sorted(known)) or 'none'}")
-                    for index, setting in enumerate(settings) if setting["component"] not in known]
+                            f"{', '.join(sorted(components)) or 'none'}")
+                    for index, setting in enumerate(settings) if setting["component"] not in components]
         if problems:
             raise InvalidParameterValue(problems=problems)
         return self._send(task, settings, 0)
@@ -134,64 +134,66 @@ class RedfishFirmware(FirmwareVersions):
         waits = super().continue_step(task, step, args)
         if waits is not None or ended is None:
             return waits
-        done, settings = ended.what, args["settings"]
-        index, phase = done["index"], done["phase"]
+        awaited, settings = ended.what, args["settings"]
+        index, phase = awaited["index"], awaited["phase"]
         setting = settings[index]
         if phase == _TASK and setting["component"] != "bmc":
-            return self._reboot(task, setting, done)
+            return self._reboot(task, setting, awaited)
         if phase != _WAIT and setting.get("wait"):
-            return self._pause(task, setting, done)
-        if not done.get("has_task", True):
-            self._compare(task, setting, done)
+            return self._pause(task, setting, awaited)
+        if not awaited.get("has_task", True):
+            self._compare(task, setting, awaited)
         if index + 1 < len(settings):
             return self._send(task, settings, index + 1)
         return None
 
-    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
-        if what["phase"] == _WAIT:
-            left_s = (datetime.datetime.fromisoformat(what["until"]) - clock.now()).total_seconds()
-            return None if left_s <= 0 else f"{what['name']}: {left_s:.0f} seconds are left to wait."
-        if what["phase"] == _REBOOT and (off := power.missing(self.read(task, what["system"])[1], states.POWER_ON)):
-            return off
-        if what["task"] is None:
-            starts = what["phase"] == _REBOOT and not what.get("has_task", True)
-            return self._not_started(task, what) if starts else None
-        status, found = self.read(task, what["task"])
+    def poll(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
+        if awaited["phase"] == _WAIT:
+            left_s = (datetime.datetime.fromisoformat(awaited["until"]) - clock.now()).total_seconds()
+            return None if left_s <= 0 else f"{awaited['name']}: {left_s:.0f} seconds are left to wait."
+        if awaited["phase"] == _REBOOT:
+            _, system = self.read(task, awaited["system"])
+            if off := power.missing(system, states.POWER_ON):
+                return off
+        if awaited["task"] is None:
+            starts = awaited["phase"] == _REBOOT and not awaited.get("has_task", True)
+            return self._not_started(task, awaited) if starts else None
+        status, body = self.read(task, awaited["task"])
         if status in GONE:
-            return self._lost(task, what)
-        if not reading.task_is_running(task.node.uuid, what["name"], status, found):
+            return self._lost(task, awaited)
+        if not reading.task_is_running(task.node.uuid, awaited["name"], status, body):
             return None
-        state = printable(str(found.get("TaskState") or "running"), 64)
-        if state in _STAGED and what["phase"] == _TASK and what["component"] != "bmc":
+        state = printable(str(body.get("TaskState") or "running"), 64)
+        if state in _STAGED and awaited["phase"] == _TASK and awaited["component"] != "bmc":
             return None
-        return f"{what['name']}: its task has not ended ({state})."
+        return f"{awaited['name']}: its task has not ended ({state})."
 
     def _versions(self, task: Task) -> dict[str, str | None]:
         return {component.component: component.current_version for component in self.read_components(task)}
 
-    def _lost(self, task: Task, what: Mapping[str, Any]) -> str | None:
+    def _lost(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
         """Return None if the component has another version than before: a BMC forgets its tasks when it restarts."""
-        now = self._versions(task).get(what["component"])
-        if now is not None and now != what["version"]:
+        now = self._versions(task).get(awaited["component"])
+        if now is not None and now != awaited["version"]:
             return None
-        return f"{what['name']}: the BMC no longer knows its task, and reports the version {now}, as before."
+        return f"{awaited['name']}: the BMC no longer knows its task, and reports the version {now}, as before."
 
-    def _not_started(self, task: Task, what: Mapping[str, Any]) -> str | None:
+    def _not_started(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
         """Return None when another version is reported, or after the time that a machine takes to start with it."""
-        passed_s = (clock.now() - datetime.datetime.fromisoformat(what["rebooted_at"])).total_seconds()
-        now = self._versions(task).get(what["component"])
-        if passed_s >= _START_S or (now is not None and now != what["version"]):
+        passed_s = (clock.now() - datetime.datetime.fromisoformat(awaited["rebooted_at"])).total_seconds()
+        now = self._versions(task).get(awaited["component"])
+        if passed_s >= _START_S or (now is not None and now != awaited["version"]):
             return None
-        return f"{what['name']}: the BMC reports the version {what['version']}, as before."
+        return f"{awaited['name']}: the BMC reports the version {awaited['version']}, as before."
 
-    def _compare(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+    def _compare(self, task: Task, setting: Mapping[str, Any], awaited: Mapping[str, Any]) -> None:
         """Tell what is known of an update for which the BMC had no task, and so no outcome."""
         try:
             now = self._versions(task).get(setting["component"])
         except BMCError as exc:
             task.notices.append(f"Whether {_name(setting)} has succeeded is unknown: {exc}")
             return
-        if now is None or now == done["version"]:
+        if now is None or now == awaited["version"]:
             task.notices.append(f"Whether {_name(setting)} has succeeded is unknown: the BMC had no task for it, and "
                                 f"reports {'no version' if now is None else f'the version {now}, as before'}.")
 
@@ -208,37 +210,37 @@ class RedfishFirmware(FirmwareVersions):
             # Without a protocol at first: the URL has it, and some BMCs refuse the parameter.
             body = {"ImageURI": setting["url"], **_targets(read, self.root(task), system)}
             protocol = {"TransferProtocol": setting["url"].partition(":")[0].upper()}
-            made = self.change(quirks.FIRMWARE, [
+            change = self.change(quirks.FIRMWARE, [
                 quirks.Form(name, functools.partial(connector.post, _path(target["target"]), data={**body, **more}))
                 for name, more in (("URL", {}), ("URL and protocol", protocol))])
-            begun = reading.task_location(made.reply)
+            begun = reading.task_location(change.reply)
         return self._begin(task, setting, {
             "index": index, "phase": _TASK, "task": begun, "has_task": begun is not None,
             "version": versions.get(setting["component"])})
 
-    def _reboot(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
-        begun = done["task"]
+    def _reboot(self, task: Task, setting: Mapping[str, Any], awaited: Mapping[str, Any]) -> str:
+        begun = awaited["task"]
         if begun is not None:
-            status, found = self.read(task, begun)
-            if status in GONE or not reading.task_is_running(task.node.uuid, _name(setting), status, found):
+            status, body = self.read(task, begun)
+            if status in GONE or not reading.task_is_running(task.node.uuid, _name(setting), status, body):
                 begun = None
         with self.system(task) as system:
             path = system.path
-        return self._begin(task, setting, {**done, "phase": _REBOOT, "task": begun, "system": path,
+        return self._begin(task, setting, {**awaited, "phase": _REBOOT, "task": begun, "system": path,
                                            "rebooted_at": clock.now().isoformat()})
 
-    def _pause(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
+    def _pause(self, task: Task, setting: Mapping[str, Any], awaited: Mapping[str, Any]) -> str:
         until = clock.now() + datetime.timedelta(seconds=setting["wait"])
-        kept = {name: done[name] for name in ("index", "version", "has_task") if name in done}
-        return self._begin(task, setting, {**kept, "phase": _WAIT, "until": until.isoformat()})
+        constant = {name: awaited[name] for name in ("index", "version", "has_task") if name in awaited}
+        return self._begin(task, setting, {**constant, "phase": _WAIT, "until": until.isoformat()})
 
-    def _begin(self, task: Task, setting: Mapping[str, object], what: JSONObject) -> str:
+    def _begin(self, task: Task, setting: Mapping[str, object], awaited: JSONObject) -> str:
         """Begin a phase: store what to poll in it, and what is done; return the wait state."""
         # The time-out is not that of the requested wait.
-        timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if what["phase"] == _WAIT else 0)
-        what |= {"name": _name(setting), "component": setting["component"]}
-        wait = self.reboot_and_wait if what["phase"] == _REBOOT else self.wait_for
-        return wait(task, what, timeout_s, "[redfish]firmware_update_timeout")
+        timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if awaited["phase"] == _WAIT else 0)
+        awaited |= {"name": _name(setting), "component": setting["component"]}
+        wait = self.reboot_and_wait if awaited["phase"] == _REBOOT else self.wait_for
+        return wait(task, awaited, timeout_s, "[redfish]firmware_update_timeout")
 
 
 def _targets(read: Callable[[str], Any], root: Mapping[str, Any], system: Any) -> JSONObject:
@@ -252,11 +254,11 @@ def _name(setting: Mapping[str, object]) -> str:
     return f"the update of {printable(setting['component'], 64)}"
 
 
-def _path(found: str) -> str:
+def _path(path: str) -> str:
     """Return a path of the BMC.
 
     :raises ValueError: it is not one: sushy would send the credentials to the host of a URL
     """
-    if not found.startswith("/") or found.startswith("//"):
-        raise ValueError(f"{printable(found, 100)} is not one of its paths")
-    return found
+    if not path.startswith("/") or path.startswith("//"):
+        raise ValueError(f"{printable(path, 100)} is not one of its paths")
+    return path

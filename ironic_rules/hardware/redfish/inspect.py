@@ -40,25 +40,25 @@ _MAX_TLV = 255
 _NETWORK = frozenset({"interface", "chassis", "adapter", "port", "function"})
 
 
-def network_interfaces(found: FoundResources) -> list[JSONObject]:
+def network_interfaces(resources: FoundResources) -> list[JSONObject]:
     """Return the Ethernet interfaces with a MAC address that are not absent, without duplicate addresses.
 
     First those of the system; then those that only the network adapters have, as functions or as ports.
     """
-    ports, functions = _ports(found), _functions(found)
-    known: set[str] = set()
+    ports, functions = _ports(resources), _functions(resources)
+    seen_addresses: set[str] = set()
     listed: dict[str, JSONObject] = {}
-    for one in (*found.of("interface"), *functions.values()):
-        addresses_of_one = _macs(one)
-        if addresses_of_one and known.isdisjoint(addresses_of_one):
-            address = addresses_of_one[0]
-            if _is_here(one):
-                listed[address] = _interface(found, one, address, ports.get(address), functions.get(address))
-        known.update(addresses_of_one)
-    adapters = [one.parent for one in functions.values()]
+    for resource in (*resources.of("interface"), *functions.values()):
+        macs = _macs(resource)
+        if macs and seen_addresses.isdisjoint(macs):
+            address = macs[0]
+            if _is_here(resource):
+                listed[address] = _interface(resources, resource, address, ports.get(address), functions.get(address))
+        seen_addresses.update(macs)
+    adapters = [resource.parent for resource in functions.values()]
     for address, port in ports.items():
-        if address not in known and port.parent not in adapters and _is_here(port):
-            listed[address] = {**_interface(found, port, address, port, None), "name": _port_name(port)}
+        if address not in seen_addresses and port.parent not in adapters and _is_here(port):
+            listed[address] = {**_interface(resources, port, address, port, None), "name": _port_name(port)}
     return list(listed.values())
 
 
@@ -68,8 +68,8 @@ def mac_addresses(get: Any, why_not: Any, limits: ReadLimits, root: JSONObject, 
     :param get: and ``why_not``, as in :class:`Reader`
     :param system: of sushy
     """
-    found = Reader(get, why_not, limits, _NETWORK).read(root, system.json, system.path)
-    return [interface["mac_address"] for interface in network_interfaces(found)]
+    resources = Reader(get, why_not, limits, _NETWORK).read(root, system.json, system.path)
+    return [interface["mac_address"] for interface in network_interfaces(resources)]
 
 
 def pci_address(function: RedfishResource) -> str | None:
@@ -82,32 +82,32 @@ def pci_address(function: RedfishResource) -> str | None:
     return f"{segment or 0:04x}:{bus:02x}:{device:02x}.{number or 0:x}"
 
 
-def _interface(found: FoundResources, one: RedfishResource, address: str, port: RedfishResource | None,
+def _interface(resources: FoundResources, resource: RedfishResource, address: str, port: RedfishResource | None,
                function: RedfishResource | None) -> JSONObject:
-    pci = None if function is None else found.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
+    pci = None if function is None else resources.by_path(function.get("Links", "PCIeFunction", "@odata.id"))
     vendor, product = (None if pci is None else pci.text(key) for key in ("VendorId", "DeviceId"))
     return {
-        "name": one.text("Id") or one.text("Name") or address, "mac_address": address, "ipv4_address": None,
-        "ipv6_address": None, "has_carrier": _carrier(one, port), "lldp": None if port is None else _lldp(port),
-        "vendor": _lower(vendor), "product": _lower(product), "speed_mbps": _speed(one, port),
+        "name": resource.text("Id") or resource.text("Name") or address, "mac_address": address, "ipv4_address": None,
+        "ipv6_address": None, "has_carrier": _carrier(resource, port), "lldp": None if port is None else _lldp(port),
+        "vendor": _lower(vendor), "product": _lower(product), "speed_mbps": _speed(resource, port),
         "pci_address": None if pci is None else pci_address(pci),
     }
 
 
-def _macs(one: RedfishResource) -> list[str]:
+def _macs(resource: RedfishResource) -> list[str]:
     """Return the MAC address that an interface has, and then the one that it was made with."""
     places = (("MACAddress",), ("PermanentMACAddress",), ("Ethernet", "MACAddress"),
               ("Ethernet", "PermanentMACAddress"))
     return list(dict.fromkeys(
-        addresses.normalize_mac(text) for place in places if addresses.is_mac(text := one.get(*place))))
+        addresses.normalize_mac(text) for place in places if addresses.is_mac(text := resource.get(*place))))
 
 
-def _is_here(one: RedfishResource | None) -> bool:
+def _is_here(resource: RedfishResource | None) -> bool:
     """Return whether neither a resource nor the adapter that has it is an empty slot."""
-    while one is not None:
-        if not one.is_present:
+    while resource is not None:
+        if not resource.is_present:
             return False
-        one = one.parent
+        resource = resource.parent
     return True
 
 
@@ -116,18 +116,18 @@ def _port_name(port: RedfishResource) -> str:
     return "-".join(filter(None, (adapter, port.text("Id")))) or port.path
 
 
-def _functions(found: FoundResources) -> dict[str, RedfishResource]:
+def _functions(resources: FoundResources) -> dict[str, RedfishResource]:
     functions: dict[str, RedfishResource] = {}
-    for one in found.of("function"):
-        if _is_here(one) and one.get("NetDevFuncType") in (None, "Ethernet") and (found_addresses := _macs(one)):
-            functions.setdefault(found_addresses[0], one)
+    for function in resources.of("function"):
+        if _is_here(function) and function.get("NetDevFuncType") in (None, "Ethernet") and (macs := _macs(function)):
+            functions.setdefault(macs[0], function)
     return functions
 
 
-def _ports(found: FoundResources) -> dict[str, RedfishResource]:
+def _ports(resources: FoundResources) -> dict[str, RedfishResource]:
     """Return the physical port of each MAC address."""
     ports: dict[str, RedfishResource] = {}
-    for port in found.of("port"):
+    for port in resources.of("port"):
         for key in (("Ethernet", "AssociatedMACAddresses"), ("AssociatedNetworkAddresses",)):
             listed = port.get(*key)
             for text in listed if isinstance(listed, list) else ():
@@ -135,9 +135,9 @@ def _ports(found: FoundResources) -> dict[str, RedfishResource]:
                     ports.setdefault(addresses.normalize_mac(text), port)
         if addresses.is_mac(text := port.get("Oem", "Lenovo", "PhysicalPortMacAddress")):
             ports.setdefault(addresses.normalize_mac(text), port)
-    for address, function in _functions(found).items():
+    for address, function in _functions(resources).items():
         for path in _assigned(function):
-            if address not in ports and (assigned := found.by_path(path)) is not None:
+            if address not in ports and (assigned := resources.by_path(path)) is not None:
                 ports[address] = assigned
     return ports
 
@@ -153,13 +153,13 @@ def _assigned(function: RedfishResource) -> Iterator[Any]:
             yield listed[0].get("@odata.id")
 
 
-def _carrier(one: RedfishResource, port: RedfishResource | None) -> bool | None:
-    told = [one.get("LinkStatus"), *([] if port is None else [port.get("LinkStatus"), port.get("LinkState")])]
-    return next((_CARRIER[text] for text in told if isinstance(text, str) and text in _CARRIER), None)
+def _carrier(resource: RedfishResource, port: RedfishResource | None) -> bool | None:
+    reported = [resource.get("LinkStatus"), *([] if port is None else [port.get("LinkStatus"), port.get("LinkState")])]
+    return next((_CARRIER[text] for text in reported if isinstance(text, str) and text in _CARRIER), None)
 
 
-def _speed(one: RedfishResource, port: RedfishResource | None) -> int | None:
-    speed = one.number("SpeedMbps")
+def _speed(resource: RedfishResource, port: RedfishResource | None) -> int | None:
+    speed = resource.number("SpeedMbps")
     if not speed and port is not None:
         speed = (port.number("CurrentSpeedGbps") or 0) * 1000 or port.number("CurrentLinkSpeedMbps")
     return int(speed) if speed else None
@@ -180,12 +180,14 @@ def _identifier(port: RedfishResource, kind: int, key: str, subtypes: dict[str, 
     text = port.text("Ethernet", "LLDPReceive", key)
     if text is None:
         return
-    told = port.text("Ethernet", "LLDPReceive", f"{key}Subtype")
-    if told in (None, "MacAddr"):
-        told = "MacAddr" if addresses.is_mac(text) else "text"
-    value = bytes.fromhex(addresses.normalize_mac(text).replace(":",
-                                                                "")) if told == "MacAddr" else text.encode()[:_MAX_TLV]
-    yield [kind, (bytes([subtypes.get(str(told), _LOCAL)]) + value).hex()]
+    subtype = port.text("Ethernet", "LLDPReceive", f"{key}Subtype")
+    if subtype in (None, "MacAddr"):
+        subtype = "MacAddr" if addresses.is_mac(text) else "text"
+    if subtype == "MacAddr":
+        value = bytes.fromhex(addresses.normalize_mac(text).replace(":", ""))
+    else:
+        value = text.encode()[:_MAX_TLV]
+    yield [kind, (bytes([subtypes.get(str(subtype), _LOCAL)]) + value).hex()]
 
 
 def _text(port: RedfishResource, kind: int, key: str) -> Iterator[list[Any]]:
@@ -234,16 +236,16 @@ SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", 
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
 
-def inventory_of(found: FoundResources) -> JSONObject:
+def inventory_of(resources: FoundResources) -> JSONObject:
     """Return the inventory, without the addresses of the BMC."""
-    system = found.of("system")[0]
+    system = resources.of("system")[0]
     mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
     maker, version = system.text("Manufacturer"), system.text("BiosVersion")
-    controllers = raid.storage_resources(found)
+    controllers = raid.storage_resources(resources)
     return {
-        "interfaces": network_interfaces(found),
-        "cpu": _cpu(found, system),
-        "disks": _disks(found),
+        "interfaces": network_interfaces(resources),
+        "cpu": _cpu(resources, system),
+        "disks": _disks(resources),
         "memory": _memory(system),
         "system_vendor": {
             "product_name": system.text("Model"), "manufacturer": maker,
@@ -257,39 +259,40 @@ def inventory_of(found: FoundResources) -> JSONObject:
     }
 
 
-def plugin_data(found: FoundResources) -> JSONObject:
+def plugin_data(resources: FoundResources) -> JSONObject:
     """Return further data of the machine; what the BMC does not have is left out."""
     data = {
-        "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
-        "firmware": _firmware(found), "tpm": _tpm(found.of("system")[0]), "bios_settings": _bios_settings(found),
+        "pci_devices": _pci_devices(resources), "storage_controllers": _controllers(resources),
+        "volumes": _volumes(resources), "firmware": _firmware(resources), "tpm": _tpm(resources.of("system")[0]),
+        "bios_settings": _bios_settings(resources),
     }
     return {name: value for name, value in data.items() if value}
 
 
-def lacking_resources(found: FoundResources) -> list[str]:
+def lacking_resources(resources: FoundResources) -> list[str]:
     """Return the names of what the BMC does not report of its machine."""
-    system = found.of("system")[0]
-    names = [name for kind, name in _EXPECTED.items() if not found.of(kind)]
+    system = resources.of("system")[0]
+    names = [name for kind, name in _EXPECTED.items() if not resources.of(kind)]
     return names if system.number("MemorySummary", "TotalSystemMemoryGiB") else [*names, "MemorySummary"]
 
 
-def root_disk_size(found: FoundResources) -> int | None:
+def root_disk_size(resources: FoundResources) -> int | None:
     """Return the size in bytes of the smallest disk of at least 4 GiB that an operating system sees; None without one.
 
     These are the volumes of the RAID controllers, and if there are none, the drives.
     """
-    volumes = [volume["size"] for volume in _volumes(found)]
-    return min((size for size in volumes or [disk["size"] for disk in _disks(found)] if size >= 4 * _GIB), default=None)
+    sizes = [volume["size"] for volume in _volumes(resources)] or [disk["size"] for disk in _disks(resources)]
+    return min((size for size in sizes if size >= 4 * _GIB), default=None)
 
 
-def boot_mode(told: object) -> str | None:
+def boot_mode(reported: object) -> str | None:
     """Return ``uefi``, ``bios``, or None if the BMC does not report it."""
-    return _MODES.get(told) if isinstance(told, str) else None
+    return _MODES.get(reported) if isinstance(reported, str) else None
 
 
-def _cpu(found: FoundResources, system: RedfishResource) -> JSONObject:
-    processors = [one for one in found.of("processor")
-                  if one.is_present and one.get("ProcessorType") in (None, "CPU")]
+def _cpu(resources: FoundResources, system: RedfishResource) -> JSONObject:
+    processors = [processor for processor in resources.of("processor")
+                  if processor.is_present and processor.get("ProcessorType") in (None, "CPU")]
     if not processors:
         keys = ("LogicalProcessorCount", "CoreCount", "Count")
         count = next((number for key in keys if (number := _whole(system.number("ProcessorSummary", key)))), None)
@@ -297,7 +300,8 @@ def _cpu(found: FoundResources, system: RedfishResource) -> JSONObject:
         return {"count": count, "socket_count": _whole(system.number("ProcessorSummary", "Count")), "model_name": model,
                 "architecture": _architecture((), model), "frequency": None, "flags": []}
     first = processors[0]
-    count = sum(int(one.number("TotalThreads") or one.number("TotalCores") or 0) for one in processors)
+    count = sum(int(processor.number("TotalThreads") or processor.number("TotalCores") or 0)
+                for processor in processors)
     frequency = first.number("MaxSpeedMHz")
     return {
         "count": count or None, "socket_count": len(processors), "model_name": first.text("Model"),
@@ -307,8 +311,8 @@ def _cpu(found: FoundResources, system: RedfishResource) -> JSONObject:
     }
 
 
-def _architecture(told: tuple[object, ...], model: str | None) -> str | None:
-    for name in told:
+def _architecture(reported: tuple[object, ...], model: str | None) -> str | None:
+    for name in reported:
         if isinstance(name, str) and name in _ARCHITECTURES:
             return _ARCHITECTURES[name]
     return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
@@ -321,13 +325,14 @@ def _memory(system: RedfishResource) -> JSONObject:
     return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
 
 
-def _disks(found: FoundResources) -> list[JSONObject]:
-    drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
-    if drives:
-        return drives
+def _disks(resources: FoundResources) -> list[JSONObject]:
+    disks = [_disk(drive, drive.text("Name") or drive.text("Id")) for drive in resources.of("drive")
+             if drive.is_present]
+    if disks:
+        return disks
     # BMCs without Storage have SimpleStorage, whose devices are objects in it.
-    return [_disk(RedfishResource("device", one.path, device), RedfishResource("device", "", device).text("Name"))
-            for one in found.of("simple_storage") for device in one.objects("Devices")]
+    return [_disk(RedfishResource("device", resource.path, device), RedfishResource("device", "", device).text("Name"))
+            for resource in resources.of("simple_storage") for device in resource.objects("Devices")]
 
 
 def _disk(drive: RedfishResource, name: str | None) -> JSONObject:
@@ -349,49 +354,50 @@ def _wwn(drive: RedfishResource) -> str | None:
     return None
 
 
-def _volumes(found: FoundResources) -> list[JSONObject]:
+def _volumes(resources: FoundResources) -> list[JSONObject]:
     """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
-    return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
-             "controller": None if one.parent is None else one.parent.text("Id")}
-            for one in found.of("volume")
-            if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
+    return [{"name": volume.text("Name") or volume.text("Id"), "size": int(size), "raid_type": volume.text("RAIDType"),
+             "controller": None if volume.parent is None else volume.parent.text("Id")}
+            for volume in resources.of("volume")
+            if volume.get("VolumeType") != "RawDevice" and (size := volume.number("CapacityBytes"))]
 
 
-def _controllers(found: FoundResources) -> list[JSONObject]:
+def _controllers(resources: FoundResources) -> list[JSONObject]:
     return [{
-        "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
-        "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
-        "firmware_version": one.text("FirmwareVersion"), "drives": len(found.of("drive", parent)),
-    } for parent in found.of("storage") for one in raid.controllers_of(found, parent)]
+        "name": controller.text("Name") or parent.text("Name"), "model": controller.text("Model"),
+        "vendor": controller.text("Manufacturer"), "serial": controller.text("SerialNumber"),
+        "firmware_version": controller.text("FirmwareVersion"), "drives": len(resources.of("drive", parent)),
+    } for parent in resources.of("storage") for controller in raid.controllers_of(resources, parent)]
 
 
-def _pci_devices(found: FoundResources) -> list[dict[str, str]]:
+def _pci_devices(resources: FoundResources) -> list[dict[str, str]]:
     """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
     return [{
-        "vendor_id": _hex(one.get("VendorId")), "product_id": _hex(one.get("DeviceId")),
-        "class": _hex(one.get("ClassCode")), "revision": _hex(one.get("RevisionId")),
-        "bus": pci_address(one) or "",
-    } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
+        "vendor_id": _hex(function.get("VendorId")), "product_id": _hex(function.get("DeviceId")),
+        "class": _hex(function.get("ClassCode")), "revision": _hex(function.get("RevisionId")),
+        "bus": pci_address(function) or "",
+    } for function in resources.of("pcie_function")
+        if _hex(function.get("VendorId")) and _hex(function.get("DeviceId"))]
 
 
-def _firmware(found: FoundResources) -> list[JSONObject]:
+def _firmware(resources: FoundResources) -> list[JSONObject]:
     """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
-    return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
-             "manufacturer": one.text("Manufacturer")}
-            for one in found.of("firmware")
-            if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
+    return [{"id": component.text("Id"), "name": component.text("Name"), "version": component.text("Version"),
+             "manufacturer": component.text("Manufacturer")}
+            for component in resources.of("firmware")
+            if component.text("Version") and not (component.text("Id") or "").startswith(("Previous", "Available"))]
 
 
 def _tpm(system: RedfishResource) -> list[JSONObject]:
     modules = [RedfishResource("module", system.path, entry) for entry in system.objects("TrustedModules")]
-    return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
-             "state": one.text("Status", "State")} for one in modules if one.is_present]
+    return [{"type": module.text("InterfaceType"), "firmware_version": module.text("FirmwareVersion"),
+             "state": module.text("Status", "State")} for module in modules if module.is_present]
 
 
-def _bios_settings(found: FoundResources) -> JSONObject:
+def _bios_settings(resources: FoundResources) -> JSONObject:
     settings: JSONObject = {}
-    for one in found.of("bios"):
-        for name, value in list(quirks.settings_of(one.get("Attributes")).items())[:MAX_ITEMS]:
+    for bios in resources.of("bios"):
+        for name, value in list(quirks.settings_of(bios.get("Attributes")).items())[:MAX_ITEMS]:
             if isinstance(value, (str, int, float, bool)) and not SECRET.search(name):
                 settings[name] = value
     return settings
@@ -420,34 +426,34 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         :raises BMCError: the BMC does not respond, or reports nothing about the machine
         """
         began = time.monotonic()
-        found = self._read(task)
-        data = inventory_of(found)
+        resources = self._read(task)
+        data = inventory_of(resources)
         if not (data["interfaces"] or data["disks"] or data["memory"]["total"] or data["cpu"]["count"]):
             raise BMCError(node=task.node.uuid, reason="it reports neither network interfaces nor disks, memory or "
                                                        "processors of the machine; use in-band inspection.")
         # An architecture that an operator has set is better than none.
         data["cpu"]["architecture"] = data["cpu"]["architecture"] or task.node.properties.get("cpu_arch")
-        self._set_properties(task, data, root_disk_size(found))
+        self._set_properties(task, data, root_disk_size(resources))
         for address in resolver.addresses(task.node.driver_info):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
             data.setdefault(key, address)
-        _warn(task, found)
+        _warn(task, resources)
         seconds = round(time.monotonic() - began, 3)
         LOG.info("Node %s: the inventory was read from its BMC in %s s with %d requests", task.node.uuid, seconds,
-                 found.requests)
-        return InspectionData(data, {**plugin_data(found), "redfish_inspection": {
-            "requests": found.requests, "seconds": seconds, "missing": sorted(found.missing)[:_MAX_MISSING]}})
+                 resources.requests)
+        return InspectionData(data, {**plugin_data(resources), "redfish_inspection": {
+            "requests": resources.requests, "seconds": seconds, "missing": sorted(resources.missing)[:_MAX_MISSING]}})
 
     def _read(self, task: Task) -> FoundResources:
         options = self.conf.redfish
         limits = ReadLimits(options.inspection_requests_at_once, options.inspection_max_requests,
                             options.inspection_timeout)
         with self.system(task) as system:
-            found = Reader(documents(system), self.why_not, limits).read(self.root(task), system.json, system.path)
-            if found.unanswered:
+            resources = Reader(documents(system), self.why_not, limits).read(self.root(task), system.json, system.path)
+            if resources.unanswered:
                 # A resource that a BMC cannot provide is missing. A BMC that cannot be reached fails the inspection.
                 system.refresh()
-        return found
+        return resources
 
     def _set_properties(self, task: Task, data: JSONObject, root_disk_size: int | None) -> None:
         """Set what Ironic's inspection sets; hooks that set the same properties run later."""
@@ -459,21 +465,21 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         if root_disk_size is not None and not properties.get("root_device"):
             spacing = self.conf.inspector.disk_partitioning_spacing
             properties["local_gb"] = max(0, root_disk_size // units.Gi - spacing)
-        mode, found = data["boot"].get("current_boot_mode"), properties.get("capabilities")
+        mode, present = data["boot"].get("current_boot_mode"), properties.get("capabilities")
         # The setting of an operator is how the machine shall boot, not how it does.
-        if mode is not None and isinstance(found, (str, dict, type(None))) \
-                and capabilities.get(found, "boot_mode") is None:
-            properties["capabilities"] = capabilities.put(found, "boot_mode", mode)
+        if mode is not None and isinstance(present, (str, dict, type(None))) \
+                and capabilities.get(present, "boot_mode") is None:
+            properties["capabilities"] = capabilities.put(present, "boot_mode", mode)
 
     def abort(self, task: Task) -> None:
         """Do nothing: nothing was booted, and a failed inspection has changed nothing."""
 
 
-def _warn(task: Task, found: FoundResources) -> None:
-    if lacks := lacking_resources(found):
+def _warn(task: Task, resources: FoundResources) -> None:
+    if lacks := lacking_resources(resources):
         LOG.warning("Node %s: the BMC does not provide %s", task.node.uuid, ", ".join(lacks))
     by_reason: dict[str, list[str]] = {}
-    for path, reason in sorted(found.missing.items()):
+    for path, reason in sorted(resources.missing.items()):
         by_reason.setdefault(reason, []).append(path)
     for reason, paths in by_reason.items():
         LOG.warning("Node %s: resources of the BMC are missing (%s): %s", task.node.uuid, reason, enumeration(paths))

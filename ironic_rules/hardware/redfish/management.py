@@ -67,10 +67,10 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in _DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(_DEVICES)}.")
-        made = self._override(task, device, (_ALWAYS, _ONCE) if persistent else (_ONCE,))
+        change = self._override(task, device, (_ALWAYS, _ONCE) if persistent else (_ONCE,))
         if not persistent:
             boot_device.keep_for_next_boot(task)
-        elif made.form.name.endswith(_ONCE):
+        elif change.form.name.endswith(_ONCE):
             boot_device.renew_before_boots(task, device)
             self._warn(task, f"The BMC sets the boot device {device} for one boot only; it is set again before each "
                              "boot that this service begins, but not before others.")
@@ -91,10 +91,10 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             forms = [form for duration in durations for form in sorted(
                 overrides.of_device(_target(system, device), duration),
                 key=lambda form: first is None or not form.name.startswith(first))]
-            made = self.change(BOOT_DEVICE, forms, is_shown_at_once=True)
-            if not made.is_shown:
+            change = self.change(BOOT_DEVICE, forms, is_shown_at_once=True)
+            if not change.is_shown:
                 self._warn(task, f"The BMC has accepted the boot device {device}, and does not show it.")
-            return made
+            return change
 
     def _warn(self, task: Task, text: str) -> None:
         LOG.warning("Node %s: %s", task.node.uuid, text)
@@ -150,8 +150,8 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         with self.system(task) as system:
             try:
                 # Interfaces with a health of OK: address -> state
-                found = system.ethernet_interfaces.summary if "EthernetInterfaces" in system.json else {}
-                if not found:
+                interfaces = system.ethernet_interfaces.summary if "EthernetInterfaces" in system.json else {}
+                if not interfaces:
                     return self._of_adapters(task, system)
             except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
                 raise
@@ -160,16 +160,16 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
                 LOG.warning("The BMC of node %s does not report its network interfaces: %s", task.node.uuid,
                             type(exc).__name__)
                 return []
-        return [address for address, state in found.items() if getattr(state, "value", state) == "Enabled"]
+        return [address for address, state in interfaces.items() if getattr(state, "value", state) == "Enabled"]
 
     def _of_adapters(self, task: Task, system: Any) -> list[str]:
         options = self.conf.redfish
         limits = ReadLimits(options.inspection_requests_at_once, options.inspection_max_requests,
                             options.inspection_timeout)
-        found = inspect.mac_addresses(documents(system), self.why_not, limits, self.root(task), system)
-        if not found:
+        addresses = inspect.mac_addresses(documents(system), self.why_not, limits, self.root(task), system)
+        if not addresses:
             LOG.warning("The BMC of node %s does not report its network interfaces", task.node.uuid)
-        return found
+        return addresses
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         return list(_MODES)
@@ -187,8 +187,8 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         with self.system(task) as system:
             if _boot_mode(system) == mode:
                 return
-            made = self.change(BOOT_MODE, _Overrides(self.sushy, system).of_mode(_MODES[mode]), is_shown_at_once=True)
-            if not made.is_shown:
+            change = self.change(BOOT_MODE, _Overrides(self.sushy, system).of_mode(_MODES[mode]), is_shown_at_once=True)
+            if not change.is_shown:
                 self._warn(task, f"The BMC has accepted the boot mode {mode}, and does not show it.")
 
     @requested_step({
@@ -200,13 +200,13 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
     def set_bmc_clock(self, task: Task, target_datetime: str | None = None,
                       datetime_local_offset: str | None = None) -> None:
         """Set the clock of the BMC."""
-        wanted = (datetime.datetime.fromisoformat(target_datetime) if target_datetime is not None
-                  else datetime.datetime.now(datetime.UTC))
+        time = (datetime.datetime.fromisoformat(target_datetime) if target_datetime is not None
+                else datetime.datetime.now(datetime.UTC))
         with self.system(task) as system:
             managers = system.managers
             if not managers:
                 raise BMCError(node=task.node.uuid, reason="it does not report which manager the system has.")
-            managers[0].set_datetime(wanted.isoformat(timespec="seconds"), datetime_local_offset)
+            managers[0].set_datetime(time.isoformat(timespec="seconds"), datetime_local_offset)
 
 
 def _target(system: Any, device: str) -> str:
@@ -230,14 +230,14 @@ class _Overrides:
 
     def of_device(self, target: str, duration: str) -> list[Form]:
         """Return the forms for a device, whose names end with the duration."""
-        wanted = {_TARGET: target, _DURATION: duration}
-        bodies = {"target and duration": wanted}
+        requested = {_TARGET: target, _DURATION: duration}
+        bodies = {"target and duration": requested}
         if self._now.get(_MODE) is not None:
-            bodies[ALL_THREE] = {**wanted, _MODE: self._now[_MODE]}
-        differing = {name: value for name, value in wanted.items() if self._now.get(name) != value}
+            bodies[ALL_THREE] = {**requested, _MODE: self._now[_MODE]}
+        differing = {name: value for name, value in requested.items() if self._now.get(name) != value}
         if len(differing) == 1:
             bodies["what differs"] = differing
-        return self._forms(bodies, wanted, f", {duration}")
+        return self._forms(bodies, requested, f", {duration}")
 
     def of_mode(self, mode: str) -> list[Form]:
         """Return the forms for a boot mode."""
@@ -246,10 +246,10 @@ class _Overrides:
             bodies[ALL_THREE] = {_MODE: mode, _TARGET: self._now[_TARGET], _DURATION: self._now[_DURATION]}
         return self._forms(bodies, {_MODE: mode}, "")
 
-    def _forms(self, bodies: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], suffix: str) -> list[Form]:
+    def _forms(self, bodies: Mapping[str, Mapping[str, Any]], requested: Mapping[str, str], suffix: str) -> list[Form]:
         # A BMC that does not report an override does not show a change of it.
-        reports = next(iter(wanted)) in self._now
-        is_done = functools.partial(self._shows, wanted) if reports else None
+        reports = next(iter(requested)) in self._now
+        is_done = functools.partial(self._shows, requested) if reports else None
         forms = [Form(name + suffix, functools.partial(self._send, body), is_done) for name, body in bodies.items()]
         if self._settings is not None:
             body = bodies.get(ALL_THREE) or next(iter(bodies.values()))
@@ -272,25 +272,25 @@ class _Overrides:
         etag = connector.get(self._settings).headers.get("ETag")
         connector.patch(self._settings, data={"Boot": dict(body)}, etag=etag)
 
-    def _shows(self, wanted: Mapping[str, str]) -> bool:
+    def _shows(self, requested: Mapping[str, str]) -> bool:
         self._system.refresh(force=True)
         documents = [self._system.json]
         if self._settings is not None:
             documents.append(self._system._conn.get(self._settings).json())
-        return any(all(_is_shown(name, value, _boot_of(one).get(name)) for name, value in wanted.items())
-                   for one in documents)
+        return any(all(_is_shown(name, value, _boot_of(document).get(name)) for name, value in requested.items())
+                   for document in documents)
 
 
 def _boot_of(document: object) -> Mapping[str, Any]:
-    found = document.get("Boot") if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else {}
+    boot = document.get("Boot") if isinstance(document, dict) else None
+    return boot if isinstance(boot, dict) else {}
 
 
-def _is_shown(name: str, wanted: str, shown: object) -> bool:
-    if name == _TARGET and wanted in _CDS:
+def _is_shown(name: str, requested: str, shown: object) -> bool:
+    if name == _TARGET and requested in _CDS:
         return shown in _CDS
     # Some BMCs report any override as a permanent one.
-    return shown == wanted or (name == _DURATION and shown == _ALWAYS)
+    return shown == requested or (name == _DURATION and shown == _ALWAYS)
 
 
 def _boot_mode(system: Any) -> str | None:

@@ -38,14 +38,14 @@ class RedfishPower(RedfishInterface, PowerInterface):
         if (path := self.driver_info(task).system_id) is not None:
             # Without sushy's classes, since the power states of thousands of nodes are read every minute.
             try:
-                status, found = self.read(task, path)
+                status, system_json = self.read(task, path)
             except BMCError as exc:
                 if not isinstance(exc.__cause__, self.sushy.exceptions.ConnectionError):
                     raise
                 LOG.debug("The power state of node %s is read once more: %s", task.node.uuid, exc)
             else:
                 if status not in GONE:
-                    return _state_of(task, found.get("PowerState"))
+                    return _state_of(task, system_json.get("PowerState"))
         with self.system(task) as system:
             return _state(task, system)
 
@@ -70,15 +70,15 @@ class RedfishPower(RedfishInterface, PowerInterface):
 
     def run_step(self, task: Task, target: str) -> str | None:
         path = self._request(task, target)
-        what = {"path": path, "power_state": _final(target)}
-        if path is not None and self.poll(task, what) is not None:
-            return self.wait_for(task, what, self.conf.conductor.power_state_change_timeout,
+        awaited = {"path": path, "power_state": _final(target)}
+        if path is not None and self.poll(task, awaited) is not None:
+            return self.wait_for(task, awaited, self.conf.conductor.power_state_change_timeout,
                                  "[conductor]power_state_change_timeout")
         task.node.power_state = _final(target)
         return None
 
-    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
-        return missing(self.read(task, what["path"])[1], what["power_state"])
+    def poll(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
+        return missing(self.read(task, awaited["path"])[1], awaited["power_state"])
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, JSON]) -> str | None:
         waits = super().continue_step(task, step, args)
@@ -145,26 +145,26 @@ def _has(system: Any, kind: str) -> bool:
     if kind not in _SWITCH_ON and kind not in _SWITCH_OFF:
         return False
     system.refresh(force=True)
-    told = _STATES.get(getattr(system.power_state, "value", system.power_state))
-    return told == (states.POWER_ON if kind in _SWITCH_ON else states.POWER_OFF)
+    state = _STATES.get(getattr(system.power_state, "value", system.power_state))
+    return state == (states.POWER_ON if kind in _SWITCH_ON else states.POWER_OFF)
 
 
 def _state(task: Task, system: Any) -> str:
     return _state_of(task, getattr(system.power_state, "value", system.power_state))
 
 
-def _state_of(task: Task, told: object) -> str:
-    if not isinstance(told, str) or told not in _STATES:
+def _state_of(task: Task, reported: object) -> str:
+    if not isinstance(reported, str) or reported not in _STATES:
         raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
-    return _STATES[told]
+    return _STATES[reported]
 
 
 def missing(system: Mapping[str, Any], power_state: str) -> str | None:
     """Return None if a system (JSON) has that power state, else what is missing, as a poll does."""
-    told = system.get("PowerState")
-    if isinstance(told, str) and _STATES.get(told) == power_state:
+    reported = system.get("PowerState")
+    if isinstance(reported, str) and _STATES.get(reported) == power_state:
         return None
-    return f"the BMC reports the power state {printable(str(told), 64)} instead of '{power_state}'."
+    return f"the BMC reports the power state {printable(str(reported), 64)} instead of '{power_state}'."
 
 
 def _final(target: str) -> str:

@@ -245,7 +245,7 @@ DEVIATIONS = (
 
 def judge(area: Area, status: int, text: str) -> Deviation | None:
     """Return the line of the table that a refusal is; None: it is an error."""
-    return next((one for one in DEVIATIONS if one.is_met(area, status, text)), None)
+    return next((deviation for deviation in DEVIATIONS if deviation.is_met(area, status, text)), None)
 
 
 def first_form(area: Area, vendors: Iterable[object]) -> str | None:
@@ -254,10 +254,10 @@ def first_form(area: Area, vendors: Iterable[object]) -> str | None:
     :param vendors: names of the vendor, of the node and of the system
     """
     for vendor in vendors:
-        for one in DEVIATIONS:
-            if one.answer is Answer.FIRST and area in one.areas and isinstance(vendor, str) \
-                    and vendor.replace(" ", "").lower().startswith(one.vendor.lower()):
-                return one.form
+        for deviation in DEVIATIONS:
+            if deviation.answer is Answer.FIRST and area in deviation.areas and isinstance(vendor, str) \
+                    and vendor.replace(" ", "").lower().startswith(deviation.vendor.lower()):
+                return deviation.form
     return None
 
 

@@ -99,15 +99,15 @@ def _turn(disk: JSONObject) -> tuple[bool, bool]:
     return not disk.get("physical_disks"), disk["size_gb"] == MAX_SIZE
 
 
-def _volume(disk: JSONObject, drives: Sequence[Drive], what: str) -> Volume:
+def _volume(disk: JSONObject, drives: Sequence[Drive], subject: str) -> Volume:
     level = _LEVELS.get(disk["raid_level"])
     if level is None:
-        raise InvalidParameterValue(f"{what}: Redfish has no RAID level {disk['raid_level']}")
+        raise InvalidParameterValue(f"{subject}: Redfish has no RAID level {disk['raid_level']}")
     if disk.get("share_physical_disks"):
-        raise InvalidParameterValue(f"{what}: volumes that share drives are not supported (share_physical_disks)")
-    wanted, named = disk.get("controller"), disk.get("physical_disks")
+        raise InvalidParameterValue(f"{subject}: volumes that share drives are not supported (share_physical_disks)")
+    requested, named = disk.get("controller"), disk.get("physical_disks")
     for controller in dict.fromkeys(drive.controller for drive in drives):
-        if wanted in (None, controller):
+        if requested in (None, controller):
             chosen = _choose(disk, level, [drive for drive in drives if drive.controller == controller
                                            and (not named or drive.name in named) and _is_kind(drive, disk)])
             if chosen:
@@ -115,8 +115,8 @@ def _volume(disk: JSONObject, drives: Sequence[Drive], what: str) -> Volume:
                 size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
                 return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"),
                               disk["size_gb"] == MAX_SIZE)
-    where = "" if wanted is None else f" at the controller {printable(wanted)}"
-    raise InvalidParameterValue(f"{what}: there are not enough drives for {disk['size_gb']} GB in RAID level "
+    where = "" if requested is None else f" at the controller {printable(requested)}"
+    raise InvalidParameterValue(f"{subject}: there are not enough drives for {disk['size_gb']} GB in RAID level "
                                 f"{disk['raid_level']}{where}")
 
 
@@ -183,31 +183,31 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
                     begun.take(self._request(when, functools.partial(_delete, volume)), waits)
         return self._wait(task, begun, "the deletion of the volumes")
 
-    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+    def poll(self, task: Task, awaited: Mapping[str, Any]) -> str | None:
         running, lost = [], []
-        for path in what["tasks"]:
-            status, found = self.read(task, path)
+        for path in awaited["tasks"]:
+            status, body = self.read(task, path)
             if status in GONE:
                 lost.append(path)
-            elif reading.task_is_running(task.node.uuid, what["name"], status, found):
-                running.append(printable(f"{path} ({found.get('TaskState') or 'running'})", 200))
+            elif reading.task_is_running(task.node.uuid, awaited["name"], status, body):
+                running.append(printable(f"{path} ({body.get('TaskState') or 'running'})", 200))
         if running:
-            return f"{what['name']}: these tasks of the BMC have not ended: {', '.join(running)}."
-        if what["tasks"] and not lost:
+            return f"{awaited['name']}: these tasks of the BMC have not ended: {', '.join(running)}."
+        if awaited["tasks"] and not lost:
             return None
-        number = self._number(task, what)
-        if number == what["expected"]:
+        number = self._number(task, awaited)
+        if number == awaited["expected"]:
             return None
         if lost:
             raise HardwareFailed(node=task.node.uuid, reason=(
-                f"{what['name']} failed: it no longer knows its task {printable(lost[0], 200)}, and has {number} "
-                f"volumes instead of {what['expected']}. It may have been restarted."))
-        return f"{what['name']}: there are {number} volumes instead of {what['expected']}."
+                f"{awaited['name']} failed: it no longer knows its task {printable(lost[0], 200)}, and has {number} "
+                f"volumes instead of {awaited['expected']}. It may have been restarted."))
+        return f"{awaited['name']}: there are {number} volumes instead of {awaited['expected']}."
 
-    def _number(self, task: Task, what: Mapping[str, Any]) -> int:
+    def _number(self, task: Task, awaited: Mapping[str, Any]) -> int:
         """Return the number of volumes that there are now, by as few requests as possible."""
         number = 0
-        for path, before in what["volumes"].items():
+        for path, before in awaited["volumes"].items():
             members = self.read(task, path)[1]["Members"]
             paths = [str(member["@odata.id"]) for member in members]
             if paths == before["members"]:
@@ -239,10 +239,10 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
     def _wait(self, task: Task, begun: _Begun, name: str) -> str | None:
         if not begun.reboots and not begun.tasks:
             return None
-        what = {"name": name, "tasks": [] if begun.reboots else begun.tasks, "expected": begun.expected,
-                "volumes": begun.volumes}
+        awaited = {"name": name, "tasks": [] if begun.reboots else begun.tasks, "expected": begun.expected,
+                   "volumes": begun.volumes}
         wait = self.reboot_and_wait if begun.reboots else self.wait_for
-        return wait(task, what, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
+        return wait(task, awaited, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
 
 
 def _post(collection: Any, payload: JSONObject, when: dict[str, str]) -> Any:
@@ -314,46 +314,47 @@ def _payloads(volume: Volume) -> list[JSONObject]:
 _STATUS = {"health": "Health", "state": "State", "health_rollup": "HealthRollup"}
 
 
-def controllers_of(found: FoundResources, storage: RedfishResource) -> list[RedfishResource]:
+def controllers_of(resources: FoundResources, storage: RedfishResource) -> list[RedfishResource]:
     """Return the controllers of a storage resource: resources of their own, or in old BMCs objects in it."""
-    return found.of("controller", storage) or [
+    return resources.of("controller", storage) or [
         RedfishResource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
 
 
-def storage_resources(found: FoundResources) -> list[JSONObject]:
+def storage_resources(resources: FoundResources) -> list[JSONObject]:
     """Return the storage resources, for ``inventory.storage_controllers``. Sizes are in bytes."""
     return [{
         "id": storage.text("Id") or "", "name": storage.text("Name"),
-        "storage_controllers": [_controller(one) for one in controllers_of(found, storage)],
-        "drives": [_drive(one) for one in found.of("drive", storage) if one.is_present],
-    } for storage in found.of("storage")]
+        "storage_controllers": [_controller(resource) for resource in controllers_of(resources, storage)],
+        "drives": [_drive(resource) for resource in resources.of("drive", storage) if resource.is_present],
+    } for storage in resources.of("storage")]
 
 
-def _controller(one: RedfishResource) -> JSONObject:
+def _controller(controller: RedfishResource) -> JSONObject:
     return {
-        "member_id": one.text("MemberId") or one.text("Id"), "name": one.text("Name"), "model": one.text("Model"),
-        "manufacturer": one.text("Manufacturer"), "firmware_version": one.text("FirmwareVersion"),
-        "raid_types": _texts(one, "SupportedRAIDTypes"), "speed_gbps": one.number("SpeedGbps"),
-        "controller_protocols": _texts(one, "SupportedControllerProtocols"),
-        "device_protocols": _texts(one, "SupportedDeviceProtocols"), **_status(one),
+        "member_id": controller.text("MemberId") or controller.text("Id"), "name": controller.text("Name"),
+        "model": controller.text("Model"), "manufacturer": controller.text("Manufacturer"),
+        "firmware_version": controller.text("FirmwareVersion"),
+        "raid_types": _texts(controller, "SupportedRAIDTypes"), "speed_gbps": controller.number("SpeedGbps"),
+        "controller_protocols": _texts(controller, "SupportedControllerProtocols"),
+        "device_protocols": _texts(controller, "SupportedDeviceProtocols"), **_status(controller),
     }
 
 
-def _drive(one: RedfishResource) -> JSONObject:
-    protocol, size = one.text("Protocol"), one.number("CapacityBytes")
+def _drive(drive: RedfishResource) -> JSONObject:
+    protocol, size = drive.text("Protocol"), drive.number("CapacityBytes")
     return {
-        "name": one.text("Name"), "size": None if size is None else int(size), "id": one.text("Id"),
-        "media_type": one.text("MediaType"), "serial_number": one.text("SerialNumber"),
-        "manufacturer": one.text("Manufacturer"), "model": one.text("Model"), "revision": one.text("Revision"),
-        **({} if protocol is None else {"protocol": protocol}), **_status(one),
+        "name": drive.text("Name"), "size": None if size is None else int(size), "id": drive.text("Id"),
+        "media_type": drive.text("MediaType"), "serial_number": drive.text("SerialNumber"),
+        "manufacturer": drive.text("Manufacturer"), "model": drive.text("Model"), "revision": drive.text("Revision"),
+        **({} if protocol is None else {"protocol": protocol}), **_status(drive),
     }
 
 
-def _status(one: RedfishResource) -> JSONObject:
-    told = {name: text for name, key in _STATUS.items() if (text := one.text("Status", key)) is not None}
-    return {"status": told} if told else {}
+def _status(resource: RedfishResource) -> JSONObject:
+    status = {name: text for name, key in _STATUS.items() if (text := resource.text("Status", key)) is not None}
+    return {"status": status} if status else {}
 
 
-def _texts(one: RedfishResource, key: str) -> list[str]:
-    value = one.get(key)
+def _texts(resource: RedfishResource, key: str) -> list[str]:
+    value = resource.get(key)
     return [entry for entry in value[:MAX_ITEMS] if isinstance(entry, str)] if isinstance(value, list) else []

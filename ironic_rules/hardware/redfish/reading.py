@@ -109,11 +109,11 @@ class FoundResources:
 
     def of(self, kind: str, parent: RedfishResource | None = None) -> list[RedfishResource]:
         """Return the resources of a kind, of any parent or of one, in their order at the BMC."""
-        return [one for one in self.resources if one.kind == kind and parent in (None, one.parent)]
+        return [resource for resource in self.resources if resource.kind == kind and parent in (None, resource.parent)]
 
     def by_path(self, path: object) -> RedfishResource | None:
         """Return the resource with that path."""
-        return next((one for one in self.resources if one.path == path), None)
+        return next((resource for resource in self.resources if resource.path == path), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,22 +172,22 @@ class Reader:
                     self._drop(f"not read within {self._limits.timeout_s:g} seconds")
                     break
             self._ended = True
-            found = sorted(self._found.resources, key=lambda one: one.order)
-            return FoundResources(found, dict(self._found.missing), self._found.requests, self._found.unanswered)
+            resources = sorted(self._found.resources, key=lambda resource: resource.order)
+            return FoundResources(resources, dict(self._found.missing), self._found.requests, self._found.unanswered)
 
     def _start_threads(self) -> None:
-        wanted = min(self._limits.at_once, self._running + len(self._pending))
-        while self._threads < wanted:
+        needed = min(self._limits.at_once, self._running + len(self._pending))
+        while self._threads < needed:
             self._threads += 1
             threading.Thread(target=self._work, name="redfish-reader", daemon=True).start()
 
     def _work(self) -> None:
-        while (one := self._next()) is not None:
-            document, reason = self._read(one)
+        while (request := self._next()) is not None:
+            document, reason = self._read(request)
             with self._state:
                 self._running -= 1
                 if not self._ended:
-                    self._take(one, document, reason)
+                    self._take(request, document, reason)
                     self._start_threads()
                 self._state.notify_all()
 
@@ -199,14 +199,14 @@ class Reader:
             self._running += 1
             return self._pending.popleft()
 
-    def _read(self, one: _Pending) -> tuple[Any, str]:
+    def _read(self, request: _Pending) -> tuple[Any, str]:
         query = self._expand
-        if one.link.many and query and "?" not in one.path:
-            document, reason = self._send(f"{one.path}?{query}")
+        if request.link.many and query and "?" not in request.path:
+            document, reason = self._send(f"{request.path}?{query}")
             if document is not None or not reason:
                 return document, reason
             # A BMC may offer this for some collections and refuse it for others.
-        return self._send(one.path)
+        return self._send(request.path)
 
     def _send(self, path: str) -> tuple[Any, str]:
         with self._state:
@@ -224,29 +224,29 @@ class Reader:
             return None, reason
         return (document, "") if isinstance(document, dict) else (None, "not a JSON object")
 
-    def _take(self, one: _Pending, document: Any, reason: str) -> None:
+    def _take(self, request: _Pending, document: Any, reason: str) -> None:
         if document is None:
-            self._found.missing[one.path] = reason
+            self._found.missing[request.path] = reason
         elif isinstance(document.get("Members"), list):
-            self._take_members(one, document)
+            self._take_members(request, document)
         else:
-            self._add(RedfishResource(one.link.kind, one.path, document, one.order, one.parent))
+            self._add(RedfishResource(request.link.kind, request.path, document, request.order, request.parent))
 
-    def _take_members(self, one: _Pending, collection: Mapping[str, Any]) -> None:
+    def _take_members(self, request: _Pending, collection: Mapping[str, Any]) -> None:
         members = collection["Members"][:MAX_ITEMS]
         for index, member in enumerate(members):
             path = _path(member)
             if path is None:
                 continue
-            order = (*one.order, index)
+            order = (*request.order, index)
             if "Id" in member and path not in self._seen:
                 self._seen.add(path)
-                self._add(RedfishResource(one.link.kind, path, member, order, one.parent))
+                self._add(RedfishResource(request.link.kind, path, member, order, request.parent))
             else:
-                self._want(_Pending(_Link((), one.link.kind, many=False), path, order, one.parent))
+                self._want(_Pending(_Link((), request.link.kind, many=False), path, order, request.parent))
         following = collection.get("Members@odata.nextLink") or collection.get("@odata.nextLink")
         if following is not None and (path := _path({"@odata.id": following})) is not None:
-            self._want(_Pending(one.link, path, (*one.order, MAX_ITEMS), one.parent))
+            self._want(_Pending(request.link, path, (*request.order, MAX_ITEMS), request.parent))
 
     def _add(self, resource: RedfishResource) -> None:
         self._found.resources.append(resource)
@@ -260,19 +260,19 @@ class Reader:
             for index, path in enumerate(_targets(resource, link)):
                 self._want(_Pending(link, path, (*resource.order, number, index), resource))
 
-    def _want(self, one: _Pending) -> None:
-        if one.path not in self._seen:
-            self._seen.add(one.path)
-            self._pending.append(one)
+    def _want(self, request: _Pending) -> None:
+        if request.path not in self._seen:
+            self._seen.add(request.path)
+            self._pending.append(request)
 
     def _drop(self, reason: str) -> None:
-        for one in self._pending:
-            self._found.missing[one.path] = reason
+        for request in self._pending:
+            self._found.missing[request.path] = reason
         self._pending.clear()
 
 
 def _targets(resource: RedfishResource, link: _Link) -> Iterator[str]:
-    value = next((found for place in link.places if (found := resource.get(*place))), None)
+    value = next((reference for place in link.places if (reference := resource.get(*place))), None)
     for entry in value[:MAX_ITEMS] if isinstance(value, list) else [value]:
         path = _path(entry)
         if path is not None:
@@ -292,8 +292,8 @@ def _expand_query(root: Mapping[str, JSON]) -> str:
     offered = _at(root, ("ProtocolFeaturesSupported", "ExpandQuery"))
     if not isinstance(offered, dict):
         return ""
-    what = "." if offered.get("NoLinks") is True else "*" if offered.get("ExpandAll") is True else ""
-    return f"$expand={what}{'($levels=1)' if offered.get('Levels') is True else ''}" if what else ""
+    members = "." if offered.get("NoLinks") is True else "*" if offered.get("ExpandAll") is True else ""
+    return f"$expand={members}{'($levels=1)' if offered.get('Levels') is True else ''}" if members else ""
 
 
 def _at(document: JSON, keys: tuple[str, ...]) -> Any:
@@ -317,28 +317,28 @@ def task_location(reply: Any) -> str | None:
     """
     if reply.status_code != ACCEPTED:
         return None
-    found = reply.headers.get("Location") or (reply.json().get("@odata.id") if reply.content else None)
-    if not isinstance(found, str):
+    location = reply.headers.get("Location") or (reply.json().get("@odata.id") if reply.content else None)
+    if not isinstance(location, str):
         raise ValueError("a task has no location")
-    return urlsplit(found).path
+    return urlsplit(location).path
 
 
-def task_is_running(node: str, name: str, status: int, found: Mapping[str, Any]) -> bool:
+def task_is_running(node: str, name: str, status: int, body: Mapping[str, Any]) -> bool:
     """Return whether a task, which the BMC still knows, has not ended yet.
 
     :param node: UUID of the node, and ``name`` what the task does, for the error
-    :param status: HTTP status of the task, and ``found`` its JSON
+    :param status: HTTP status of the task, and ``body`` its JSON
     :raises HardwareFailed: it has failed
     """
-    state = found.get("TaskState")
-    if state in _FAILED or (state in _ENDED and found.get("TaskStatus") == "Critical"):
-        raise HardwareFailed(node=node, reason=f"{name} failed: its task ended as {state}{_messages(found)}.")
+    state = body.get("TaskState")
+    if state in _FAILED or (state in _ENDED and body.get("TaskStatus") == "Critical"):
+        raise HardwareFailed(node=node, reason=f"{name} failed: its task ended as {state}{_messages(body)}.")
     return state not in _ENDED and (status == ACCEPTED or isinstance(state, str))
 
 
-def _messages(found: Mapping[str, JSON]) -> str:
+def _messages(body: Mapping[str, JSON]) -> str:
     """Return what a task (JSON) says about its failure."""
-    messages = found.get("Messages")
+    messages = body.get("Messages")
     texts = [str(message["Message"]) for message in (messages if isinstance(messages, list) else ())
              if isinstance(message, dict) and message.get("Message")]
     return printable(": " + " ".join(texts), 300).rstrip(".") if texts else ""

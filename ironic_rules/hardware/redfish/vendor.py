@@ -83,8 +83,8 @@ class RedfishVendor(RedfishInterface, VendorInterface):
     def get_all_subscriptions(self, task: Task) -> JSONObject:
         """Return the collection of subscriptions, as the BMC represents it, except for what some BMCs show of each."""
         with self.system(task) as system:
-            found: JSONObject = system._conn.get(self._subscriptions(task, system)).json()
-            return {**found, "Members": [_shown(member, "@odata.id") for member in found["Members"]]}
+            collection: JSONObject = system._conn.get(self._subscriptions(task, system)).json()
+            return {**collection, "Members": [_shown(member, "@odata.id") for member in collection["Members"]]}
 
     @vendor_method("POST", schema=_EJECT, description="Eject what is in virtual drives: in all, or in those of the "
                    "type boot_device (cd, dvd, usb or floppy).")
@@ -115,8 +115,8 @@ class RedfishVendor(RedfishInterface, VendorInterface):
         return collection
 
 
-def _shown(subscription: Mapping[str, JSON], *others: str) -> JSONObject:
-    return {name: subscription[name] for name in (*others, *_SHOWN) if name in subscription}
+def _shown(subscription: Mapping[str, JSON], *keys: str) -> JSONObject:
+    return {name: subscription[name] for name in (*keys, *_SHOWN) if name in subscription}
 
 
 @contextlib.contextmanager

@@ -55,18 +55,18 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         iso, folder = media.image_url(self.conf, task, "deploy_iso"), self._folder()
-        told = dict(parameters)
-        if _CALLBACK in told:  # an inspection
+        passed = dict(parameters)
+        if _CALLBACK in passed:  # an inspection
             # The medium identifies the node, so that a lookup by addresses cannot match another one.
-            told[_CALLBACK] += f"?node_uuid={task.node.uuid}"
-        kernel_parameters.check(told)
+            passed[_CALLBACK] += f"?node_uuid={task.node.uuid}"
+        kernel_parameters.check(passed)
         base = node_iso.base_at(self.conf, iso)
         second = None
         if base is not None:
-            node_iso.write(folder, _copy(task), base, task, told)
+            node_iso.write(folder, _copy(task), base, task, passed)
             iso = folder.url(_copy(task))
         else:
-            text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
+            text = "".join(f"{name}={value}\n" for name, value in passed.items() if value)
             folder.write(_floppy(task), media.floppy_image(LABEL, FILE, text.encode("ascii")))
             second = folder.url(_floppy(task))
         with self.system(task) as system:
@@ -124,11 +124,11 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     def _images(self, task: Task) -> set[str]:
         """Return the URLs of the images that this interface inserts for the node, into whichever drive."""
         node = task.node
-        given = [self.conf.deploy.deploy_iso, *map(node.driver_info.get, ("deploy_iso", "rescue_iso")),
-                 node.instance_info.get("boot_iso")]
+        images = [self.conf.deploy.deploy_iso, *map(node.driver_info.get, ("deploy_iso", "rescue_iso")),
+                  node.instance_info.get("boot_iso")]
         with contextlib.suppress(InvalidParameterValue):
-            given += [self._folder().url(file) for file in (_copy(task), _floppy(task))]
-        return {url for url in given if isinstance(url, str) and url}
+            images += [self._folder().url(file) for file in (_copy(task), _floppy(task))]
+        return {url for url in images if isinstance(url, str) and url}
 
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
@@ -190,8 +190,8 @@ class _Drives:
             raise BMCError(node=self._task.node.uuid, reason="no virtual drive is left that may accept the image.")
         forms = [Form(device.path, functools.partial(device.insert_media, image, write_protected=True),
                       functools.partial(_has, device, image)) for device in drives]
-        made = self._interface.change(VIRTUAL_MEDIA, forms)
-        return next(device for device in drives if device.path == made.form.name)
+        change = self._interface.change(VIRTUAL_MEDIA, forms)
+        return next(device for device in drives if device.path == change.form.name)
 
     def eject(self, device: Any) -> None:
         """Eject what is in a drive."""
@@ -202,8 +202,8 @@ class _Drives:
 
     def _of(self, types: frozenset[str]) -> list[Any]:
         """Return the drives of these types; of CD drives, those last that could also be the second medium."""
-        found = [device for device in self.all if _types(device) & types]
-        return sorted(found, key=lambda device: types is _CD and bool(_types(device) & _FLOPPY))
+        drives = [device for device in self.all if _types(device) & types]
+        return sorted(drives, key=lambda device: types is _CD and bool(_types(device) & _FLOPPY))
 
 
 def drives(interface: RedfishInterface, task: Task, system: object) -> list[JSONObject]:
@@ -217,24 +217,24 @@ def insert(interface: RedfishInterface, task: Task, system: object, device_type:
 
     :raises BMCError: there is no such drive, or none is empty
     """
-    found = _Drives(interface, task, system)
-    fitting = [device for device in found.all if _types(device) & MEDIA_TYPES[device_type]]
+    drives = _Drives(interface, task, system)
+    fitting = [device for device in drives.all if _types(device) & MEDIA_TYPES[device_type]]
     if not fitting:
         raise BMCError(node=task.node.uuid, reason=f"it has no virtual drive of type {device_type}.")
     free = [device for device in fitting if not device.inserted]
     if not free:
         raise BMCError(node=task.node.uuid, reason=f"its virtual drives of type {device_type} are in use; detach what "
                                                    "is in them first.")
-    found.insert_in(free, image)
+    drives.insert_in(free, image)
 
 
 def eject(interface: RedfishInterface, task: Task, system: object, device_types: Iterable[str]) -> None:
     """Eject what is in the virtual drives of these types of ``MEDIA_TYPES``."""
-    wanted = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
-    found = _Drives(interface, task, system)
-    for device in found.all:
-        if _types(device) & wanted:
-            found.eject(device)
+    types = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
+    drives = _Drives(interface, task, system)
+    for device in drives.all:
+        if _types(device) & types:
+            drives.eject(device)
 
 
 def _managers(system: Any) -> list[Any]:

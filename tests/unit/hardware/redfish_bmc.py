@@ -104,8 +104,8 @@ class BMC:
 
 def close_all(connections: Any) -> None:
     """Close the connections to BMCs, several for each, which are otherwise closed when they are collected."""
-    for kept in connections._kept.values():
-        kept.made.result()._conn.close()
+    for cached in connections._cache.values():
+        cached.future.result()._conn.close()
 
 
 @contextlib.contextmanager
