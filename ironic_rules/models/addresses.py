@@ -57,14 +57,14 @@ def host(value: object) -> str | None:
 
 def hosts(driver_info: Mapping[str, JSON]) -> list[str]:
     """Return the host of every ``driver_info`` key that ends in ``_address``, without duplicates."""
-    found = (host(value) for key, value in driver_info.items() if key.endswith("_address") and key not in _NOT_NETWORK)
-    return list(dict.fromkeys(name for name in found if name))
+    names = (host(value) for key, value in driver_info.items() if key.endswith("_address") and key not in _NOT_NETWORK)
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def literals(driver_info: Mapping[str, JSON]) -> list[str]:
     """Return the BMC addresses that ``driver_info`` has as IP addresses, not as names: normalized, no duplicates."""
-    found = (normalize(name) for name in hosts(driver_info))
-    return list(dict.fromkeys(address for address in found if address is not None))
+    candidates = (normalize(name) for name in hosts(driver_info))
+    return list(dict.fromkeys(address for address in candidates if address is not None))
 
 
 _FORM = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
@@ -165,9 +165,9 @@ def mac_of_port(text: object) -> str | None:
 def of_inventory(inventory: Mapping[str, Any]) -> list[str]:
     """Return the MAC addresses by which the interfaces of an inventory, as it came, are known."""
     listed = inventory.get("interfaces")
-    found = (interface.get("mac_address") for interface in (listed if isinstance(listed, list) else ())
-             if isinstance(interface, dict))
-    return [known for address in found if (known := mac_of_interface(address, infiniband=True))]
+    reported = (interface.get("mac_address") for interface in (listed if isinstance(listed, list) else ())
+                if isinstance(interface, dict))
+    return [mac for address in reported if (mac := mac_of_interface(address, infiniband=True))]
 
 
 def mac_of_interface(address: object, *, infiniband: bool) -> str | None:
@@ -175,8 +175,8 @@ def mac_of_interface(address: object, *, infiniband: bool) -> str | None:
 
     :param infiniband: whether addresses of InfiniBand are known
     """
-    found = mac_of_infiniband(address) if infiniband and is_infiniband(address) else address
+    ethernet = mac_of_infiniband(address) if infiniband and is_infiniband(address) else address
     try:
-        return normalize_mac(found)
+        return normalize_mac(ethernet)
     except ValueError:
         return None

@@ -51,5 +51,5 @@ class BootParameters(NamedTuple):
 
 def read(file: bytes) -> BootParameters | None:
     """Return what the file says; None if it is no such file."""
-    found = _FILE.fullmatch(file.decode("latin-1")) if len(file) == SIZE else None
-    return BootParameters(found[1], found[2]) if found else None
+    match = _FILE.fullmatch(file.decode("latin-1")) if len(file) == SIZE else None
+    return BootParameters(match[1], match[2]) if match else None

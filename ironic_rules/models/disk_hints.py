@@ -72,8 +72,8 @@ def _comparisons() -> Mapping[str, Callable[..., bool]]:
     """Return the operators and their functions."""
     from oslo_utils import specs_matcher  # has a parser: 3 MiB, which only hints need
 
-    found: Mapping[str, Callable[..., bool]] = specs_matcher.op_methods
-    return found
+    methods: Mapping[str, Callable[..., bool]] = specs_matcher.op_methods
+    return methods
 
 
 def _split(expression: str, where: str) -> tuple[str, list[str]]:
@@ -95,11 +95,11 @@ def _text(expression: JSON, where: str) -> Callable[[Any], bool]:
         raise BadHint(f"{where}: the operator {used} is not for texts; valid: {', '.join(sorted(_TEXT_OPERATORS))}")
     compare = _comparisons()[used or "s=="]
 
-    def fits(found: object) -> bool:
-        if found is None:
+    def fits(reported: object) -> bool:
+        if reported is None:
             # A disk without the attribute differs from any value.
             return used == "s!="
-        texts = found if isinstance(found, list) else [found]
+        texts = reported if isinstance(reported, list) else [reported]
         return any(compare(text.strip().lower(), *values) for text in texts if isinstance(text, str) and text.strip())
 
     return fits
@@ -118,15 +118,15 @@ def _size(expression: JSON, where: str) -> Callable[[Any], bool]:
         raise BadHint(f"{where} is not a positive whole number of GiB")
     compare: Callable[..., bool] = _comparisons()[used] if used else operator.eq
     numbers = [float(value) for value in values]
-    return lambda found: is_size(found) and compare(found / units.Gi, *numbers)
+    return lambda size: is_size(size) and compare(size / units.Gi, *numbers)
 
 
 def _size_range(text: str, where: str) -> Callable[[Any], bool]:
-    found = _BOUNDS.fullmatch(text)
-    if found is None or float(found[2]) > float(found[3]):
+    match = _BOUNDS.fullmatch(text)
+    if match is None or float(match[2]) > float(match[3]):
         raise BadHint(f"{where}: {_RANGE} lacks two numbers of GiB in brackets, such as {_RANGE} [ 100 500 ]")
     is_in = _comparisons()[_RANGE]
-    bounds = found.groups()
+    bounds = match.groups()
     return lambda size: is_size(size) and is_in(str(size / units.Gi), *bounds)
 
 
@@ -141,13 +141,13 @@ def agent_problem(hint: JSON, where: str) -> str | None:
 
 def _rotational(expression: JSON, where: str) -> Callable[[Any], bool]:
     try:
-        wanted = strutils.bool_from_string(expression, strict=True)
+        rotational = strutils.bool_from_string(expression, strict=True)
     except ValueError as exc:
         raise BadHint(f"{where} is neither true nor false") from exc
 
-    def fits(found: object) -> bool:
+    def fits(reported: object) -> bool:
         try:
-            return strutils.bool_from_string(found, strict=True) is wanted
+            return strutils.bool_from_string(reported, strict=True) is rotational
         except ValueError:
             return False
 

@@ -223,8 +223,8 @@ def _find_unstorable(value: object, path: tuple[str, ...], levels: int) -> tuple
             below = (*path, printable(key, 64))
             if isinstance(value, dict) and not isinstance(key, str):
                 return below, f"has a key of type {type(key).__name__}"
-            if found := _find_unstorable(item, below, levels - 1):
-                return found
+            if problem := _find_unstorable(item, below, levels - 1):
+                return problem
             if isinstance(key, str) and _has_surrogates(key):
                 return below, "has a key with lone surrogate characters"
         return None
@@ -255,15 +255,15 @@ def append(doc: object, tokens: tuple[str, ...], value: JSON, unique: bool) -> N
     :raises PointerError: the value there is not a list
     """
     try:
-        found = get(doc, tokens)
+        present = get(doc, tokens)
     except PointerError:
-        found = None
-    if found is None:
+        present = None
+    if present is None:
         put(doc, tokens, [value], create=True)
-    elif not isinstance(found, list):
+    elif not isinstance(present, list):
         raise PointerError(format_pointer(tokens), "not a list")
-    elif not (unique and any(same(value, item) for item in found)):
-        found.append(value)
+    elif not (unique and any(same(value, item) for item in present)):
+        present.append(value)
 
 
 class TooManyOperations(Exception):
@@ -290,9 +290,9 @@ def difference(before: JSON, after: JSON, path: tuple[str, ...] = (), *, most: i
     :param most: maximum number of operations; None: any
     :raises TooManyOperations: there are more
     """
-    found: list[JSONObject] = [] if most is None else _Few(most)
-    _compare(before, after, path, found)
-    return found
+    operations: list[JSONObject] = [] if most is None else _Few(most)
+    _compare(before, after, path, operations)
+    return operations
 
 
 def difference_of_sets(before: Collection[str], after: Collection[str], path: tuple[str, ...]) -> list[JSONObject]:
@@ -300,43 +300,44 @@ def difference_of_sets(before: Collection[str], after: Collection[str], path: tu
 
     :param path: where both are in the document of the patch
     """
-    kept = sorted(before)
-    found: list[JSONObject] = []
+    texts = sorted(before)
+    operations: list[JSONObject] = []
     for text in sorted(set(before).difference(after), reverse=True):
-        found.append({"op": "remove", "path": format_pointer((*path, kept.index(text)))})
-        kept.remove(text)
+        operations.append({"op": "remove", "path": format_pointer((*path, texts.index(text)))})
+        texts.remove(text)
     for text in sorted(set(after).difference(before)):
-        place = bisect.bisect(kept, text)
-        found.append({"op": "add", "path": format_pointer((*path, place if place < len(kept) else "-")), "value": text})
-        kept.insert(place, text)
-    return found
+        place = bisect.bisect(texts, text)
+        token = place if place < len(texts) else "-"
+        operations.append({"op": "add", "path": format_pointer((*path, token)), "value": text})
+        texts.insert(place, text)
+    return operations
 
 
-def _compare(before: JSON, after: JSON, path: tuple[str, ...], found: list[JSONObject]) -> None:
+def _compare(before: JSON, after: JSON, path: tuple[str, ...], operations: list[JSONObject]) -> None:
     if before is after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before:
             if key not in after:
-                found.append({"op": "remove", "path": format_pointer((*path, key))})
+                operations.append({"op": "remove", "path": format_pointer((*path, key))})
         for key, value in after.items():
             if key not in before:
-                found.append({"op": "add", "path": format_pointer((*path, key)), "value": value})
+                operations.append({"op": "add", "path": format_pointer((*path, key)), "value": value})
             elif value is not (old := before[key]) and not (value.__class__ is str and old == value):
-                _compare(old, value, (*path, str(key)), found)
+                _compare(old, value, (*path, str(key)), operations)
     elif isinstance(before, list) and isinstance(after, list):
-        _compare_lists(before, after, path, found)
+        _compare_lists(before, after, path, operations)
     elif not same(before, after):
-        found.append({"op": "replace", "path": format_pointer(path), "value": after})
+        operations.append({"op": "replace", "path": format_pointer(path), "value": after})
 
 
-def _compare_lists(before: list[JSON], after: list[JSON], path: tuple[str, ...], found: list[JSONObject]) -> None:
+def _compare_lists(before: list[JSON], after: list[JSON], path: tuple[str, ...], operations: list[JSONObject]) -> None:
     common = min(len(before), len(after))
     for index in range(common):
         old, value = before[index], after[index]
         if value is not old and not (value.__class__ is str and old == value):
-            _compare(old, value, (*path, str(index)), found)
+            _compare(old, value, (*path, str(index)), operations)
     for index in reversed(range(common, len(before))):
-        found.append({"op": "remove", "path": format_pointer((*path, index))})
+        operations.append({"op": "remove", "path": format_pointer((*path, index))})
     for value in after[common:]:
-        found.append({"op": "add", "path": format_pointer((*path, "-")), "value": value})
+        operations.append({"op": "add", "path": format_pointer((*path, "-")), "value": value})

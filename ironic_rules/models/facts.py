@@ -119,12 +119,12 @@ def of_stored(type_: str, is_list: bool, stored: Iterable[Any]) -> Any:
 
     :param type_: the type of the fact
     """
-    found = list(stored)
+    values = list(stored)
     if type_ == "boolean":
-        found = [bool(item) for item in found]
+        values = [bool(item) for item in values]
     elif type_ == "integer":
-        found = [int(item) if float(item).is_integer() else item for item in found]
-    return found if is_list or len(found) > 1 else found[0]
+        values = [int(item) if float(item).is_integer() else item for item in values]
+    return values if is_list or len(values) > 1 else values[0]
 
 
 def digest(written: Iterable[tuple[int, int, object]]) -> str:

@@ -147,13 +147,14 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
     :param default: its value if none is given; without a default null, or the empty value of its type
     """
     static = None if default is dataclasses.MISSING else default
-    said = {
+    properties = {
         "since": since, "shown": shown, "column": column, "create": patch if create is None else create, "patch": patch,
         "required": required, "rules": rules, "hooks": hooks, "steps": steps, "secret": secret, "summary": summary,
         "state": state, "filter": filter, "choices": tuple(choices), "text": text, "max_length": max_length,
         "min_length": min_length, "default": static}
-    made: Any = dataclasses.field(default=default, default_factory=default_factory, metadata={_METADATA: said})
-    return made
+    declared: Any = dataclasses.field(default=default, default_factory=default_factory,
+                                      metadata={_METADATA: properties})
+    return declared
 
 
 def form(cls: Cls) -> Cls:
@@ -161,10 +162,10 @@ def form(cls: Cls) -> Cls:
 
     The declarations are removed from the class, because a draft that is derived from it has its own attributes.
     """
-    said = {name: value for name, value in vars(cls).items() if isinstance(value, dataclasses.Field)}
-    for name in said:
+    declared = {name: value for name, value in vars(cls).items() if isinstance(value, dataclasses.Field)}
+    for name in declared:
         delattr(cls, name)
-    cls.__form_fields__ = said  # type: ignore[attr-defined]
+    cls.__form_fields__ = declared  # type: ignore[attr-defined]
     return cls
 
 
@@ -193,7 +194,7 @@ class Fields(Mapping[str, Field]):
                         for minor in range(max(self._since.values()) + 1)}
         by_value = (Filter(entry.name, entry.type, entry.filter, entry.text, choices=entry.choices)
                     for entry in self._fields.values() if entry.filter is not None)
-        self.filters = {found.name: found for found in (*by_value, *filters)}
+        self.filters = {declared.name: declared for declared in (*by_value, *filters)}
 
     @classmethod
     def of(cls, resource: type, *, made: Mapping[str, int] | None = None, inputs: Mapping[str, int] | None = None,
@@ -202,8 +203,8 @@ class Fields(Mapping[str, Field]):
         hints = typing.get_type_hints(resource)
         declared: Mapping[str, Any] = getattr(resource, "__form_fields__", None) or {
             entry.name: entry for entry in dataclasses.fields(resource)}
-        found = (_field(name, hints[name], entry.metadata[_METADATA]) for name, entry in declared.items())
-        return cls(found, made or {}, inputs or {}, filters)
+        fields = (_field(name, hints[name], entry.metadata[_METADATA]) for name, entry in declared.items())
+        return cls(fields, made or {}, inputs or {}, filters)
 
     def __getitem__(self, name: str) -> Field:
         return self._fields[name]
@@ -287,7 +288,7 @@ def values_of(fields: Fields, thing: object) -> JSONObject:
     return {name: getattr(thing, name) for name in fields}
 
 
-def _field(name: str, hint: Any, said: Mapping[str, Any]) -> Field:
+def _field(name: str, hint: Any, properties: Mapping[str, Any]) -> Field:
     options = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
     kind, = options - {type(None)}
-    return Field(name, _TYPES[typing.get_origin(kind) or kind], type(None) in options, **said)
+    return Field(name, _TYPES[typing.get_origin(kind) or kind], type(None) in options, **properties)

@@ -31,7 +31,7 @@ def changes_of_draft(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONO
     if first is None or not any(isinstance(entry, Change) for entry in itertools.islice(journal, first, None)):
         return []
     undone = _Undone(dict(draft._values))
-    found: list[tuple[Any, list[JSONObject]]] = []
+    patches: list[tuple[Any, list[JSONObject]]] = []
     #: changes of the author whose checkpoint comes next, last change first
     changed: list[Change] = []
     for entry in itertools.islice(reversed(journal), len(journal) - first):
@@ -41,9 +41,9 @@ def changes_of_draft(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONO
             if entry.author is None:
                 undone.skip(changed)
             elif patch := undone.one(changed[0]) if len(changed) == 1 else undone.many(changed):
-                found.append((entry.author, patch))
+                patches.append((entry.author, patch))
             changed.clear()
-    return found[::-1]
+    return patches[::-1]
 
 
 class _Undone:
@@ -178,10 +178,10 @@ def rules(details: Mapping[str, Any]) -> list[JSONObject]:
     :param details: of an entry. An earlier version wrote short entries of rules that had set new keys: ``together``, a
         list of objects: ``at``, the place of the first one of its rules among all; ``rules``; and ``values``
     """
-    found: list[JSONObject] = list(details.get("rules") or ())
+    matched: list[JSONObject] = list(details.get("rules") or ())
     for short in details.get("together") or ():
-        found[short["at"]:short["at"]] = _in_full(short["rules"], short["values"])
-    return found
+        matched[short["at"]:short["at"]] = _in_full(short["rules"], short["values"])
+    return matched
 
 
 def _in_full(rules: Sequence[Sequence[Any]], values: Sequence[object]) -> list[JSONObject]:
@@ -209,13 +209,13 @@ def trait_origins(inspections: Iterable[InspectionEntry]) -> dict[str, TraitOrig
 
     :param inspections: the newest first
     """
-    found: dict[str, TraitOrigin] = {}
+    origins: dict[str, TraitOrigin] = {}
     for entry in inspections:
         # Changes of others are not saved. Without short entries of an earlier version: their rules write no traits.
         for rule in (entry.details.get("rules") or ()) if entry.outcome == FINISHED else ():
             for trait in _given(rule.get("changes") or {}):
-                found.setdefault(trait, TraitOrigin(rule["rule"], entry))
-    return found
+                origins.setdefault(trait, TraitOrigin(rule["rule"], entry))
+    return origins
 
 
 def _given(changes: Mapping[str, Any]) -> Iterator[str]:

@@ -190,14 +190,14 @@ class Catalogue:
         sibling = nearest(steps[number], (name for name in level if name != ANY_KEY))
         if sibling is not None:
             meant = (*steps[:number], sibling, *steps[number + 1:])
-            left = self.unknown_step(meant)
-            return meant if left is None else meant[:max(left, number + 1)]
+            unknown = self.unknown_step(meant)
+            return meant if unknown is None else meant[:max(unknown, number + 1)]
         # A name that exists at another place: close by, or only there.
-        found = [path for path in _below(self._top, ()) if path[-1] == steps[-1] != ANY_KEY
+        paths = [path for path in _below(self._top, ()) if path[-1] == steps[-1] != ANY_KEY
                  and path != steps[:len(path)]]
-        if len(found) > 1:
-            found = [path for path in found if path[0] == steps[0]]
-        return min(found, key=lambda path: (-_common(path, steps), len(path), path), default=None)
+        if len(paths) > 1:
+            paths = [path for path in paths if path[0] == steps[0]]
+        return min(paths, key=lambda path: (-_common(path, steps), len(path), path), default=None)
 
     def has_all(self, inventory: Mapping[str, JSON]) -> bool:
         """Return whether every path of an inventory is known; false as well if it has too many values to look at."""
@@ -205,15 +205,15 @@ class Catalogue:
 
     def new(self, inventory: Mapping[str, JSON]) -> list[str]:
         """Return the paths to add for an inventory, sorted, at most ``MAX_NEW``: too many are summarised by ``**``."""
-        seen = _Level()
-        _Look().collect(inventory, seen, 0)
-        found = {path if len(path) <= MAX_PATH_LENGTH else _summary(path, path.count("/", 0, MAX_PATH_LENGTH - 4) - 1)
-                 for path in _differences(seen, self._top, "")}
+        level = _Level()
+        _Look().collect(inventory, level, 0)
+        paths = {path if len(path) <= MAX_PATH_LENGTH else _summary(path, path.count("/", 0, MAX_PATH_LENGTH - 4) - 1)
+                 for path in _differences(level, self._top, "")}
         for levels in range(MAX_LEVELS, 0, -1):
-            if len(found) <= MAX_NEW:
+            if len(paths) <= MAX_NEW:
                 break
-            found = {_summary(path, levels) for path in found}
-        return sorted(found)
+            paths = {_summary(path, levels) for path in paths}
+        return sorted(paths)
 
 
 @functools.cache
@@ -292,17 +292,17 @@ def _open(level: _Level) -> None:
     level[OPEN_KEY] = _Level()
 
 
-def _differences(seen: _Level, known: _Level, path: str) -> Iterator[str]:
-    if OPEN_KEY in known:
+def _differences(new: _Level, old: _Level, path: str) -> Iterator[str]:
+    if OPEN_KEY in old:
         return
-    if len(seen.keys() | known.keys()) > MAX_KEYS:
+    if len(new.keys() | old.keys()) > MAX_KEYS:
         yield f"{path}/{OPEN_KEY}"
         return
-    for step, below in seen.items():
-        if step not in known and not below:
+    for step, below in new.items():
+        if step not in old and not below:
             yield f"{path}/{step}"
         else:
-            yield from _differences(below, known.get(step, _NONE), f"{path}/{step}")
+            yield from _differences(below, old.get(step, _NONE), f"{path}/{step}")
 
 
 _NONE = _Level()
@@ -320,9 +320,9 @@ def _below(level: _Level, path: Steps) -> Iterator[Steps]:
         yield from _below(below, (*path, step))
 
 
-def _common(one: Steps, other: Steps) -> int:
-    return next((number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-                min(len(one), len(other)))
+def _common(path: Steps, other: Steps) -> int:
+    return next((number for number, (a, b) in enumerate(zip(path, other, strict=False)) if a != b),
+                min(len(path), len(other)))
 
 
 #: Operations of a patch; with more of them it would be larger than what it describes.
@@ -373,15 +373,15 @@ def _firmware(inventory: JSONObject) -> Any:
 def _fields(old: JSON, new: JSON) -> JSONObject:
     """Return ``{field: {"before": value, "after": value}}`` of those that differ; one that is missing has no value."""
     old, new = (value if isinstance(value, dict) else {} for value in (old, new))
-    found: JSONObject = {}
+    differences: JSONObject = {}
     for name in dict.fromkeys((*old, *new)):
         if name not in old:
-            found[name] = {"after": new[name]}
+            differences[name] = {"after": new[name]}
         elif name not in new:
-            found[name] = {"before": old[name]}
+            differences[name] = {"before": old[name]}
         elif not same(old[name], new[name]):
-            found[name] = {"before": old[name], "after": new[name]}
-    return found
+            differences[name] = {"before": old[name], "after": new[name]}
+    return differences
 
 
 def _parts(old: JSON, new: JSON, keys: tuple[str, ...]) -> JSONObject:
@@ -390,9 +390,9 @@ def _parts(old: JSON, new: JSON, keys: tuple[str, ...]) -> JSONObject:
     changed = [{"identity": dict((_identity(item, keys),)), "changes": changes}
                for place, item in enumerate(after)
                if place in pairs and (changes := _fields(before[pairs[place]], item))]
-    known = set(pairs.values())
+    remaining = set(pairs.values())
     return {"added": [item for place, item in enumerate(after) if place not in pairs],
-            "removed": [item for place, item in enumerate(before) if place not in known], "changed": changed}
+            "removed": [item for place, item in enumerate(before) if place not in remaining], "changed": changed}
 
 
 def _pairs(before: list[JSONObject], after: list[JSONObject], keys: tuple[str, ...]) -> dict[int, int]:
@@ -412,10 +412,10 @@ def _pairs(before: list[JSONObject], after: list[JSONObject], keys: tuple[str, .
         for place in old:
             places[key(before[place])].append(place)
         for place in new:
-            if found := places.get(key(after[place])):
-                pairs[place] = found.popleft()
-        known = set(pairs.values())
-        old, new = [place for place in old if place not in known], [place for place in new if place not in pairs]
+            if earlier := places.get(key(after[place])):
+                pairs[place] = earlier.popleft()
+        paired = set(pairs.values())
+        old, new = [place for place in old if place not in paired], [place for place in new if place not in pairs]
     return pairs
 
 

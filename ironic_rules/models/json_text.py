@@ -50,10 +50,10 @@ def check_depth(raw: bytes, most: int) -> None:
     brackets = b"".join(outline.translate(_BRACKETS, _NO_BRACKETS) for outline in outlines(raw))
     for _ in range(most):
         # The innermost level is removed.
-        left = brackets.replace(b"[]", b"")
-        if len(left) == len(brackets):
+        shorter = brackets.replace(b"[]", b"")
+        if len(shorter) == len(brackets):
             break
-        brackets = left
+        brackets = shorter
     if brackets.count(b"[") > (0 if b"[]" in brackets else most):
         raise ValueError(f"it is nested deeper than {most} levels")
 
@@ -136,10 +136,10 @@ def _float(digits: str) -> float | str:
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> JSONObject:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    repeated = _Repeated(found)
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    repeated = _Repeated(value)
     repeated.keys_sent = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
     return repeated
 
@@ -150,7 +150,7 @@ _Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 def _settled(top: JSON) -> tuple[JSON, list[Oddity]]:
     """Return a value of plain JSON types, and what was odd in it. Pointers are made only of what is odd."""
-    found: list[Oddity] = []
+    oddities: list[Oddity] = []
     whole: list[Any] = [top]
     pending: list[tuple[Any, _Place]] = [(whole, None)]
     while pending:
@@ -160,20 +160,20 @@ def _settled(top: JSON) -> tuple[JSON, list[Oddity]]:
             kind = item.__class__
             if kind is str and _SURROGATE.search(item):
                 item = container[key] = _SURROGATE.sub(_escaped, item)
-                found.append(Oddity(_pointer(here), "is not UTF-8; the octets that are not are escaped", False))
+                oddities.append(Oddity(_pointer(here), "is not UTF-8; the octets that are not are escaped", False))
             elif kind is _Unread:
                 container[key] = str(item)
-                found.append(Oddity(_pointer(here), "is no number of JSON of at most 64 bits", True))
+                oddities.append(Oddity(_pointer(here), "is no number of JSON of at most 64 bits", True))
             elif kind is _Repeated:
-                named = ", ".join(repr(_SURROGATE.sub(_escaped, each)[:_SHOWN]) for each in item.keys_sent[:_NAMED])
-                found.append(Oddity(_pointer(here), _TWICE.format(named), False))
+                named = ", ".join(repr(_SURROGATE.sub(_escaped, text)[:_SHOWN]) for text in item.keys_sent[:_NAMED])
+                oddities.append(Oddity(_pointer(here), _TWICE.format(named), False))
                 item = container[key] = dict(item)
             if item.__class__ is dict and any(map(_SURROGATE.search, item)):
-                item = container[key] = {_SURROGATE.sub(_escaped, name): each for name, each in item.items()}
-                found.append(Oddity(_pointer(here), "has a key that is not UTF-8; its octets are escaped", False))
+                item = container[key] = {_SURROGATE.sub(_escaped, name): value for name, value in item.items()}
+                oddities.append(Oddity(_pointer(here), "has a key that is not UTF-8; its octets are escaped", False))
             if item.__class__ is dict or item.__class__ is list:
                 pending.append((item, here))
-    return whole[0], sorted(found)
+    return whole[0], sorted(oddities)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -94,8 +94,8 @@ class Kept:
 
 def problem_of_data(data: Mapping[str, JSON]) -> str | None:
     """Return what in the plug-in data cannot be stored; None if all can. Quotes no value."""
-    found = documents.unstorable(data)
-    return None if found is None else _text(found, "the plug-in data")
+    problem = documents.unstorable(data)
+    return None if problem is None else _text(problem, "the plug-in data")
 
 
 def _values(draft: NodeDraft | PortDraft, writable: frozenset[str]) -> JSONObject:
@@ -108,17 +108,17 @@ def _changed(draft: NodeDraft | PortDraft, before: Mapping[str, Any]) -> str | N
                  if values[name] is not value and not documents.same(values[name], value)), None)
 
 
-def _unacceptable(draft: NodeDraft | PortDraft, fields: Fields, what: str) -> str | None:
+def _unacceptable(draft: NodeDraft | PortDraft, fields: Fields, resource: str) -> str | None:
     """Return the changed value that the field does not accept, or that is not JSON."""
     for name, value in _written(draft).items():
-        if found := documents.unstorable(list(value) if isinstance(value, set) else value):
-            path, reason = found
-            return _text(((name, *path), reason), what)
+        if unstorable := documents.unstorable(list(value) if isinstance(value, set) else value):
+            path, reason = unstorable
+            return _text(((name, *path), reason), resource)
         if name == "traits":
             if not all(map(traits.is_trait, value)):
-                return f"it left a value that cannot be stored: /traits of {what} has what is not a trait"
+                return f"it left a value that cannot be stored: /traits of {resource} has what is not a trait"
         elif name in draft.writable and name in fields and (problem := draft.value_problem(name, value)):
-            return f"it left a value that cannot be stored: /{name} of {what} {problem}"
+            return f"it left a value that cannot be stored: /{name} of {resource} {problem}"
     return None
 
 
@@ -131,6 +131,6 @@ def _written(draft: NodeDraft | PortDraft) -> JSONObject:
     return changed
 
 
-def _text(found: tuple[tuple[str, ...], str], what: str) -> str:
-    path, reason = found
-    return f"it left a value that cannot be stored: {documents.format_pointer(path) or '/'} of {what} {reason}"
+def _text(problem: tuple[tuple[str, ...], str], resource: str) -> str:
+    path, reason = problem
+    return f"it left a value that cannot be stored: {documents.format_pointer(path) or '/'} of {resource} {reason}"

@@ -84,9 +84,9 @@ class KnownSecrets:
         """Note each text that is a secret of JSON-like data by its key, and the passwords of URLs."""
         for document in documents:
             if isinstance(document, Mapping):
-                found = secrets.secret_names(tuple(document))
+                secret_names = secrets.secret_names(tuple(document))
                 for name, value in document.items():
-                    if name in found:
+                    if name in secret_names:
                         self.add(value)
                     else:
                         self.learn(value)
@@ -122,9 +122,9 @@ class _Search:
             for start in [0] if last <= 0 else [*range(0, last, _PIECE), last]:
                 text = form[start:start + _PIECE]
                 self._texts.add(text)
-                known = self._lengths.get(text[:SHORTEST], ())
-                if len(text) not in known:
-                    self._lengths[text[:SHORTEST]] = tuple(sorted((*known, len(text)), reverse=True))
+                lengths = self._lengths.get(text[:SHORTEST], ())
+                if len(text) not in lengths:
+                    self._lengths[text[:SHORTEST]] = tuple(sorted((*lengths, len(text)), reverse=True))
 
     def hidden(self, text: str) -> str:
         """Return a text with ``******`` for what was added."""
@@ -135,12 +135,12 @@ class _Search:
         shown: list[str] = []
         end = 0
         for at in starts:
-            found = self._found(text, at)
-            if found is None:
+            secret_end = self._found(text, at)
+            if secret_end is None:
                 continue
             if at > end or not shown:
                 shown += [text[end:at], MASK]
-            end = max(end, found)  # one may begin within another one
+            end = max(end, secret_end)  # one may begin within another one
         return "".join([*shown, text[end:]])
 
     def _found(self, text: str, start: int) -> int | None:

@@ -29,19 +29,19 @@ def of(serial: object, uuid: object) -> set[str]:
     Firmware writes the first fields of a UUID in either byte order, and BMC and operating system may differ: both are
     returned.
     """
-    found = set()
+    ids = set()
     if isinstance(serial, str) and 4 <= len(text := serial.strip().lower()) <= _LONGEST and text.isprintable() \
             and not _NO_SERIAL.fullmatch(text):
-        found.add(_SERIAL + text)
+        ids.add(_SERIAL + text)
     try:
         number = uuids.UUID(uuid) if isinstance(uuid, str) else uuids.UUID(int=0)
     except ValueError:
-        return found
+        return ids
     # The UUIDs of boards without one have the same octet throughout, are mostly zeros, or are this one.
     orders = {number, uuids.UUID(bytes=number.bytes_le)}
     if len(set(number.bytes)) > 4 and _NO_UUID not in orders:
-        found |= {f"{_UUID}{one}" for one in orders}
-    return found
+        ids |= {f"{_UUID}{order}" for order in orders}
+    return ids
 
 
 def differ(some: Collection[str], others: Collection[str]) -> bool:

@@ -67,7 +67,7 @@ def of_many(text: str) -> str:
     return _NAMED.sub(_unnamed, _EXAMPLE.sub("", text))
 
 
-def _unnamed(found: re.Match[str]) -> str:
-    noun = found[1]
+def _unnamed(match: re.Match[str]) -> str:
+    noun = match[1]
     article = "an" if noun.lower() == "instance" else "a"
     return f"{article.capitalize()} {noun.lower()}" if noun[0].isupper() else f"{article} {noun}"

@@ -267,8 +267,8 @@ class Failure(NamedTuple):
     @property
     def ident(self) -> str:
         """The identifier of the group: 16 hexadecimal digits."""
-        said = "\n".join(filter(None, (self.provision_state, self.reason, self.rule, self.hook)))
-        return hashlib.sha256((said if self.reason else f"{said}\n").encode()).hexdigest()[:16]
+        text = "\n".join(filter(None, (self.provision_state, self.reason, self.rule, self.hook)))
+        return hashlib.sha256((text if self.reason else f"{text}\n").encode()).hexdigest()[:16]
 
     @property
     def has_cause(self) -> bool:
@@ -289,8 +289,8 @@ def natural_name(name: str | None) -> str | None:
     if name is None:
         return None
 
-    def numbered(found: re.Match[str]) -> str:
-        digits = found[0].lstrip("0") or "0"
+    def numbered(match: re.Match[str]) -> str:
+        digits = match[0].lstrip("0") or "0"
         return f"{min(len(digits), 99):02d}{digits}"
 
     return _DIGITS.sub(numbered, name.lower())[:MAX_NATURAL]

@@ -39,8 +39,8 @@ class RefusedCallback:
     @property
     def machine(self) -> str:
         """The key of reports of one machine that were refused for one reason."""
-        known = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
-        return hashlib.blake2b(f"{self.reason}\0{known}".encode("utf-8", "replace"), digest_size=32).hexdigest()
+        sender = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
+        return hashlib.blake2b(f"{self.reason}\0{sender}".encode("utf-8", "replace"), digest_size=32).hexdigest()
 
 
 class JournalEntry(Protocol):

@@ -155,9 +155,9 @@ def path_of_action(action: Mapping[str, Any]) -> str | None:
     if target is None or target.name is None:
         return target and target.below
     arguments = action.get("args", {})
-    given = arguments.get(target.name) if isinstance(arguments, Mapping) else (
+    argument = arguments.get(target.name) if isinstance(arguments, Mapping) else (
         arguments[target.place] if target.place < len(arguments) else None)
-    tokens = _tokens(given, target.dotted)
+    tokens = _tokens(argument, target.dotted)
     # A path that begins with a template is only known at run time.
     if not tokens or (tokens[0].startswith("{") and not target.below):
         return None
@@ -180,8 +180,8 @@ def _tokens(path: object, dotted: bool) -> tuple[str, ...]:
 
 
 def _lines(terms: Iterable[str]) -> str:
-    found = dict.fromkeys(term for term in terms if _END not in term)
-    return _END + _END.join(found) + _END if found else ""
+    unique = dict.fromkeys(term for term in terms if _END not in term)
+    return _END + _END.join(unique) + _END if unique else ""
 
 
 #: Rules that a conflict names at most; it counts all of them.
@@ -249,10 +249,10 @@ def _written(actions: Iterable[JSONObject]) -> Iterator[Write]:
         name = None
         if op in _NAMED:
             arguments = action.get("args", {})
-            given = arguments.get(_NAMED[op]) if isinstance(arguments, Mapping) else next(iter(arguments), None)
-            if not isinstance(given, str) or _is_template(given):
+            argument = arguments.get(_NAMED[op]) if isinstance(arguments, Mapping) else next(iter(arguments), None)
+            if not isinstance(argument, str) or _is_template(argument):
                 continue
-            name = given
+            name = argument
         yield Write(path, name, _EFFECTS[op.partition("-")[0]])
 
 
@@ -275,20 +275,20 @@ def conflicts(writers: Iterable[RuleWriter]) -> dict[str, list[WriteConflict]]:
         for place, kinds in effects.items():
             for scope in ((writer.scope,), ()):
                 groups[place][scope][kinds].append((number, writer.uuid))
-    found = {}
+    by_rule = {}
     for _, writer, effects in ordered:
-        told = [conflict for place, kinds in effects.items()
-                if (conflict := _conflict(place, kinds, writer, groups[place]))]
-        if told:
-            found[writer.uuid] = told
-    return found
+        of_rule = [conflict for place, kinds in effects.items()
+                   if (conflict := _conflict(place, kinds, writer, groups[place]))]
+        if of_rule:
+            by_rule[writer.uuid] = of_rule
+    return by_rule
 
 
 def _effects(writes: Iterable[Write]) -> dict[_Place, frozenset[str]]:
-    found: dict[_Place, frozenset[str]] = {}
+    by_place: dict[_Place, frozenset[str]] = {}
     for path, name, effect in writes:
-        found[path, name] = found.get((path, name), frozenset()) | {effect}
-    return found
+        by_place[path, name] = by_place.get((path, name), frozenset()) | {effect}
+    return by_place
 
 
 def _conflict(place: _Place, kinds: frozenset[str], writer: RuleWriter,
@@ -298,11 +298,11 @@ def _conflict(place: _Place, kinds: frozenset[str], writer: RuleWriter,
     first: list[_Numbered] = []
     scopes: tuple[tuple[str | None, ...], ...] = ((),) if writer.scope is None else ((writer.scope,), (None,))
     for number, scope in enumerate(scopes):
-        for others, rules in groups.get(scope, {}).items():
-            if others == kinds and len(kinds) == 1 and "set" not in kinds:
+        for other_kinds, rules in groups.get(scope, {}).items():
+            if other_kinds == kinds and len(kinds) == 1 and "set" not in kinds:
                 continue
             # The rule is in one of the groups itself.
-            count += len(rules) - (number == 0 and others == kinds)
+            count += len(rules) - (number == 0 and other_kinds == kinds)
             first += [rule for rule in rules[:MOST_NAMED + 1] if rule[1] != writer.uuid]
     return WriteConflict(*place, count, [uuid for _, uuid in sorted(first)[:MOST_NAMED]]) if count else None
 

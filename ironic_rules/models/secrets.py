@@ -48,22 +48,22 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    found = _alternatives(words)
-    return re.compile(rf"(?:.*[_-])?(?:{found})(?:[_-].*)?", re.DOTALL) if found else re.compile(r"(?!)")
+    alternatives = _alternatives(words)
+    return re.compile(rf"(?:.*[_-])?(?:{alternatives})(?:[_-].*)?", re.DOTALL) if alternatives else re.compile(r"(?!)")
 
 
 def _searched(words: Iterable[str]) -> Any:
     """Return the expression that finds something in each ASCII JSON text with a secret; None: there is none."""
-    known = list(words)
+    own_words = list(words)
     masked = getattr(strutils, "_SANITIZE_KEYS", None)  # what mask_dict_password looks for
-    if not masked or any(re.fullmatch(r"[\w-]+", word, re.ASCII) is None for word in (*known, *masked)):
+    if not masked or any(re.fullmatch(r"[\w-]+", word, re.ASCII) is None for word in (*own_words, *masked)):
         return None
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
     options.log_errors = False
     return re2.compile("|".join([
-        *map(re2.escape, masked), _MORE.pattern, *([f'["_-](?:{_alternatives(known)})["_-]'] if known else []),
+        *map(re2.escape, masked), _MORE.pattern, *([f'["_-](?:{_alternatives(own_words)})["_-]'] if own_words else []),
         _URL.pattern]), options)
 
 
@@ -78,8 +78,8 @@ _MOST_NAMES, _MOST_CHARACTERS = 128, 2048
 def configure(words: Iterable[str]) -> None:
     """Set the words that make a key secret in this process, instead of ``WORDS``; before any rule is compiled."""
     global _words, _search
-    known = tuple(words)
-    _words, _search = _pattern(known), _searched(known)
+    chosen = tuple(words)
+    _words, _search = _pattern(chosen), _searched(chosen)
     _is_secret.cache_clear()
     _is_secret_path.cache_clear()
     _secret_names.cache_clear()
@@ -90,7 +90,7 @@ def is_secret_key(name: object) -> bool:
     return isinstance(name, str) and (_is_secret(name) if len(name) <= _LONGEST_KEY else _is_secret.__wrapped__(name))
 
 
-# Inventories repeat the same few hundred keys; oslo's search over its word list costs 5 us for each of them.
+# Inventories repeat the same few hundred keys; oslo's search over its word list is slow.
 @functools.lru_cache(maxsize=4096)
 def _is_secret(name: str) -> bool:
     lower = name.lower()
@@ -208,9 +208,9 @@ def _is_below_secret(path: tuple[str, ...]) -> bool:
 
 def new_masks(value: JSON, old: JSON = None, path: tuple[str, ...] = (), *, part: bool = False) -> list[str]:
     """Return the JSON pointers of what :func:`masks_in` finds in ``value`` and not at the same place in ``old``."""
-    found = list(masks_in(value, path, part=part))
-    known = set(masks_in(old, path, part=part)) if found else set()
-    return [documents.format_pointer(place) for place in found if place not in known]
+    places = list(masks_in(value, path, part=part))
+    old_places = set(masks_in(old, path, part=part)) if places else set()
+    return [documents.format_pointer(place) for place in places if place not in old_places]
 
 
 def refuse_masks(value: JSON, path: tuple[str, ...], old: JSON = None) -> None:

@@ -190,14 +190,14 @@ def after_event(node: Node, event: str) -> Transition | None:
 
     Manual cleaning keeps its target, manageable, and a discovered node that waits for more data its target, enroll.
     """
-    found = transition(node.provision_state, event)
-    if node.target_provision_state == ENROLL and found is not None and event == "wait":
-        return found._replace(target=ENROLL)
+    successor = transition(node.provision_state, event)
+    if node.target_provision_state == ENROLL and successor is not None and event == "wait":
+        return successor._replace(target=ENROLL)
     manual = (node.target_provision_state == MANAGEABLE
               and node.provision_state in (CLEANING, CLEANWAIT, CLEANHOLD))
-    if manual and found is not None and found.target == AVAILABLE:
-        return found._replace(target=MANAGEABLE)
-    return found
+    if manual and successor is not None and successor.target == AVAILABLE:
+        return successor._replace(target=MANAGEABLE)
+    return successor
 
 
 def after_verb(node: Node, verb: str, *, requested: str | None = None, holder: str | None = None) -> Transition:
@@ -213,8 +213,8 @@ def after_verb(node: Node, verb: str, *, requested: str | None = None, holder: s
         raise _in_maintenance(node, "provisioning")
     if node.protected and verb in _REFUSED_WHEN_PROTECTED:
         raise node_protected(node=node.uuid, action=requested)
-    found = after_event(node, verb) if verb in VERB_VERSIONS else None
-    if found is None:
+    successor = after_event(node, verb) if verb in VERB_VERSIONS else None
+    if successor is None:
         if node.reservation not in (None, holder):
             raise NodeLocked(node=node.uuid, host=node.reservation)
         raise invalid_state(action=requested, node=node.uuid, state=node.provision_state)
@@ -222,7 +222,7 @@ def after_verb(node: Node, verb: str, *, requested: str | None = None, holder: s
         raise _in_maintenance(node, verb)
     if node.retired and verb == "provide":
         raise Invalid(f"The provide operation can't be performed on node {node.uuid} because it is retired.")
-    return found
+    return successor
 
 
 def _in_maintenance(node: Node, operation: str) -> Invalid:

@@ -244,7 +244,7 @@ class Task:
 
     def remove_port(self, port: PortDraft) -> None:
         """Remove a port of this task."""
-        self.ports = [kept for kept in self.ports if kept is not port]
+        self.ports = [other for other in self.ports if other is not port]
         port_id = port._values.get("id")
         if port_id is not None:
             self._deleted.append(port_id)
@@ -254,10 +254,10 @@ class Task:
 
         The notations of an address are those of :func:`ironic_rules.models.addresses.mac_of_port`.
         """
-        wanted = addresses.mac_of_port(mac_or_uuid) or mac_or_uuid.lower()
+        identifier = addresses.mac_of_port(mac_or_uuid) or mac_or_uuid.lower()
         for port in self.ports:
             values = port._values
-            if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):
+            if identifier in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):
                 return port
         return None
 
@@ -276,7 +276,7 @@ class Task:
         """Return a task with the same changes so far, independent of this one."""
         # The report is not changed. Journals share the rules, which have what cannot be copied.
         shared = (self.context, self.watch, self.report, self.conceal)
-        return copy.deepcopy(self, {id(each): each for each in shared})
+        return copy.deepcopy(self, {id(part): part for part in shared})
 
     def checkpoint(self, author: object = None) -> Sign:
         """Make :meth:`rollback` return to the current state.

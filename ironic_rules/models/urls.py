@@ -87,17 +87,17 @@ def parse(text: object, schemes: Collection[str] = HTTP) -> Url:
         raise ValueError(r"must be a URL without white space, control characters and '\'")
     if text.partition(":")[0].lower() not in schemes:
         raise ValueError(f"must be a URL that begins with {beginnings}")
-    found = _URL.fullmatch(text)
+    match = _URL.fullmatch(text)
     host = None
-    if found is not None:
-        host = usual_host(found["host"].strip("[]"), is_ipv6=found["host"].startswith("["))
-    if found is None or host is None:
+    if match is not None:
+        host = usual_host(match["host"].strip("[]"), is_ipv6=match["host"].startswith("["))
+    if match is None or host is None:
         raise ValueError("must be a URL whose host is a name of ASCII characters, or an IP address in its usual form, "
                          "such as 192.0.2.1 or [2001:db8::1]")
-    port = int(found["port"]) if found["port"] else None
+    port = int(match["port"]) if match["port"] else None
     if port is not None and not 0 < port < 65536:
         raise ValueError("must be a URL with a port from 1 to 65535")
-    return Url(found["scheme"].lower(), found["user"], host, port, found["rest"] or "")
+    return Url(match["scheme"].lower(), match["user"], host, port, match["rest"] or "")
 
 
 def problem(text: object, schemes: Collection[str] = HTTP) -> str | None:
@@ -139,9 +139,9 @@ def refused_network(address: Address, denied: Iterable[Network]) -> Network | No
     :returns: None if it is not refused, neither for the address nor for an IPv4 address inside it
     """
     networks = (*_NO_SERVERS, *denied)
-    for each in (address, *_inner(address)):
+    for candidate in (address, *_inner(address)):
         for network in networks:
-            if network.version == each.version and each in network:
+            if network.version == candidate.version and candidate in network:
                 return network
     return None
 
