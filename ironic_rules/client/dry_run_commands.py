@@ -28,7 +28,7 @@ class ResultGroups(columns.FormattableColumn):  # type: ignore[type-arg]  # not 
     """The results of a dry run, each with its number of nodes; in a table one in each line."""
 
     def human_readable(self) -> str:
-        return "\n".join(f"{each['number']} nodes: {operation_text(each['result'])}" for each in self._value)
+        return "\n".join(f"{group['number']} nodes: {operation_text(group['result'])}" for group in self._value)
 
 
 def operation_text(result: Mapping[str, Any]) -> str:
@@ -119,7 +119,7 @@ class TestRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        given = rule_file.read_whole(parsed_args.file)
+        file_rules = rule_file.read_whole(parsed_args.file)
         expected = {"outcome": "finished"} if parsed_args.expect is None else _read(parsed_args.expect)
         if not isinstance(expected, dict):
             raise exceptions.CommandError(f"{parsed_args.expect}: must be an object")
@@ -127,28 +127,28 @@ class TestRules(command.Lister):
         rows: list[tuple[Any, ...]] = []
         filters = node_commands.chosen_filters(parsed_args)
         if filters is not None:
-            return _COLUMNS, self._many(requests, given, filters, expected)
-        asked = [(node, {"node": node}) for node in parsed_args.nodes]
-        asked += [(file, {"report": _read(file)}) for file in parsed_args.inventories]
-        for name, body in asked:
+            return _COLUMNS, self._many(requests, file_rules, filters, expected)
+        bodies = [(node, {"node": node}) for node in parsed_args.nodes]
+        bodies += [(file, {"report": _read(file)}) for file in parsed_args.inventories]
+        for name, body in bodies:
             try:
-                found = requests.dry_run({**body, "rules": given.rules})
+                reply = requests.dry_run({**body, "rules": file_rules.rules})
             except exceptions.CommandError as error:
-                raise exceptions.CommandError(given.explained(str(error))) from error
-            rows += [(name, *row) for row in _steps(found)]
+                raise exceptions.CommandError(file_rules.explained(str(error))) from error
+            rows += [(name, *row) for row in _steps(reply)]
             for key, value in expected.items():
-                if found.get(key) != value:
+                if reply.get(key) != value:
                     self._failed = True
-                    rows.append((name, f"expected {key}", "different", json.dumps(found.get(key)), json.dumps(value)))
+                    rows.append((name, f"expected {key}", "different", json.dumps(reply.get(key)), json.dumps(value)))
         return _COLUMNS, rows
 
-    def _many(self, requests: Requests, given: rule_file.GivenRules, filters: dict[str, str],
+    def _many(self, requests: Requests, file_rules: rule_file.GivenRules, filters: dict[str, str],
               expected: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Return what an inspection of each of many nodes would do, once for those with the same result."""
         try:
-            operation = requests.dry_run({"nodes": filters, "rules": given.rules})
+            operation = requests.dry_run({"nodes": filters, "rules": file_rules.rules})
         except exceptions.CommandError as error:
-            raise exceptions.CommandError(given.explained(str(error))) from error
+            raise exceptions.CommandError(file_rules.explained(str(error))) from error
         _, ended = inspection_commands.waited_operation(requests, operation, sys.stderr)
         self._failed = ended["status"] != "finished" or bool(ended["errors"])
         rows: list[tuple[Any, ...]] = []
@@ -158,7 +158,7 @@ class TestRules(command.Lister):
             why = "" if result["failure"] is None else result["failure"].get("reason", "")
             rows.append((f"{group['number']} nodes", "the inspection", result["outcome"],
                          operation_text({**result, "failure": None}) if "node" in result else "", why))
-        return rows + [(each["node"], "the inspection", "not tried", "", each["error"]) for each in ended["errors"]]
+        return rows + [(node["node"], "the inspection", "not tried", "", node["error"]) for node in ended["errors"]]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -180,16 +180,16 @@ class ExplainRule(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         if parsed_args.node is None and parsed_args.inventory is None:
             raise exceptions.CommandError("--node, --inventory, or both are required")
-        asked = {} if parsed_args.node is None else {"node": parsed_args.node}
+        body = {} if parsed_args.node is None else {"node": parsed_args.node}
         if parsed_args.inventory is not None:
-            asked["report"] = _read(parsed_args.inventory)
+            body["report"] = _read(parsed_args.inventory)
         requests = Requests(self.app)
-        found = requests.dry_run(asked)
-        for step in found["steps"]:
+        reply = requests.dry_run(body)
+        for step in reply["steps"]:
             if step.get("rule") == parsed_args.rule.lower():
                 return ("condition", "op", "outcome", "why", "arguments"), list(_conditions(step))
         requests.rule(parsed_args.rule)  # it may not exist at all
-        failure = f": {json.dumps(found['failure'])}" if found["failure"] else ""
+        failure = f": {json.dumps(reply['failure'])}" if reply["failure"] else ""
         raise exceptions.CommandError(
             f"The rule {parsed_args.rule} is not evaluated for the node: it is disabled, or of another scope, or the "
             f"inspection would end before it{failure}; or it is an early rule, which needs --inventory")
@@ -199,8 +199,8 @@ class ListInspections(OfNode, command.Lister):
     """List the past inspections of a node, the oldest first."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).inspections(parsed_args.node)
-        return _INSPECTION, [tuple(each[name] for name in _INSPECTION) for each in found]
+        inspections = Requests(self.app).inspections(parsed_args.node)
+        return _INSPECTION, [tuple(inspection[name] for name in _INSPECTION) for inspection in inspections]
 
 
 class ShowInspection(OfNode, command.ShowOne):
@@ -212,32 +212,33 @@ class ShowInspection(OfNode, command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        found = Requests(self.app).inspection(parsed_args.node, parsed_args.inspection)
-        return _SHOWN, tuple(found[name] for name in _SHOWN)
+        inspection = Requests(self.app).inspection(parsed_args.node, parsed_args.inspection)
+        return _SHOWN, tuple(inspection[name] for name in _SHOWN)
 
 
-def _steps(found: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _steps(reply: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Return the rules of a dry run, and how it ended."""
     rows: list[tuple[Any, ...]] = []
-    for step in found["steps"]:
+    for step in reply["steps"]:
         if "rule" in step:
             why = "; ".join(" ".join(filter(None, (row[0], row[1], row[3]))) for row in _conditions(step)
                             if row[2] is not True)
             rows.append((step.get("description") or step["rule"], "matched" if step["matched"] else "not matched",
                          json.dumps(step.get("changes") or {}), step.get("error") or why))
-    failure = found["failure"] or {}
-    rows.append(("the inspection", found["outcome"], json.dumps(found.get("node", {}).get("patch", [])),
+    failure = reply["failure"] or {}
+    rows.append(("the inspection", reply["outcome"], json.dumps(reply.get("node", {}).get("patch", [])),
                  failure.get("reason", "")))
     return rows
 
 
 def _conditions(step: dict[str, Any]) -> list[tuple[Any, ...]]:
     rows = []
-    for each in step.get("conditions", ()):
-        why = " ".join(filter(None, (each["why"], each["detail"], each.get("note"))))
-        shown = each.get("arguments") or [argument for item in each.get("items", ()) for argument in item["arguments"]]
-        told = ", ".join(f"{argument['name']}={json.dumps(argument['value'])}" for argument in shown[:8])
-        rows.append((each["pointer"], each["op"], each["outcome"], why, told))
+    for condition in step.get("conditions", ()):
+        why = " ".join(filter(None, (condition["why"], condition["detail"], condition.get("note"))))
+        shown = condition.get("arguments") or [
+            argument for item in condition.get("items", ()) for argument in item["arguments"]]
+        arguments = ", ".join(f"{argument['name']}={json.dumps(argument['value'])}" for argument in shown[:8])
+        rows.append((condition["pointer"], condition["op"], condition["outcome"], why, arguments))
     return rows
 
 

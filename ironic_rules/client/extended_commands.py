@@ -191,18 +191,18 @@ class ListRules(upstream.ListRules):
         if by_execution:
             query["sort_key"], _, direction = parsed_args.sort.partition(":")
             query["sort_dir"] = direction or None
-        found = Requests(self.app).list_rules(
+        rules = Requests(self.app).list_rules(
             {**query, "marker": parsed_args.marker, "detail": parsed_args.detail or None,
              "fields": ",".join(chosen) or None}, parsed_args.limit)
         if not by_execution:
-            found = osc_utils.sort_items(found, parsed_args.sort)
-        if parsed_args.detail and are_withheld(found):
+            rules = osc_utils.sort_items(rules, parsed_args.sort)
+        if parsed_args.detail and are_withheld(rules):
             print(WITHHELD, file=sys.stderr)
         columns = chosen or (DETAILS if parsed_args.detail else SUMMARY)
-        if found and not chosen:
+        if rules and not chosen:
             # Rules of an Ironic lack some fields. An empty text in their place would be another value.
-            columns = tuple(name for name in columns if any(name in rule for rule in found))
-        return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
+            columns = tuple(name for name in columns if any(name in rule for rule in rules))
+        return columns, (osc_utils.get_dict_properties(rule, columns) for rule in rules)
 
 
 def _add_fields(parser: argparse.ArgumentParser) -> None:

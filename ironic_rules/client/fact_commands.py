@@ -35,8 +35,8 @@ class ListFacts(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         columns = _DETAILS if parsed_args.long else _SUMMARY
-        found = Requests(self.app).facts({"origin": parsed_args.origin, "bundle": parsed_args.bundle, "detail": True})
-        return columns, [tuple(fact.get(name) for name in columns) for fact in found]
+        facts = Requests(self.app).facts({"origin": parsed_args.origin, "bundle": parsed_args.bundle, "detail": True})
+        return columns, [tuple(fact.get(name) for name in columns) for fact in facts]
 
 
 class _OfFact(command.Command):
@@ -126,16 +126,16 @@ class ListFactValues(command.Lister):
                 others = f": {table['others']} nodes have other values of {name}" if table["others"] else ""
                 print(f"There are more pairs than are shown{others}.", file=sys.stderr)
             return (name, parsed_args.by, "nodes"), [(*cell["values"], cell["nodes"]) for cell in table["cells"]]
-        found = requests.fact_values(name, query)
-        unit = f" ({found['unit']})" if found["unit"] else ""
+        counts = requests.fact_values(name, query)
+        unit = f" ({counts['unit']})" if counts["unit"] else ""
         if parsed_args.ranges:
             return (f"{name}{unit} from", "to", "nodes"), [
-                (each["from"], each["to"], each["nodes"]) for each in found["ranges"]]
-        rows: list[tuple[Any, ...]] = [(each["value"], each["nodes"]) for each in found["values"]]
-        if found["others"]:
-            rows.append(("(others)", found["others"]))
-        if found["absent"]:
-            rows.append(("(absent)", found["absent"]))
+                (row["from"], row["to"], row["nodes"]) for row in counts["ranges"]]
+        rows: list[tuple[Any, ...]] = [(row["value"], row["nodes"]) for row in counts["values"]]
+        if counts["others"]:
+            rows.append(("(others)", counts["others"]))
+        if counts["absent"]:
+            rows.append(("(absent)", counts["absent"]))
         return (f"{name}{unit}", "nodes"), rows
 
 
@@ -153,12 +153,12 @@ class ApplyFacts(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        given = rule_file.read_whole(parsed_args.source, rule_file.FACTS)
+        file_rules = rule_file.read_whole(parsed_args.source, rule_file.FACTS)
         try:
-            reply = Requests(self.app).apply_facts(given.rules, parsed_args.bundle, prune=parsed_args.prune,
+            reply = Requests(self.app).apply_facts(file_rules.rules, parsed_args.bundle, prune=parsed_args.prune,
                                                    dry_run=parsed_args.dry_run)
         except exceptions.CommandError as error:
-            raise exceptions.CommandError(given.explained(str(error))) from error
+            raise exceptions.CommandError(file_rules.explained(str(error))) from error
         counts = ", ".join(f"{len(reply[kind])} {kind}" for kind in _CHANGES)
         print(f"{'Dry run' if reply['dry_run'] else 'Facts'}: {counts}", file=sys.stderr)
         if reply["operation"]:
@@ -184,11 +184,11 @@ class ExportFacts(command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        found = sorted((fact for fact in Requests(self.app).operators_facts(parsed_args.bundle)
+        facts = sorted((fact for fact in Requests(self.app).operators_facts(parsed_args.bundle)
                         if parsed_args.all or fact["bundle"] == parsed_args.bundle), key=itemgetter("name"))
         rule_commands.write_exported(self.app, parsed_args.file, rule_text.write(
             {name: fact[name] for name in _EXPORTED
-             if fact[name] not in _UNSAID and (name != "bundle" or parsed_args.all)} for fact in found))
+             if fact[name] not in _UNSAID and (name != "bundle" or parsed_args.all)} for fact in facts))
 
 
 #: Fields in the order of the file, and values that are not written, as a fact without the field has them.
@@ -208,15 +208,17 @@ class ListVocabulary(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).vocabulary(parsed_args.names)
+        vocabulary = Requests(self.app).vocabulary(parsed_args.names)
         if parsed_args.operators:
             return ("operator", "types", "lists", "operand"), [
-                (each["name"], ", ".join(each["types"]), each["lists"], each["operand"]) for each in found["operators"]]
-        wanted = frozenset(parsed_args.names)
+                (entry["name"], ", ".join(entry["types"]), entry["lists"], entry["operand"])
+                for entry in vocabulary["operators"]]
+        names = frozenset(parsed_args.names)
         return ("name", "of", "type", "is_list", "unit", "values"), [
-            (each["written"], each["of"], each["type"], each["is_list"], each["unit"],
-             ", ".join(map(str, each["values"])))
-            for each in found["names"] if not wanted or wanted & {each["written"], f"{each['of']}[{each['name']}]"}]
+            (entry["written"], entry["of"], entry["type"], entry["is_list"], entry["unit"],
+             ", ".join(map(str, entry["values"])))
+            for entry in vocabulary["names"]
+            if not names or names & {entry["written"], f"{entry['of']}[{entry['name']}]"}]
 
 
 def _add_fields(parser: argparse.ArgumentParser, *, is_value_required: bool) -> None:
@@ -232,13 +234,13 @@ def _add_fields(parser: argparse.ArgumentParser, *, is_value_required: bool) -> 
 
 def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that options give."""
-    found = {name: value for name in (*_TEXTS, "watched") if (value := getattr(parsed_args, name)) is not None}
+    fields = {name: value for name in (*_TEXTS, "watched") if (value := getattr(parsed_args, name)) is not None}
     for name in ("value", *_JSON):
-        given = getattr(parsed_args, name)
-        if given is not None:
-            is_template = name != "conditions" and not given.lstrip().startswith(("[", '{"'))
-            found[name] = given if is_template else upstream.json_argument(given, name)
-    return found
+        text = getattr(parsed_args, name)
+        if text is not None:
+            is_template = name != "conditions" and not text.lstrip().startswith(("[", '{"'))
+            fields[name] = text if is_template else upstream.json_argument(text, name)
+    return fields
 
 
 def _shown(fact: dict[str, Any]) -> dict[str, Any]:

@@ -55,8 +55,8 @@ class ListOperations(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         if parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
-        return _OPERATION_SUMMARY, [operation_row(each, _OPERATION_SUMMARY)
-                                    for each in Requests(self.app).operations(parsed_args.limit)]
+        return _OPERATION_SUMMARY, [operation_row(operation, _OPERATION_SUMMARY)
+                                    for operation in Requests(self.app).operations(parsed_args.limit)]
 
 
 class ShowOperation(command.ShowOne):
@@ -76,11 +76,12 @@ class ShowOperation(command.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         requests = Requests(self.app)
-        found = requests.operation(parsed_args.operation)
+        operation = requests.operation(parsed_args.operation)
         if parsed_args.wait:
-            found = output.wait_for_operation(found, lambda: requests.operation(parsed_args.operation), sys.stderr)
-            self._failed = found["status"] != "finished" or bool(found["progress"]["failed"])
-        return _OPERATION_SHOWN, operation_row(found, _OPERATION_SHOWN)
+            operation = output.wait_for_operation(
+                operation, lambda: requests.operation(parsed_args.operation), sys.stderr)
+            self._failed = operation["status"] != "finished" or bool(operation["progress"]["failed"])
+        return _OPERATION_SHOWN, operation_row(operation, _OPERATION_SHOWN)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -165,8 +166,8 @@ class ListEntries(command.Lister):
         if parsed_args.node is not None and (parsed_args.mac is not None or parsed_args.address is not None):
             raise exceptions.CommandError("--node cannot be used together with --mac or --address")
         filters = {name: getattr(parsed_args, name) for name in ("mac", "address", "reason")}
-        found = Requests(self.app).journal(parsed_args.node, filters, parsed_args.limit)
-        return _SUMMARY, [_row(entry, _SUMMARY) for entry in found]
+        entries = Requests(self.app).journal(parsed_args.node, filters, parsed_args.limit)
+        return _SUMMARY, [_row(entry, _SUMMARY) for entry in entries]
 
 
 class ShowEntry(command.ShowOne):
@@ -192,15 +193,15 @@ class EnrollMachine(command.ShowOne):
         parser.add_argument("--resource-class", metavar="<resource_class>", help="Resource class of the node.")
         parser.add_argument("--conductor-group", metavar="<conductor_group>", help="Conductor group of the node.")
         parser.add_argument("--owner", metavar="<owner>", help="Owner of the node.")
-        for option, name, what in (("--driver-info", "driver_info", "access to the BMC"),
+        for option, name, noun in (("--driver-info", "driver_info", "access to the BMC"),
                                    ("--property", "properties", "a property"), ("--extra", "extra", "extra data")):
             parser.add_argument(option, dest=name, metavar="<key=value>", action="append", default=[],
-                                help=f"Key and value of {what}. Can be specified multiple times.")
+                                help=f"Key and value of {noun}. Can be specified multiple times.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         fields = {name: value for name in _TEXTS if (value := getattr(parsed_args, name)) is not None}
-        fields |= {name: upstream.pairs(given) for name in _PAIRS if (given := getattr(parsed_args, name))}
+        fields |= {name: upstream.pairs(texts) for name in _PAIRS if (texts := getattr(parsed_args, name))}
         node = Requests(self.app).enroll(parsed_args.entry, fields)
         return _CREATED, tuple(node[name] for name in _CREATED)
 
@@ -217,8 +218,8 @@ class ListSharedMACs(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         return _SHARED, [
-            tuple(_Lines(each[name]) if name == "nodes" else each[name] for name in _SHARED)
-            for each in Requests(self.app).shared_macs()]
+            tuple(_Lines(mac[name]) if name == "nodes" else mac[name] for name in _SHARED)
+            for mac in Requests(self.app).shared_macs()]
 
 
 class DeleteSharedMACs(command.Command):
@@ -255,8 +256,8 @@ class ListVersions(OfNode, command.Lister):
     """List the inspections of a node whose data are kept."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).inventory_versions(parsed_args.node)
-        return _VERSION, [tuple(each[name] for name in _VERSION) for each in found]
+        versions = Requests(self.app).inventory_versions(parsed_args.node)
+        return _VERSION, [tuple(version[name] for name in _VERSION) for version in versions]
 
 
 class DiffVersions(OfNode, command.Lister):
@@ -276,24 +277,24 @@ class DiffVersions(OfNode, command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).inventory_diff(parsed_args.node, parsed_args.before, parsed_args.after)
+        differences = Requests(self.app).inventory_diff(parsed_args.node, parsed_args.before, parsed_args.after)
         if parsed_args.patch:
             return ("op", "path", "value"), [
-                (each["op"], each["path"], json.dumps(each["value"]) if "value" in each else "")
-                for each in found["patch"]]
-        return ("part", "identity", "change", "details"), list(_rows(found))
+                (operation["op"], operation["path"], json.dumps(operation["value"]) if "value" in operation else "")
+                for operation in differences["patch"]]
+        return ("part", "identity", "change", "details"), list(_rows(differences))
 
 
-def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(differences: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     for part in _LISTS:
         for change in ("added", "removed"):
-            for item in found[part][change]:
+            for item in differences[part][change]:
                 yield part, _name(item), change, json.dumps(item)
-        for item in found[part]["changed"]:
+        for item in differences[part]["changed"]:
             yield part, _name(item["identity"]), "changed", _changes(item["changes"])
     for part in _OBJECTS:
-        if found[part]:
-            yield part, "", "changed", _changes(found[part])
+        if differences[part]:
+            yield part, "", "changed", _changes(differences[part])
 
 
 def _name(item: dict[str, Any]) -> str:

@@ -48,13 +48,13 @@ def chosen_filters(parsed_args: argparse.Namespace) -> dict[str, str] | None:
 
     :raises CommandError: one of them is not a name with a value
     """
-    found = {} if parsed_args.where is None else {"where": parsed_args.where}
-    for each in parsed_args.filters:
-        name, separator, value = each.partition("=")
+    filters = {} if parsed_args.where is None else {"where": parsed_args.where}
+    for option in parsed_args.filters:
+        name, separator, value = option.partition("=")
         if not (name and separator):
-            raise exceptions.CommandError(f"--filter must be a name with a value, such as driver=ipmi, not {each}")
-        found[name] = value
-    return found if found or parsed_args.all_nodes else None
+            raise exceptions.CommandError(f"--filter must be a name with a value, such as driver=ipmi, not {option}")
+        filters[name] = value
+    return filters if filters or parsed_args.all_nodes else None
 
 
 class _SelectedNodes(upstream.NodeManager):  # type: ignore[misc]
@@ -177,16 +177,16 @@ class ListDeploySteps(OfNode, command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).deploy_steps(parsed_args.node, parsed_args.traits)
-        for problem in found["problems"]:
+        reply = Requests(self.app).deploy_steps(parsed_args.node, parsed_args.traits)
+        for problem in reply["problems"]:
             self._failed = True
             print(problem, file=sys.stderr)
         # Services of earlier versions have none.
-        for warning in found.get("warnings", ()):
+        for warning in reply.get("warnings", ()):
             print(f"Warning: {warning['text']}", file=sys.stderr)
         return ("priority", "interface", "step", "args", "source"), [
             (step["priority"], step["interface"], step["step"], json.dumps(step["args"]), step["source"])
-            for step in found["deploy_steps"]]
+            for step in reply["deploy_steps"]]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -205,10 +205,10 @@ class ListTemplateNodes(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         if parsed_args.limit is not None and parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
-        found = Requests(self.app).template_nodes(parsed_args.template, parsed_args.limit)
+        nodes = Requests(self.app).template_nodes(parsed_args.template, parsed_args.limit)
         return ("uuid", "name", "driver", "supported", "problems"), [
             (node["uuid"], node["name"], node["driver"], node["supported"], "; ".join(node["problems"]))
-            for node in found]
+            for node in nodes]
 
 
 class CheckFlavor(command.Lister):
@@ -224,12 +224,12 @@ class CheckFlavor(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).check_flavor(
+        reply = Requests(self.app).check_flavor(
             parsed_args.flavor, "permissive" if parsed_args.permissive else "strict")
-        self._failed = bool(found["problems"])
+        self._failed = bool(reply["problems"])
         return ("severity", "kind", "key", "text"), [
             (severity, item["kind"], item["key"], item["text"])
-            for severity, items in (("problem", found["problems"]), ("warning", found["warnings"])) for item in items]
+            for severity, items in (("problem", reply["problems"]), ("warning", reply["warnings"])) for item in items]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -244,25 +244,26 @@ class ExplainFlavor(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        told = Requests(self.app).explain_flavor(parsed_args.flavor)
-        for warning in told["warnings"]:
+        flavor = Requests(self.app).explain_flavor(parsed_args.flavor)
+        for warning in flavor["warnings"]:
             print(f"{warning['pointer']}: {warning['text']}", file=sys.stderr)
-        deployment = told["deployment"]
+        deployment = flavor["deployment"]
         shown: dict[str, Any] = {
-            "flavor": f"{told['flavor']['name']} ({told['flavor']['id']})",
-            "resource_class": told["resource_class"]["name"],
+            "flavor": f"{flavor['flavor']['name']} ({flavor['flavor']['id']})",
+            "resource_class": flavor["resource_class"]["name"],
             "required_traits": _lines(
                 f"{item['trait']}: {item['nodes']} nodes, "
                 + (f"deploy template {item['deploy_template']['name']}" if item["deploy_template"]
-                   else "no deploy template") for item in told["required_traits"]),
+                   else "no deploy template") for item in flavor["required_traits"]),
             "forbidden_traits": _lines(
-                f"{item['trait']}: {item['nodes']} nodes" for item in told["forbidden_traits"]),
+                f"{item['trait']}: {item['nodes']} nodes" for item in flavor["forbidden_traits"]),
             "capabilities": _lines(
-                f"{item['name']} {item['value']}: {item['nodes']} nodes" for item in told["capabilities"]),
-            "schedulable": told["schedulable"],
-            "fitting": _nodes(told["fitting"]),
+                f"{item['name']} {item['value']}: {item['nodes']} nodes" for item in flavor["capabilities"]),
+            "schedulable": flavor["schedulable"],
+            "fitting": _nodes(flavor["fitting"]),
             "nearly_fitting": _lines(
-                f"{item['lacks']['kind']} {item['lacks']['name']}: {_nodes(item)}" for item in told["nearly_fitting"]),
+                f"{item['lacks']['kind']} {item['lacks']['name']}: {_nodes(item)}"
+                for item in flavor["nearly_fitting"]),
             "deploy_node": deployment["node"] and (deployment["node"]["name"] or deployment["node"]["uuid"]),
             "deploy_steps": deployment["reason"] or _lines(
                 f"{step['priority']} {step['interface']}.{step['step']} {json.dumps(step['args'])} ({step['source']})"

@@ -70,8 +70,8 @@ def changes_table(reply: Mapping[str, Any], patches: bool) -> Rows:
     :param patches: with the operations that lead from each stored rule to the new one
     """
     counts = ", ".join(f"{len(reply[kind])} {kind}" for kind in KINDS)
-    what = "Dry run against revision" if reply["dry_run"] else "Revision"
-    print(f"{what} {reply['revision']}: {counts}", file=sys.stderr)
+    title = "Dry run against revision" if reply["dry_run"] else "Revision"
+    print(f"{title} {reply['revision']}: {counts}", file=sys.stderr)
     names = ("uuid", "name", "description", "change", *(("patch",) if patches else ()))
     return names, [
         (rule["uuid"], rule["name"], rule["description"], kind, *((Patch(rule.get("patch", [])),) if patches else ()))

@@ -23,7 +23,7 @@ from ironic_rules.client.rule_file import GivenRules
 from ironic_rules.client.rule_requests import WITHHELD, Requests, are_withheld
 
 
-def convert(requests: Requests, given: GivenRules, indexes: Iterable[int]) -> dict[int, tuple[None, str]]:
+def convert(requests: Requests, file_rules: GivenRules, indexes: Iterable[int]) -> dict[int, tuple[None, str]]:
     """Replace rules by the inspection rules that they are converted to; what differs is written to the standard error.
 
     :param indexes: of the rules that are converted
@@ -32,7 +32,7 @@ def convert(requests: Requests, given: GivenRules, indexes: Iterable[int]) -> di
     failed: dict[int, tuple[None, str]] = {}
     for index in indexes:
         try:
-            reply = requests.convert(given.rules[index])
+            reply = requests.convert(file_rules.rules[index])
         except exceptions.CommandError as error:
             failed[index] = None, f"failed: {error}"
             continue
@@ -40,9 +40,9 @@ def convert(requests: Requests, given: GivenRules, indexes: Iterable[int]) -> di
             problems = "; ".join(_texts(reply.get("problems") or ()))
             failed[index] = None, f"failed: {reply.get('verdict')}: {problems}"
             continue
-        given.rules[index] = reply["rule"]
+        file_rules.rules[index] = reply["rule"]
         for note in reply.get("notes") or ():
-            print(f"note: {given.places[index].of(note['pointer'])}: {note['text']}", file=sys.stderr)
+            print(f"note: {file_rules.places[index].of(note['pointer'])}: {note['text']}", file=sys.stderr)
     return failed
 
 
@@ -125,16 +125,16 @@ class ApplyRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
-        given = rule_file.read_whole(parsed_args.source)
-        given.explain_left_out()
+        file_rules = rule_file.read_whole(parsed_args.source)
+        file_rules.explain_left_out()
         requests = Requests(self.app)
         tag = None if parsed_args.revision is None else _tag(requests, parsed_args.bundle, parsed_args.revision)
         try:
-            reply, _ = requests.apply(given.rules, parsed_args.bundle, prune=parsed_args.prune,
+            reply, _ = requests.apply(file_rules.rules, parsed_args.bundle, prune=parsed_args.prune,
                                       dry_run=parsed_args.dry_run, tag=tag)
         except exceptions.CommandError as error:
-            raise exceptions.CommandError(given.explained(str(error))) from error
-        output.show_warnings(reply, given.located)
+            raise exceptions.CommandError(file_rules.explained(str(error))) from error
+        output.show_warnings(reply, file_rules.located)
         if parsed_args.detailed_exitcode and output.changes_any(reply):
             self._status = CHANGED
         return output.changes_table(reply, patches=parsed_args.dry_run)
@@ -161,36 +161,36 @@ class ImportRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Row]]:
-        given = rule_file.read(parsed_args.file)
-        given = given.listed("rules") if parsed_args.legacy else given.writable()
-        given.explain_left_out()
+        file_rules = rule_file.read(parsed_args.file)
+        file_rules = file_rules.listed("rules") if parsed_args.legacy else file_rules.writable()
+        file_rules.explain_left_out()
         requests = Requests(self.app)
         results: dict[int, tuple[str | None, str]] = {
-            index: (None, f"failed: {problem}") for index, problem in given.unsendable()}
+            index: (None, f"failed: {problem}") for index, problem in file_rules.unsendable()}
         if parsed_args.legacy:
-            results |= convert(requests, given, [
-                index for index in range(len(given.rules)) if index not in results])
+            results |= convert(requests, file_rules, [
+                index for index in range(len(file_rules.rules)) if index not in results])
         by_bundle: dict[str | None, list[int]] = {}
-        for index, rule in enumerate(given.rules):
+        for index, rule in enumerate(file_rules.rules):
             if index not in results:
                 by_bundle.setdefault(_text(rule, "bundle"), []).append(index)
         for bundle, indexes in by_bundle.items():
-            results |= self._import(requests, given, bundle, indexes)
+            results |= self._import(requests, file_rules, bundle, indexes)
         self._failed = any(result.startswith("failed") for _, result in results.values())
         return ("rule", "uuid", "description", "result"), [
             (index + 1, results[index][0] or _text(rule, "uuid"), _text(rule, "description"), results[index][1])
-            for index, rule in enumerate(given.rules)]
+            for index, rule in enumerate(file_rules.rules)]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
 
-    def _import(self, requests: Requests, given: rule_file.GivenRules, bundle: str | None,
+    def _import(self, requests: Requests, file_rules: rule_file.GivenRules, bundle: str | None,
                 indexes: list[int]) -> dict[int, tuple[str | None, str]]:
         """Import the rules of a bundle; return the UUID, if there is one, and the result of each."""
         results: dict[int, tuple[str | None, str]] = {}
         while indexes:
             try:
-                reply, _ = requests.apply([given.rules[index] for index in indexes], bundle)
+                reply, _ = requests.apply([file_rules.rules[index] for index in indexes], bundle)
             except exceptions.CommandError as error:
                 _, problems, status = rule_file.split(str(error))
                 refused: dict[int, list[str]] = {}
@@ -201,8 +201,8 @@ class ImportRules(command.Lister):
                 results |= {index: (None, f"failed: {'; '.join(texts)}{status}") for index, texts in refused.items()}
                 indexes = [index for index in indexes if index not in refused]
             else:
-                sent = rule_file.GivenRules([given.rules[index] for index in indexes],
-                                            [given.places[index] for index in indexes])
+                sent = rule_file.GivenRules([file_rules.rules[index] for index in indexes],
+                                            [file_rules.places[index] for index in indexes])
                 output.show_warnings(reply, sent.located)
                 return results | {
                     indexes[int(rule["pointer"].removeprefix("/rules/"))]: (rule["uuid"], kind)
@@ -219,12 +219,12 @@ class ExportRules(command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        found = [rule for rule in Requests(self.app).whole_rules(parsed_args.bundle)
+        rules = [rule for rule in Requests(self.app).whole_rules(parsed_args.bundle)
                  # A rule of an Ironic has neither of these fields, nor some of those that are exported.
                  if not rule.get("built_in") and (parsed_args.all or rule.get("bundle") == parsed_args.bundle)]
-        sealed = [rule for rule in found if rule["sensitive"]]
+        sealed = [rule for rule in rules if rule["sensitive"]]
         text = "".join(f"# {line}\n" for line in _left_out(sealed)) + rule_text.write(
-            _exported(rule, parsed_args.all) for rule in found if not rule["sensitive"])
+            _exported(rule, parsed_args.all) for rule in rules if not rule["sensitive"])
         for line in _left_out(sealed):
             print(line, file=sys.stderr)
         write_exported(self.app, parsed_args.file, text)
@@ -292,8 +292,8 @@ class ListRevisions(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
         if parsed_args.limit is not None and parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
-        found = Requests(self.app).revisions(parsed_args.marker, parsed_args.limit)
-        return _SUMMARY, [tuple(revision[name] for name in _SUMMARY) for revision in found]
+        revisions = Requests(self.app).revisions(parsed_args.marker, parsed_args.limit)
+        return _SUMMARY, [tuple(revision[name] for name in _SUMMARY) for revision in revisions]
 
 
 class ShowRevision(command.ShowOne):
@@ -305,11 +305,11 @@ class ShowRevision(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        found = Requests(self.app).revision(parsed_args.revision)
-        if are_withheld(found["rules"]):
+        revision = Requests(self.app).revision(parsed_args.revision)
+        if are_withheld(revision["rules"]):
             print(WITHHELD, file=sys.stderr)
-        rules = [{name: value for name, value in rule.items() if name != "links"} for rule in found["rules"]]
-        return (*_SUMMARY, "rules"), (*(found[name] for name in _SUMMARY), _Rules(rules))
+        rules = [{name: value for name, value in rule.items() if name != "links"} for rule in revision["rules"]]
+        return (*_SUMMARY, "rules"), (*(revision[name] for name in _SUMMARY), _Rules(rules))
 
 
 class RollBackRules(command.Lister):
@@ -344,9 +344,9 @@ class ShowStatistics(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> output.Rows:
         requests = Requests(self.app)
         if parsed_args.rule is None:
-            found = requests.statistics(parsed_args.never_matched_since)
+            statistics = requests.statistics(parsed_args.never_matched_since)
         elif parsed_args.never_matched_since is not None:
             raise exceptions.CommandError("--never-matched-since is for the list of all rules.")
         else:
-            found = [requests.statistics_of(parsed_args.rule)]
-        return _COLUMNS, [tuple(each[name] for name in _COLUMNS) for each in found]
+            statistics = [requests.statistics_of(parsed_args.rule)]
+        return _COLUMNS, [tuple(row[name] for name in _COLUMNS) for row in statistics]

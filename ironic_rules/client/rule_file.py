@@ -61,14 +61,14 @@ class GivenRules:
 
     def listed(self, key: str) -> GivenRules:
         """Return these rules, with those of a list below ``key`` instead of the object that has it."""
-        found = GivenRules()
+        result = GivenRules()
         for rule, place in zip(self.rules, self.places, strict=True):
             if isinstance(rule, dict) and isinstance(rule.get(key), list):
-                for index, each in enumerate(rule[key]):
-                    found.add(each, FilePlace(place.file, f"{place.pointer}/{key}/{index}"))
+                for index, item in enumerate(rule[key]):
+                    result.add(item, FilePlace(place.file, f"{place.pointer}/{key}/{index}"))
             else:
-                found.add(rule, place)
-        return found
+                result.add(rule, place)
+        return result
 
     def writable(self, kind: str = RULES) -> GivenRules:
         """Return these rules as they are sent: of lists that a service has printed, each rule, without :data:`PRINTED`.
@@ -81,16 +81,16 @@ class GivenRules:
                 raise exceptions.CommandError(
                     f"{place.of('')} contains one page of a list of rules, and {_NEXT!r} names the following one: "
                     "use export, or request a list with a higher limit")
-        found = GivenRules()
+        result = GivenRules()
         listed = self.listed(kind)
         for index, (rule, place) in enumerate(zip(listed.rules, listed.places, strict=True)):
             if isinstance(rule, dict) and any(name in rule for name in _PRINTED_BY_ALL):
                 if problem := _lack(rule):
-                    found.incomplete.append((index, problem))
-                found.left_out |= PRINTED[kind] & rule.keys()
+                    result.incomplete.append((index, problem))
+                result.left_out |= PRINTED[kind] & rule.keys()
                 rule = {name: value for name, value in rule.items() if name not in PRINTED[kind]}
-            found.add(rule, place)
-        return found
+            result.add(rule, place)
+        return result
 
     def explain_left_out(self) -> None:
         """Write to the standard error which fields are not sent."""
@@ -109,10 +109,10 @@ class GivenRules:
 
     def located(self, pointer: str) -> str:
         """Return a pointer into a request as the place in the file, e.g. ``racks.yaml: /3`` for ``/rules/17``."""
-        found = _POINTER.match(pointer)
-        if found is None or int(found[1]) >= len(self.places):
+        match = _POINTER.match(pointer)
+        if match is None or int(match[1]) >= len(self.places):
             return pointer
-        return self.places[int(found[1])].of(pointer[found.end():])
+        return self.places[int(match[1])].of(pointer[match.end():])
 
     def explained(self, error: str) -> str:
         """Return an error of the service with one line for each problem, each with its place in the files."""
@@ -120,7 +120,7 @@ class GivenRules:
         if not problems:
             return error
         lines = [general] if general else []
-        for index, problem in sorted(problems, key=lambda found: found[0]):
+        for index, problem in sorted(problems, key=lambda item: item[0]):
             pointer, _, text = problem.partition(": ") if problem.startswith("/") else ("", "", problem)
             lines.append(f"{self.located(f'/rules/{index}{pointer}')}: {text}")
         return "\n".join([*lines, f"Nothing was changed.{status}"])
@@ -148,17 +148,17 @@ def read(source: str) -> GivenRules:
     :raises CommandError: a file cannot be read, is neither JSON nor YAML, or contains neither an object nor a list;
         a directory has no such files. With the problems of all files.
     """
-    given = GivenRules()
+    file_rules = GivenRules()
     problems: list[str] = []
     for name in _files(Path(source)) if source != "-" and Path(source).is_dir() else [source]:
         try:
-            _read(name, given)
+            _read(name, file_rules)
         except exceptions.CommandError as error:
             problems.append(str(error))
     if problems:
-        problems += [f"{given.places[index].of('')}: {problem}" for index, problem in given.unsendable()]
+        problems += [f"{file_rules.places[index].of('')}: {problem}" for index, problem in file_rules.unsendable()]
         raise exceptions.CommandError("\n".join(problems))
-    return given
+    return file_rules
 
 
 def read_whole(source: str, kind: str = RULES) -> GivenRules:
@@ -167,10 +167,10 @@ def read_whole(source: str, kind: str = RULES) -> GivenRules:
     :param kind: the key of a list of them that a service has printed
     :raises CommandError: as :func:`read`, and if any of them cannot be sent
     """
-    given = read(source).writable(kind)
-    if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.unsendable()]:
+    file_rules = read(source).writable(kind)
+    if problems := [f"{file_rules.places[index].of('')}: {problem}" for index, problem in file_rules.unsendable()]:
         raise exceptions.CommandError("\n".join(problems))
-    return given
+    return file_rules
 
 
 def _files(folder: Path) -> list[str]:
@@ -197,7 +197,7 @@ def _lack(rule: Mapping[str, object]) -> str | None:
     return None
 
 
-def _read(source: str, given: GivenRules) -> None:
+def _read(source: str, file_rules: GivenRules) -> None:
     name = "standard input" if source == "-" else source
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
@@ -211,8 +211,8 @@ def _read(source: str, given: GivenRules) -> None:
         file = name if len(documents) == 1 else f"{name} (document {number})"
         if isinstance(document, list):
             for index, rule in enumerate(document):
-                given.add(rule, FilePlace(file, f"/{index}"))
+                file_rules.add(rule, FilePlace(file, f"/{index}"))
         elif isinstance(document, dict):
-            given.add(document, FilePlace(file, ""))
+            file_rules.add(document, FilePlace(file, ""))
         else:
             raise exceptions.CommandError(f"{file} contains neither a rule nor a list of rules")

@@ -27,9 +27,9 @@ WITHHELD = ("Conditions and actions are shown to administrators only (policy "
             "baremetal:inspection_rule:get_details).")
 
 
-def are_withheld(found: Sequence[Mapping[str, Any]]) -> bool:
+def are_withheld(rules: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a reply to a request for all fields of rules has no conditions and actions."""
-    return any("actions" not in rule for rule in found)
+    return any("actions" not in rule for rule in rules)
 
 
 def _given(query: Mapping[str, object]) -> str:
@@ -66,12 +66,12 @@ class Requests:
         """
         tags: set[str | None] = set()
         query = {"detail": True, "bundle": bundle}
-        found = self._collect(_RULES, "inspection_rules", query, 0, tags)
+        rules = self._collect(_RULES, "inspection_rules", query, 0, tags)
         if len(tags) > 1:
             raise exceptions.CommandError("The rules were changed while they were read. Repeat the command.")
-        if are_withheld(found):
+        if are_withheld(rules):
             raise exceptions.CommandError(WITHHELD)
-        return found
+        return rules
 
     def apply(self, rules: Sequence[object], bundle: str | None, *, prune: bool = False, dry_run: bool = False,
               tag: str | None = None) -> tuple[dict[str, Any], str | None]:
@@ -185,9 +185,9 @@ class Requests:
 
     def inventory_diff(self, node: str, before: int | None, after: int | None) -> dict[str, Any]:
         """Return how a version of a node's inventory differs from another; None: the last successful ones."""
-        asked = urlencode({name: number for name, number in (("from", before), ("to", after)) if number is not None})
+        query = urlencode({name: number for name, number in (("from", before), ("to", after)) if number is not None})
         path = f"/v1/nodes/{quote(node, safe='')}/inventory/diff"
-        return dict(self._json("GET", f"{path}?{asked}" if asked else path))
+        return dict(self._json("GET", f"{path}?{query}" if query else path))
 
     def delete_all(self) -> None:
         """Delete all rules but the built-in ones."""
@@ -237,10 +237,10 @@ class Requests:
         :raises CommandError: also if facts were changed between two pages
         """
         tags: set[str | None] = set()
-        found = self._collect(_FACTS, "facts", {"detail": True, "origin": "operator", "bundle": bundle}, 0, tags)
+        facts = self._collect(_FACTS, "facts", {"detail": True, "origin": "operator", "bundle": bundle}, 0, tags)
         if len(tags) > 1:
             raise exceptions.CommandError("The facts were changed while they were read. Repeat the command.")
-        return found
+        return facts
 
     def apply_facts(self, facts: Sequence[object], bundle: str | None, *, prune: bool, dry_run: bool) -> dict[str, Any]:
         """Make the facts of a bundle those given; return what has changed."""
@@ -269,24 +269,24 @@ class Requests:
 
     def fact_table(self, names: Sequence[str], query: Mapping[str, object]) -> dict[str, Any]:
         """Return the table of the values of two facts."""
-        asked = _given({**query, "by": ",".join(names)})
-        return dict(self._json("GET", f"{_FACTS}/values?{asked}")["table"])
+        text = _given({**query, "by": ",".join(names)})
+        return dict(self._json("GET", f"{_FACTS}/values?{text}")["table"])
 
     def _collect(self, path: str, key: str, query: Mapping[str, object], limit: int | None,
                  tags: set[str | None] | None = None) -> list[dict[str, Any]]:
         """Return the items of a list; add the tag of each page to ``tags``."""
-        asked = {name: value for name, value in query.items() if value is not None}
-        found: list[dict[str, Any]] = []
+        parameters = {name: value for name, value in query.items() if value is not None}
+        items: list[dict[str, Any]] = []
         while True:
-            size = {"limit": limit - len(found)} if limit else {}
-            response, reply = self._reply("GET", f"{path}?{urlencode({**asked, **size})}")
+            size = {"limit": limit - len(items)} if limit else {}
+            response, reply = self._reply("GET", f"{path}?{urlencode({**parameters, **size})}")
             if tags is not None:
                 tags.add(response.headers.get("ETag"))
-            found += reply[key]
-            if limit is None or "next" not in reply or (limit and len(found) >= limit):
-                return found[:limit] if limit else found
+            items += reply[key]
+            if limit is None or "next" not in reply or (limit and len(items) >= limit):
+                return items[:limit] if limit else items
             # The rest of the link may have an address that is not reachable from this side of a proxy.
-            asked["marker"] = parse_qs(urlsplit(reply["next"]).query)["marker"][0]
+            parameters["marker"] = parse_qs(urlsplit(reply["next"]).query)["marker"][0]
 
     def _json(self, method: str, url: str, **request: Any) -> Any:
         return self._reply(method, url, **request)[1]

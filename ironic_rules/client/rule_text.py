@@ -125,10 +125,10 @@ def write(rules: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("duplicate key")
-    return found
+    return value
 
 
 def _described(error: yaml.MarkedYAMLError) -> str:

@@ -118,14 +118,14 @@ class InspectionRules:
         """
         if rule is not None:
             return [dict(self._get(f"{InspectionRule.base_path}/{_known(rule).id}/statistics", {}))]
-        found: list[dict[str, Any]] = []
+        statistics: list[dict[str, Any]] = []
         query = {} if never_matched_since is None else {"never_matched_since": never_matched_since}
         while True:
             reply = self._get(f"{InspectionRule.base_path}/statistics", query)
-            found += reply["statistics"]
+            statistics += reply["statistics"]
             if "next" not in reply:
-                return found
-            query = query | {"marker": found[-1]["uuid"]}
+                return statistics
+            query = query | {"marker": statistics[-1]["uuid"]}
 
     def _get(self, path: str, query: dict[str, str]) -> Any:
         response = self._baremetal.get(path, params=query, microversion=_VERSION)
@@ -208,9 +208,9 @@ class Nodes:
 
     def _inventory(self, node: str | node.Node, path: str, microversion: str, **query: Any) -> dict[str, Any]:
         ident = node if isinstance(node, str) else node.id
-        given = {name: value for name, value in query.items() if value is not None}
+        parameters = {name: value for name, value in query.items() if value is not None}
         reply = self._baremetal.get(
-            f"{Node.base_path}/{ident}/inventory{path}", params=given, microversion=microversion)
+            f"{Node.base_path}/{ident}/inventory{path}", params=parameters, microversion=microversion)
         exceptions.raise_from_response(reply)
         return dict(reply.json())
 

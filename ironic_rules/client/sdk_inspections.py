@@ -70,8 +70,8 @@ class Inspections:
         :param allow_deployed: also if a node has an instance
         :param filters: those of lists of nodes, such as ``provision_state``; without any, all nodes
         """
-        asked = {name: str(value) for name, value in filters.items()}
-        return self._object("POST", f"/nodes/reapply?{urlencode(asked)}",
+        query = {name: str(value) for name, value in filters.items()}
+        return self._object("POST", f"/nodes/reapply?{urlencode(query)}",
                             {"dry_run": dry_run, "allow_deployed": allow_deployed})
 
     def journal(self, **query: Any) -> Iterator[dict[str, Any]]:
@@ -129,14 +129,14 @@ class Inspections:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            found = self.operation(operation)
+            current = self.operation(operation)
             if seen is not None:
-                seen(found)
-            if found["status"] != "running":
-                return found
+                seen(current)
+            if current["status"] != "running":
+                return current
             if end is not None and time.monotonic() + interval > end:
                 raise exceptions.ResourceTimeout(
-                    f"Operation {operation} has not ended in {timeout:g} seconds: {found['progress']}")
+                    f"Operation {operation} has not ended in {timeout:g} seconds: {current['progress']}")
             time.sleep(interval)
 
     def _object(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -145,13 +145,13 @@ class Inspections:
         return dict(reply.json())
 
     def _pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        asked = dict(query)
+        parameters = dict(query)
         while True:
-            reply = self._baremetal.get(path, params=asked, microversion=_VERSION)
+            reply = self._baremetal.get(path, params=parameters, microversion=_VERSION)
             exceptions.raise_from_response(reply)
             page = reply.json()
             yield from page[key]
             if "next" not in page:
                 return
             # The rest of the link may have an address that is not reachable from this side of a proxy.
-            asked["marker"] = parse_qs(urlsplit(page["next"]).query)["marker"][0]
+            parameters["marker"] = parse_qs(urlsplit(page["next"]).query)["marker"][0]

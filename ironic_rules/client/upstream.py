@@ -69,14 +69,14 @@ else:
     ClientException = exc.ClientException
 
 
-def json_argument(argument: str | None, what: str) -> Any:
+def json_argument(argument: str | None, noun: str) -> Any:
     """Return the value of an argument: JSON, the path of a file with JSON or YAML, or ``-`` for standard input.
 
     :returns: None if there is no argument
     :raises CommandError: it is none of these
     """
     try:
-        return utils.handle_json_arg(argument, what)
+        return utils.handle_json_arg(argument, noun)
     except ClientException as error:
         raise exceptions.CommandError(str(error)) from error
 

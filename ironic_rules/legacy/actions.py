@@ -85,10 +85,10 @@ class LegacyAction(abc.ABC):
     #: the parameters with templates
     _formatted: ClassVar[frozenset[str]] = frozenset({"value", "cleanup", "message"})
 
-    def __init__(self, op: str, given: Given) -> None:
+    def __init__(self, op: str, arguments: Given) -> None:
         self.op = op
-        self.where = given.where
-        self.most = given.scope.limits.written
+        self.where = arguments.where
+        self.most = arguments.scope.limits.written
         #: the parameters as JSON, for explained runs
         self.written = b"{}"
 
@@ -127,23 +127,23 @@ class SetAttribute(LegacyAction):
     required = frozenset({"path", "value"})
     optional = frozenset({"cleanup", "reset_interfaces"})
 
-    def __init__(self, op: str, given: Given) -> None:
-        super().__init__(op, given)
-        self._path = _path(given)
-        self._value = given.value("value")
-        self._cleanup = given.value("cleanup") if "cleanup" in given.params else None
+    def __init__(self, op: str, arguments: Given) -> None:
+        super().__init__(op, arguments)
+        self._path = _path(arguments)
+        self._value = arguments.value("value")
+        self._cleanup = arguments.value("cleanup") if "cleanup" in arguments.params else None
         for name, value in (("value", self._value), ("cleanup", self._cleanup)):
             if self._path and isinstance(value, Const):
                 for _, text in actions.field_problem(NodeDraft, {"path": self._path, "value": value.value}):
-                    given.problem(name, text)
-        if self._path and given.scope.warnings is not None:
+                    arguments.problem(name, text)
+        if self._path and arguments.scope.warnings is not None:
             for name, value in (("value", self._value), ("cleanup", self._cleanup)):
                 if isinstance(value, Const):
-                    given.scope.warnings.writes(f"{given.where}/{name}", self._path[1:], value.value)
+                    arguments.scope.warnings.writes(f"{arguments.where}/{name}", self._path[1:], value.value)
         is_driver = self._path == "/driver"
-        if "reset_interfaces" in given.params and not is_driver:
-            given.problem("reset_interfaces", "is for the path /driver only")
-        self._resets = given.flag("reset_interfaces", is_driver) and is_driver
+        if "reset_interfaces" in arguments.params and not is_driver:
+            arguments.problem("reset_interfaces", "is for the path /driver only")
+        self._resets = arguments.flag("reset_interfaces", is_driver) and is_driver
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         self._write(ledger, self._filled(self._value, view, views))
@@ -187,15 +187,15 @@ class ExtendAttribute(LegacyAction):
     required = frozenset({"path", "value"})
     optional = frozenset({"cleanup", "unique"})
 
-    def __init__(self, op: str, given: Given) -> None:
-        super().__init__(op, given)
-        path = _path(given)
+    def __init__(self, op: str, arguments: Given) -> None:
+        super().__init__(op, arguments)
+        path = _path(arguments)
         self._tokens = NodeDraft.path_tokens(path) if path else ()
         if len(self._tokens) == 1:
-            given.problem("path", "this field is not a list")
-        self._value = given.value("value")
-        self._cleanup = given.value("cleanup") if "cleanup" in given.params else None
-        self._unique = given.flag("unique", False)
+            arguments.problem("path", "this field is not a list")
+        self._value = arguments.value("value")
+        self._cleanup = arguments.value("cleanup") if "cleanup" in arguments.params else None
+        self._unique = arguments.flag("unique", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         ledger.insert(self._tokens, "-", self._filled(self._value, view, views), unique=self._unique)
@@ -223,19 +223,19 @@ class SetCapability(LegacyAction):
     required = frozenset({"name"})
     optional = frozenset({"value"})
 
-    def __init__(self, op: str, given: Given) -> None:
-        super().__init__(op, given)
-        self._name = given.text("name")
+    def __init__(self, op: str, arguments: Given) -> None:
+        super().__init__(op, arguments)
+        self._name = arguments.text("name")
         if self._name and not capabilities.is_name(self._name):
-            given.problem("name", "must be without colons, commas and white space")
-        elif not self._name and isinstance(given.params.get("name"), str):
-            given.problem("name", "must not be empty")
-        self._value = given.value("value") if given.params.get("value") is not None else Const(None)
+            arguments.problem("name", "must be without colons, commas and white space")
+        elif not self._name and isinstance(arguments.params.get("name"), str):
+            arguments.problem("name", "must not be empty")
+        self._value = arguments.value("value") if arguments.params.get("value") is not None else Const(None)
         if isinstance(self._value, Const) and self._value.value is not None:
             try:
                 capabilities.put(None, "name", self._value.value)
             except ActionError as exc:
-                given.problem("value", str(exc))
+                arguments.problem("value", str(exc))
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         ledger.set_capability(self._name, self._filled(self._value, view, views))
@@ -251,11 +251,11 @@ class AddTrait(LegacyAction):
 
     required = frozenset({"name"})
 
-    def __init__(self, op: str, given: Given) -> None:
-        super().__init__(op, given)
-        self._name = given.text("name")
+    def __init__(self, op: str, arguments: Given) -> None:
+        super().__init__(op, arguments)
+        self._name = arguments.text("name")
         if self._name and not traits.is_trait(self._name):
-            given.problem("name", "must be CUSTOM_ and A-Z, 0-9 and _, or one of os-traits")
+            arguments.problem("name", "must be CUSTOM_ and A-Z, 0-9 and _, or one of os-traits")
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         ledger.add_trait(self._name)
@@ -284,10 +284,10 @@ class Fail(LegacyAction):
     required = frozenset({"message"})
     optional = frozenset({"maintenance"})
 
-    def __init__(self, op: str, given: Given) -> None:
-        super().__init__(op, given)
-        self._message = compile_message(given.scope, given.text("message"), f"{given.where}/message")
-        self._maintenance = given.flag("maintenance", False)
+    def __init__(self, op: str, arguments: Given) -> None:
+        super().__init__(op, arguments)
+        self._message = compile_message(arguments.scope, arguments.text("message"), f"{arguments.where}/message")
+        self._maintenance = arguments.flag("maintenance", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
         raise Failed(printable(str(as_getter(self._message)(view)), MAX_MESSAGE), self._maintenance)
@@ -299,19 +299,19 @@ ACTIONS: Mapping[str, type[LegacyAction]] = {
 }
 
 
-def _path(given: Given) -> str:
+def _path(arguments: Given) -> str:
     """Return the parameter ``path``, checked; "" if there is a problem."""
-    path = given.text("path")
-    if not isinstance(given.params.get("path"), str):
+    path = arguments.text("path")
+    if not isinstance(arguments.params.get("path"), str):
         return ""
     try:
         tokens = NodeDraft.path_tokens(path)
         if tokens[0] == "traits":
-            given.problem("path", "traits are written by add-trait and remove-trait")
+            arguments.problem("path", "traits are written by add-trait and remove-trait")
         else:
             return FieldPath(documents.format_pointer(tokens), NodeDraft)
     except (FieldNotWritable, documents.PointerError) as exc:
-        given.problem("path", "rules may not write it" if isinstance(exc, FieldNotWritable) else exc.reason)
+        arguments.problem("path", "rules may not write it" if isinstance(exc, FieldNotWritable) else exc.reason)
     return ""
 
 
@@ -320,13 +320,13 @@ def _remove_items(ledger: Ledger, tokens: tuple[str, ...], fill: Callable[[], An
 
     :param fill: returns the value, if the data have what it is made of
     """
-    found = ledger.read(tokens)
+    items = ledger.read(tokens)
     try:
         value = fill()
     except CannotEvaluate:
         return
-    if found is MISSING or not isinstance(found, list):
+    if items is MISSING or not isinstance(items, list):
         return
-    kept = [item for item in found if not same(item, value)]
-    if len(kept) < len(found):
-        ledger.set_path(documents.format_pointer(tokens), kept)
+    remaining = [item for item in items if not same(item, value)]
+    if len(remaining) < len(items):
+        ledger.set_path(documents.format_pointer(tokens), remaining)

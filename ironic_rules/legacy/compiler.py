@@ -77,8 +77,8 @@ def is_readable(body: Any, complain: Complain) -> bool:
     if not isinstance(body, Mapping):
         complain("", "a rule is an object")
         return False
-    if (found := documents.unstorable(dict(body))) is not None:
-        path, reason = found
+    if (unstorable := documents.unstorable(dict(body))) is not None:
+        path, reason = unstorable
         complain("".join(f"/{pointer_token(part)}" for part in path), reason)
         return False
     if len(orjson.dumps(body)) > MAX_SIZE:
@@ -182,10 +182,10 @@ def _is_text(item: Mapping[str, Any], name: str, where: str, complain: Complain)
     return False
 
 
-def _unknown(what: str, name: str, known: Any) -> str:
-    near = nearest(name, known)
-    names = ", ".join(sorted(known))
-    return f"unknown {what}; did you mean {near!r}?" if near else f"unknown {what}; known: {names or 'none'}"
+def _unknown(noun: str, name: str, valid: Any) -> str:
+    near = nearest(name, valid)
+    names = ", ".join(sorted(valid))
+    return f"unknown {noun}; did you mean {near!r}?" if near else f"unknown {noun}; known: {names or 'none'}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -252,92 +252,95 @@ class _Pass:
             if compiled is not None:
                 self.conditions.append(compiled)
         for action in actions(body, self._limits, self._scope.complain):
-            made = self._action(action)
-            if made is not None:
-                self.actions.append(made)
+            compiled_action = self._action(action)
+            if compiled_action is not None:
+                self.actions.append(compiled_action)
 
-    def _condition(self, said: LegacyCondition) -> Condition | None:
+    def _condition(self, condition: LegacyCondition) -> Condition | None:
         before = len(self.problems)
         field = None
         try:
-            field = paths.parse(said.field, self._limits.loop_items)
+            field = paths.parse(condition.field, self._limits.loop_items)
         except paths.PathProblem as exc:
-            self._scope.complain(f"{said.where}/field", str(exc))
-        if said.op not in conditions_legacy.OPERATORS:
-            return self._foreign_condition(said, field)
-        required = frozenset() if said.op in conditions_legacy.ALLOW_NONE else frozenset({"value"})
-        if check_names(said.params, required, frozenset(), said.where, self._scope.complain) and required:
-            value = said.params["value"]
-            problem = "is required" if value is None else conditions_legacy.problem(said.op, value, self._limits)
+            self._scope.complain(f"{condition.where}/field", str(exc))
+        if condition.op not in conditions_legacy.OPERATORS:
+            return self._foreign_condition(condition, field)
+        required = frozenset() if condition.op in conditions_legacy.ALLOW_NONE else frozenset({"value"})
+        if check_names(condition.params, required, frozenset(), condition.where, self._scope.complain) and required:
+            value = condition.params["value"]
+            problem = "is required" if value is None else conditions_legacy.problem(condition.op, value, self._limits)
             if problem is not None:
-                self._scope.complain(f"{said.where}/value", problem)
+                self._scope.complain(f"{condition.where}/value", problem)
         if len(self.problems) > before or field is None:
             return None
-        self._warn(said)
-        return conditions_legacy.shared(_text([said.field, said.op, said.params, said.multiple, said.invert]),
-                                        self._limits)
+        self._warn(condition)
+        return conditions_legacy.shared(_condition_text(condition), self._limits)
 
-    def _warn(self, said: LegacyCondition) -> None:
+    def _warn(self, condition: LegacyCondition) -> None:
         """Warn of a valid condition that holds for no machine, or whose inverse does."""
         if self._scope.warnings is None:
             return
-        if conditions_legacy.is_without_order(said.op, said.params.get("value")):
-            self._scope.warn(f"{said.where}/value", "an object has no order, so that this condition never holds")
-        root, parts = paths.split(said.field)
+        if conditions_legacy.is_without_order(condition.op, condition.params.get("value")):
+            self._scope.warn(f"{condition.where}/value", "an object has no order, so that this condition never holds")
+        root, parts = paths.split(condition.field)
         steps = tuple(filter(None, itertools.takewhile(lambda name: name is not None, map(paths.step, parts))))
-        if root == "node" and (found := template.record_problem(root, steps)) is not None:
-            self._scope.warn(f"{said.where}/field", f"part {found[0] + 1} of the path below node: {found[1]}")
+        if root == "node" and (problem := template.record_problem(root, steps)) is not None:
+            self._scope.warn(f"{condition.where}/field", f"part {problem[0] + 1} of the path below node: {problem[1]}")
 
-    def _foreign_condition(self, said: LegacyCondition, field: paths.FieldPath | None) -> Condition | None:
-        plugin = self._plugins.conditions.get(said.op)
+    def _foreign_condition(self, condition: LegacyCondition, field: paths.FieldPath | None) -> Condition | None:
+        plugin = self._plugins.conditions.get(condition.op)
         if plugin is None:
-            self._miss(plugin_module.CONDITIONS, said.op, f"{said.where}/op",
+            self._miss(plugin_module.CONDITIONS, condition.op, f"{condition.where}/op",
                        [*conditions_legacy.OPERATORS, *self._plugins.conditions])
             return None
-        complain_of_params(plugin, said.params, said.where, self._scope.complain, frozenset({"value"}))
+        complain_of_params(plugin, condition.params, condition.where, self._scope.complain, frozenset({"value"}))
         if field is None:
             return None
-        made = foreign_condition(self._rule, said, plugin, field)
-        return replace(made, written=_text([said.field, said.op, said.params, said.multiple, said.invert]))
+        compiled = foreign_condition(self._rule, condition, plugin, field)
+        return replace(compiled, written=_condition_text(condition))
 
-    def _action(self, said: Action) -> LegacyAction | None:
-        made = self._compiled_action(said)
-        if made is not None:
-            made.written = _text(said.params)
-        return made
+    def _action(self, action: Action) -> LegacyAction | None:
+        compiled = self._compiled_action(action)
+        if compiled is not None:
+            compiled.written = _text(action.params)
+        return compiled
 
-    def _compiled_action(self, said: Action) -> LegacyAction | None:
-        kind = ACTIONS.get(said.action)
+    def _compiled_action(self, action: Action) -> LegacyAction | None:
+        kind = ACTIONS.get(action.action)
         if kind is None:
-            plugin = self._plugins.actions.get(said.action)
+            plugin = self._plugins.actions.get(action.action)
             if plugin is None:
-                self._miss(plugin_module.ACTIONS, said.action, f"{said.where}/action",
+                self._miss(plugin_module.ACTIONS, action.action, f"{action.where}/action",
                            [*ACTIONS, *self._plugins.actions])
                 return None
             return PluginAction(
-                said.action, Given(said.where, said.params, self._scope), plugin)
-        params, path = dict(said.params), "path"
+                action.action, Given(action.where, action.params, self._scope), plugin)
+        params, path = dict(action.params), "path"
         if "path" in kind.required and "key" in params:
             if "path" in params:
-                self._scope.complain(f"{said.where}/key", "is another name of path; write one of them")
+                self._scope.complain(f"{action.where}/key", "is another name of path; write one of them")
             params["path"], path = params.pop("key"), "key"
-        if not check_names(params, kind.required, kind.optional, said.where, self._scope.complain):
+        if not check_names(params, kind.required, kind.optional, action.where, self._scope.complain):
             return None
-        return kind(said.action, Given(said.where, params, self._scope, path))
+        return kind(action.action, Given(action.where, params, self._scope, path))
 
-    def _miss(self, group: str, name: str, where: str, known: list[str]) -> None:
+    def _miss(self, group: str, name: str, where: str, valid: list[str]) -> None:
         reason = self._plugins.broken.get((group, name))
         if reason is not None:
             self.missing.append(Problem(where, f"the plug-in cannot be loaded: {reason}"))
             return
-        near = nearest(name, known)
-        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
+        near = nearest(name, valid)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(valid))}"
         self.missing.append(Problem(where, f"there is no such name; {hint}"))
 
 
-def _text(said: Any) -> bytes:
+def _condition_text(condition: LegacyCondition) -> bytes:
+    return _text([condition.field, condition.op, condition.params, condition.multiple, condition.invert])
+
+
+def _text(document: Any) -> bytes:
     # A copy, see rules.compiler.
-    return bytes(memoryview(orjson.dumps(said)))
+    return bytes(memoryview(orjson.dumps(document)))
 
 
 def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE,
@@ -349,9 +352,9 @@ def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_modu
     :returns: the rule, not stored yet (no times, position and revision), with ``invert`` and ``multiple`` filled in
     :raises InvalidRule: with every problem and its JSON pointer
     """
-    found = _Pass("", limits, plugins, warnings)
-    found.read(body)
-    if problems := [*found.problems, *found.missing]:
+    reading = _Pass("", limits, plugins, warnings)
+    reading.read(body)
+    if problems := [*reading.problems, *reading.missing]:
         raise InvalidRule(problems=problems)
     return LegacyRule.of(with_defaults(body))
 
@@ -362,33 +365,33 @@ def compile_rule(rule: LegacyRule, *, limits: Limits = DEFAULT,
 
     :raises InvalidRule: with every problem
     """
-    found = _Pass(rule.uuid, limits, plugins)
-    found.read(rule.said())
-    if problems := [*found.problems, *found.missing]:
+    reading = _Pass(rule.uuid, limits, plugins)
+    reading.read(rule.said())
+    if problems := [*reading.problems, *reading.missing]:
         raise InvalidRule(problems=problems)
-    return _compiled(rule, found)
+    return _compiled(rule, reading)
 
 
 def compile_stored(rule: LegacyRule, *, limits: Limits = DEFAULT,
                    plugins: Plugins = plugin_module.NONE) -> CompiledLegacyRule | BrokenLegacyRule:
     """Compile a rule that was valid when it was stored. If only plug-ins are missing, it is disabled."""
     try:
-        found = _Pass(rule.uuid, limits, plugins)
-        found.read(rule.said())
+        reading = _Pass(rule.uuid, limits, plugins)
+        reading.read(rule.said())
     except BaseException as exc:  # whatever is wrong with one rule must not stop the others
         if is_signal(exc):
             raise
         problem = Problem("", f"it cannot be compiled: {type(exc).__name__}")
         return BrokenLegacyRule(rule.uuid, rule.scope, rule.position, (problem,))
-    if found.problems:
-        return BrokenLegacyRule(rule.uuid, rule.scope, rule.position, tuple(found.problems))
-    return _compiled(rule, found)
+    if reading.problems:
+        return BrokenLegacyRule(rule.uuid, rule.scope, rule.position, tuple(reading.problems))
+    return _compiled(rule, reading)
 
 
-def _compiled(rule: LegacyRule, found: _Pass) -> CompiledLegacyRule:
-    disabled = "; ".join(map(str, found.missing)) or None
-    return CompiledLegacyRule(rule.uuid, rule.description, rule.scope, rule.position, tuple(found.conditions),
-                              tuple(found.actions), disabled)
+def _compiled(rule: LegacyRule, reading: _Pass) -> CompiledLegacyRule:
+    disabled = "; ".join(map(str, reading.missing)) or None
+    return CompiledLegacyRule(rule.uuid, rule.description, rule.scope, rule.position, tuple(reading.conditions),
+                              tuple(reading.actions), disabled)
 
 
 #: The key of a view with the task: a condition of a plug-in needs more than data.
@@ -427,9 +430,9 @@ def complain_of_params(plugin: Any, params: Mapping[str, Any], where: str, compl
         complain(where, f"the plug-in cannot check the parameters: {type(exc).__name__}")
 
 
-def foreign_condition(rule: str, said: LegacyCondition, plugin: Any, field: paths.FieldPath) -> Condition:
+def foreign_condition(rule: str, condition: LegacyCondition, plugin: Any, field: paths.FieldPath) -> Condition:
     """Return a condition of a plug-in."""
-    where, params = said.where, said.params
+    where, params = condition.where, condition.params
     call = plugin.check
 
     def test_in(view: View) -> Callable[[Any], bool]:
@@ -455,9 +458,9 @@ def foreign_condition(rule: str, said: LegacyCondition, plugin: Any, field: path
     def whole(view: View) -> bool:
         tested = Tested(test_in(view))
         return compile_condition(
-            said.op, field, tested, said.multiple, said.invert, allow_none=allow_none).call(view)
+            condition.op, field, tested, condition.multiple, condition.invert, allow_none=allow_none).call(view)
 
-    return Condition(said.op, whole, False)
+    return Condition(condition.op, whole, False)
 
 
 class PluginAction(LegacyAction):
@@ -467,15 +470,16 @@ class PluginAction(LegacyAction):
 
     is_foreign = True
 
-    def __init__(self, op: str, given: Given, plugin: Any) -> None:
-        super().__init__(op, given)
+    def __init__(self, op: str, arguments: Given, plugin: Any) -> None:
+        super().__init__(op, arguments)
         self._plugin = plugin
-        self._said = given.params
-        complain_of_params(plugin, given.params, given.where, given.scope.complain, frozenset())
+        self._said = arguments.params
+        complain_of_params(plugin, arguments.params, arguments.where, arguments.scope.complain, frozenset())
         formatted = self.formatted
         self._params: dict[str, Compiled] = {
-            name: compile_value(given.scope, value, f"{given.where}/{printable(name, 64)}", formatted=name in formatted)
-            for name, value in given.params.items()}
+            name: compile_value(arguments.scope, value, f"{arguments.where}/{printable(name, 64)}",
+                                formatted=name in formatted)
+            for name, value in arguments.params.items()}
 
     @property
     def formatted(self) -> frozenset[str]:
@@ -503,13 +507,13 @@ class PluginAction(LegacyAction):
 
     def _call(self, call: Callable[..., Any], ledger: Ledger, params: JSONObject) -> None:
         task = ledger.task
-        kept = Kept(task, "rules")
+        check = Kept(task, "rules")
         task.watch.begin(ACTION, _overdue, ledger.rule, self.where)
         try:
             call(NodeInfo(task, ledger), copy.deepcopy(params))
         finally:
             task.watch.end()
-        if problem := kept.problem():
+        if problem := check.problem():
             raise ActionError(problem)
         task.check_secrets()
 

@@ -95,17 +95,17 @@ def test_of(op: str, value: Any, limits: Limits) -> Tested:
         return _comparison(op, value)
     if op in NETWORK:
         network = parse_network(value)
-        return Tested(lambda found: operators.in_net(_address(found), network), index.NETWORK, network)
+        return Tested(lambda subject: operators.in_net(_address(subject), network), index.NETWORK, network)
     if op == "is-empty":
         return Tested(operators.is_empty, index.PREDICATE, operators.is_empty)
     text = _text_within(limits.subject)
     search = as_search(value) if op == "matches" else value
     if search is None:
         whole = Pattern(value, limits.subject)
-        return Tested(lambda found: operators.matches(text(found), whole), index.FULL_MATCH, whole,
+        return Tested(lambda subject: operators.matches(text(subject), whole), index.FULL_MATCH, whole,
                       convert=text, of_text=True)
     part = Pattern(search, limits.subject)
-    return Tested(lambda found: operators.contains(text(found), part), index.SEARCH, part,
+    return Tested(lambda subject: operators.contains(text(subject), part), index.SEARCH, part,
                   convert=text, of_text=True)
 
 
@@ -129,9 +129,9 @@ def _comparison(op: str, value: Any) -> Tested:
     compare = _COMPARE[op]
     convert = float if isinstance(value, float) else int if isinstance(value, int) else None
 
-    def call(found: Any) -> bool:
+    def call(subject: Any) -> bool:
         try:
-            return bool(compare(found if convert is None else convert(found), value))
+            return bool(compare(subject if convert is None else convert(subject), value))
         except (TypeError, ValueError, OverflowError):
             if convert is None:
                 reason = "values of these types are not ordered"
@@ -147,41 +147,41 @@ def _comparison(op: str, value: Any) -> Tested:
     return Tested(call, test, operand, inverted, convert)
 
 
-def _address(found: Any) -> str:
-    if not isinstance(found, str) or parse_address(found) is None:
+def _address(subject: Any) -> str:
+    if not isinstance(subject, str) or parse_address(subject) is None:
         raise CannotEvaluate("the value is not an IP address")
-    return found
+    return subject
 
 
 @functools.lru_cache(maxsize=16)
 def _text_within(most: int) -> Callable[[Any], str]:
     """Return the function of the text that expressions are applied to: that which Python shows of any value."""
-    def text(found: object) -> str:
-        if isinstance(found, str):
-            return found
-        if isinstance(found, _NoText):
-            raise CannotEvaluate(found.reason)
-        if isinstance(found, (list, dict)):
-            _check_size(found, most)
+    def text(subject: object) -> str:
+        if isinstance(subject, str):
+            return subject
+        if isinstance(subject, _NoText):
+            raise CannotEvaluate(subject.reason)
+        if isinstance(subject, (list, dict)):
+            _check_size(subject, most)
         try:
-            return str(found)
+            return str(subject)
         except RecursionError:
             raise CannotEvaluate("the value is nested too deeply") from None
 
     return text
 
 
-def _check_size(found: object, most: int) -> None:
+def _check_size(subject: object, most: int) -> None:
     """Check the length of the text of a list or an object, as far as that can be said without making it.
 
     :raises CannotEvaluate: it certainly has more than ``most`` characters
     """
-    left, values = most, [found]
+    remaining, values = most, [subject]
     while values:
         value = values.pop()
         if isinstance(value, (str, list, dict)):
-            left -= len(value)
-            if left < 0:
+            remaining -= len(value)
+            if remaining < 0:
                 raise CannotEvaluate(f"the text of the value has more than {most} characters")
         if isinstance(value, dict):
             values += value
@@ -196,20 +196,20 @@ class _NoText(NamedTuple):
     reason: str
 
 
-def _as_text(view: View, found: object, text: Callable[[Any], str]) -> Any:
+def _as_text(view: View, subject: object, text: Callable[[Any], str]) -> Any:
     """Return the text of a list or object in data, made once for all conditions of a run; everything else as it is."""
-    if found.__class__ is not dict and found.__class__ is not list:
-        return found
-    known = view.get(_TEXTS)
-    if known is None:
-        known = view[_TEXTS] = {}
-    if id(found) not in known:
+    if subject.__class__ is not dict and subject.__class__ is not list:
+        return subject
+    texts = view.get(_TEXTS)
+    if texts is None:
+        texts = view[_TEXTS] = {}
+    if id(subject) not in texts:
         try:
-            told: Any = text(found)
+            result: Any = text(subject)
         except CannotEvaluate as exc:
-            told = _NoText(str(exc))
-        known[id(found)] = told, found  # as long as this is kept, nothing else has its id
-    return known[id(found)][0]
+            result = _NoText(str(exc))
+        texts[id(subject)] = result, subject  # as long as this is kept, nothing else has its id
+    return texts[id(subject)][0]
 
 
 def compile_condition(op: str, field: FieldPath, test: Tested, multiple: str, invert: bool, *,
@@ -236,13 +236,13 @@ def shared(text: bytes, limits: Limits) -> Condition:
     :param text: field, op, parameters, multiple and invert as JSON
     """
     field, op, params, multiple, invert = orjson.loads(text)
-    made = compile_condition(op, paths.parse(field, limits.loop_items), test_of(op, params.get("value"), limits),
-                             multiple, invert, allow_none=op in ALLOW_NONE)
-    return replace(made, written=text)
+    condition = compile_condition(op, paths.parse(field, limits.loop_items), test_of(op, params.get("value"), limits),
+                                  multiple, invert, allow_none=op in ALLOW_NONE)
+    return replace(condition, written=text)
 
 
 def _inverted(test: Test) -> Test:
-    return lambda found: not test(found)
+    return lambda subject: not test(subject)
 
 
 def _of_one(get: Getter, test: Test, allow_none: bool, text: Callable[[Any], str] | None) -> Callable[[View], bool]:
@@ -262,9 +262,9 @@ def _items(field: FieldPath, allow_none: bool, text: Callable[[Any], str] | None
     find = field.find
 
     def items(view: View) -> list[Any]:
-        found = find(view)
-        if found:
-            return found if text is None else [_as_text(view, each, text) for each in found]
+        subjects = find(view)
+        if subjects:
+            return subjects if text is None else [_as_text(view, subject, text) for subject in subjects]
         if not allow_none:
             raise CannotEvaluate("the path finds nothing")
         return [None]

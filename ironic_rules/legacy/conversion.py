@@ -51,12 +51,12 @@ def convert_actions(action: Mapping[str, Any], note: Note) -> JSONObject:
     :raises NoCounterpart: there is none; the text says why
     """
     name = action["action"]
-    made = _MADE.get(name)
-    if made is None:
+    converter = _MADE.get(name)
+    if converter is None:
         raise NoCounterpart(f"the action {name} is a plug-in: write one for inspection rules "
                             "(entry point group ironic.inspection_rules.actions)" if name not in actions.ACTIONS
                             else f"the action {name} has no counterpart")
-    return made(action, note)
+    return converter(action, note)
 
 
 def _set_attribute(action: Mapping[str, object], note: Note) -> JSONObject:
@@ -133,33 +133,34 @@ def _key(key: str) -> str:
 
 def _text(parts: Sequence[str | template.Field], note: Note, as_text: bool) -> str:
     fields = [part for part in parts if isinstance(part, template.Field)]
-    found = [counterparts.of("data", part.steps) for part in fields]
-    for each in found:
-        for sentence in each.notes:
+    read = [counterparts.of("data", part.steps) for part in fields]
+    for counterpart in read:
+        for sentence in counterpart.notes:
             note(sentence)
-    is_whole = len(parts) == 1 and bool(found)
+    is_whole = len(parts) == 1 and bool(read)
     # Where null is missing, both rules fail, unless null itself is written.
-    if any(not each.null_is_missing or (is_whole and not as_text and each.kind is not Kind.WHOLE) for each in found):
+    if any(not counterpart.null_is_missing or (is_whole and not as_text and counterpart.kind is not Kind.WHOLE)
+           for counterpart in read):
         note(NULLABLE)
     if is_whole:
-        return _whole(found[0], note, as_text)
-    read = iter(found)
-    return "".join(literal(part) if isinstance(part, str) else _template(next(read)) for part in parts)
+        return _whole(read[0], note, as_text)
+    rest = iter(read)
+    return "".join(literal(part) if isinstance(part, str) else _template(next(rest)) for part in parts)
 
 
-def _template(found: Counterpart) -> str:
-    return field_text(found.root, found.steps)
+def _template(counterpart: Counterpart) -> str:
+    return field_text(counterpart.root, counterpart.steps)
 
 
-def _whole(found: Counterpart, note: Note, as_text: bool) -> str:
+def _whole(counterpart: Counterpart, note: Note, as_text: bool) -> str:
     """Return a template that is the whole value."""
-    if as_text or found.kind in (Kind.TEXT, Kind.LIST, Kind.OBJECT):
-        return _template(found)
-    if found.kind is Kind.WHOLE:
+    if as_text or counterpart.kind in (Kind.TEXT, Kind.LIST, Kind.OBJECT):
+        return _template(counterpart)
+    if counterpart.kind is Kind.WHOLE:
         # This makes a number the text that ironic-inspector wrote.
-        return f"{_template(found)[:-1]}|lower}}"
+        return f"{_template(counterpart)[:-1]}|lower}}"
     note(TYPE_KEPT)
-    return _template(found)
+    return _template(counterpart)
 
 
 SCOPE = ("The scope is compared with the field inspection_scope of the node; properties/inspection_scope, which "
@@ -225,7 +226,7 @@ def convert(rule: LegacyRule, *, limits: Limits = DEFAULT) -> Conversion:
     """
     notes: dict[Problem, None] = {}
     problems: list[Problem] = []
-    made: dict[str, list[JSONObject]] = {"conditions": [], "actions": []}
+    rule_parts: dict[str, list[JSONObject]] = {"conditions": [], "actions": []}
     #: for each part of the new rule the index of the part of the legacy rule from which it comes
     origins: dict[str, list[int]] = {"conditions": [], "actions": []}
 
@@ -245,10 +246,10 @@ def convert(rule: LegacyRule, *, limits: Limits = DEFAULT) -> Conversion:
                 problems.append(Problem(where, str(exc)))
                 continue
             # Two conditions of a rule may need the same guard.
-            converted = [each for each in converted if kind == "actions" or each not in made[kind]]
-            made[kind] += converted
+            converted = [item for item in converted if kind == "actions" or item not in rule_parts[kind]]
+            rule_parts[kind] += converted
             origins[kind] += [number] * len(converted)
-    new: JSONObject = {**_heading(rule, notes), **made}
+    new: JSONObject = {**_heading(rule, notes), **rule_parts}
     if not problems:
         problems = [_traced(problem, origins) for problem in rule_compiler.validate(from_wire(new), limits=limits)]
     if problems:
@@ -272,11 +273,11 @@ def _heading(rule: LegacyRule, notes: dict[Problem, None]) -> JSONObject:
 
 def _traced(problem: Problem, origins: Mapping[str, list[int]]) -> Problem:
     """Return a problem of the new rule at the part of the legacy rule from which it comes."""
-    found = _PART.fullmatch(problem.where)
-    if found is None or int(found[2]) >= len(origins[found[1]]):
+    match = _PART.fullmatch(problem.where)
+    if match is None or int(match[2]) >= len(origins[match[1]]):
         return problem
-    where = f"/{found[1]}/{origins[found[1]][int(found[2])]}"
-    return Problem(where, f"as an inspection rule, its {found[3].lstrip('/') or 'form'} {problem.text}")
+    where = f"/{match[1]}/{origins[match[1]][int(match[2])]}"
+    return Problem(where, f"as an inspection rule, its {match[3].lstrip('/') or 'form'} {problem.text}")
 
 
 class BadRuleFile(ValueError):
@@ -314,11 +315,11 @@ def parse(text: str) -> list[GivenRule]:
             documents = strict_yaml.load_all(text)
         except strict_yaml.BadYaml as exc:
             raise BadRuleFile(f"neither JSON nor YAML: {exc}") from None
-    found = [rule for number, document in enumerate(documents, 1)
+    rules = [rule for number, document in enumerate(documents, 1)
              for rule in _of_document(document, f"document {number}" if len(documents) > 1 else "")]
-    if not found:
+    if not rules:
         raise BadRuleFile("it contains no rules")
-    return found
+    return rules
 
 
 def _of_document(document: object, place: str) -> Iterator[GivenRule]:

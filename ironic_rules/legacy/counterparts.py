@@ -157,10 +157,10 @@ def of(root: str, steps: tuple[str, ...]) -> Counterpart:
     return Counterpart(moved.root, (*moved.steps, *rest), kind, moved.notes)
 
 
-def is_complete(found: Counterpart) -> bool:
+def is_complete(counterpart: Counterpart) -> bool:
     """Return whether every item of the path's list has the field, and the list has only such items."""
-    return found.root == "inventory" and found.steps[:1] != () and found.steps[0] in _COMPLETE \
-        and found.kind is not Kind.UNKNOWN
+    return counterpart.root == "inventory" and counterpart.steps[:1] != () and counterpart.steps[0] in _COMPLETE \
+        and counterpart.kind is not Kind.UNKNOWN
 
 
 def _kind_in_inventory(steps: tuple[str, ...]) -> Kind:
@@ -246,11 +246,12 @@ def convert(condition: Mapping[str, Any], note: Note) -> list[JSONObject]:
     read = _read(condition["field"], condition.get("multiple", "any"), note)
     if read.many and op in conditions.ALLOW_NONE:
         raise NoCounterpart("is-empty with a wildcard is true if nothing is found, which a loop cannot express")
-    made = _tests(read, op, condition.get("value"), invert, note)
+    converted = _tests(read, op, condition.get("value"), invert, note)
     if read.many:
         multiple = {} if read.multiple == "any" else {"multiple": read.multiple}
-        made = [*_loop_guard(read, made, note), *({**each, "loop": read.loop, **multiple} for each in made)]
-    return [{**each, "args": _by_name(each["op"], each["args"])} for each in made]
+        converted = [*_loop_guard(read, converted, note),
+                     *({**test, "loop": read.loop, **multiple} for test in converted)]
+    return [{**test, "args": _by_name(test["op"], test["args"])} for test in converted]
 
 
 #: Names of the arguments of the operators that do not compare any number of values.
@@ -264,8 +265,8 @@ def _by_name(op: str, args: list[object]) -> JSONObject:
     return {"values": args} if names is None else dict(zip(names, args, strict=True))
 
 
-def _loop_guard(read: _Read, made: list[JSONObject], note: Note) -> list[JSONObject]:
-    is_inverse = any(each["op"].startswith("!") for each in made)
+def _loop_guard(read: _Read, tests: list[JSONObject], note: Note) -> list[JSONObject]:
+    is_inverse = any(test["op"].startswith("!") for test in tests)
     if not read.complete and (is_inverse or read.multiple != "any"):
         note(ITEMS)
     # A condition over all items of an empty list is true.
@@ -296,20 +297,20 @@ def _expression(read: _Read, op: str, value: str, invert: bool, note: Note) -> l
     if is_met_by_null is not (invert and read.many) and not read.null_is_missing:
         note(NULL_TEXT)
     search = conditions.as_search(value) if op == "matches" else None
-    made = {"op": op, "args": [read.value, regex(value)]} if search is None else {
+    direct = {"op": op, "args": [read.value, regex(value)]} if search is None else {
         "op": "contains", "args": [read.value, regex(search)]}
     if not invert:
-        return [made]
-    inverse = {**made, "op": f"!{made['op']}"}
+        return [direct]
+    inverse = {**direct, "op": f"!{direct['op']}"}
     return [inverse] if read.many else [{"op": "!is-none", "args": [read.value]}, inverse]
 
 
-def _guarded(made: list[JSONObject], read: _Read, note: Note, guard: str = "!is-none") -> list[JSONObject]:
+def _guarded(inverses: list[JSONObject], read: _Read, note: Note, guard: str = "!is-none") -> list[JSONObject]:
     """Return inverse conditions with one that the field is there."""
     if read.many:
         note(NULL_ITEMS)
-        return made
-    return [{"op": guard, "args": [read.value]}, *made]
+        return inverses
+    return [{"op": guard, "args": [read.value]}, *inverses]
 
 
 def _comparison(read: _Read, op: str, value: object, note: Note) -> list[JSONObject]:
@@ -343,8 +344,8 @@ def _of_whole(read: _Read, op: str, value: int, note: Note) -> list[JSONObject]:
     if op in _STRICT:
         strict, added = _STRICT[op]
         return [{"op": strict, "args": [read.whole, value + added]}]
-    made = [{"op": "eq" if op == "eq" else "!eq", "args": [read.whole, value]}]
-    return made if op == "eq" else _guarded(made, read, note)
+    tests = [{"op": "eq" if op == "eq" else "!eq", "args": [read.whole, value]}]
+    return tests if op == "eq" else _guarded(tests, read, note)
 
 
 def _ordered(read: _Read, op: str, value: object, note: Note, *, doubt: bool) -> list[JSONObject]:
@@ -360,13 +361,13 @@ def _ordered(read: _Read, op: str, value: object, note: Note, *, doubt: bool) ->
 def _equal(read: _Read, op: str, value: object, note: Note) -> list[JSONObject]:
     if op == "eq":
         return [{"op": "eq", "args": [read.value, value]}]
-    made: list[JSONObject] = [{"op": "!eq", "args": [read.value, value]}]
+    tests: list[JSONObject] = [{"op": "!eq", "args": [read.value, value]}]
     if read.many:
         # For both, null is a value that differs.
-        return made
+        return tests
     if not read.null_is_missing:
         note(NULL)
-    return _guarded(made, read, note)
+    return _guarded(tests, read, note)
 
 
 def _read(field: str, multiple: str, note: Note) -> _Read:
@@ -374,20 +375,20 @@ def _read(field: str, multiple: str, note: Note) -> _Read:
     steps = tuple(_steps(parts))
     if steps.count(ANY) > 1:
         raise NoCounterpart("a condition has one loop, and the path has more than one wildcard")
-    found = of(root, steps)
-    for text in found.notes:
+    counterpart = of(root, steps)
+    for text in counterpart.notes:
         note(text)
-    has_objects = Kind.OBJECT in (found.kind, found.kind is Kind.LIST and of(root, (*steps, ANY)).kind)
+    has_objects = Kind.OBJECT in (counterpart.kind, counterpart.kind is Kind.LIST and of(root, (*steps, ANY)).kind)
     if ANY not in steps:
-        return _Read(field_text(found.root, found.steps), found.kind, null_is_missing=found.null_is_missing,
-                     has_objects=has_objects)
-    return replace(_looped(found, root, steps[:steps.index(ANY)], multiple, note), has_objects=has_objects)
+        return _Read(field_text(counterpart.root, counterpart.steps), counterpart.kind,
+                     null_is_missing=counterpart.null_is_missing, has_objects=has_objects)
+    return replace(_looped(counterpart, root, steps[:steps.index(ANY)], multiple, note), has_objects=has_objects)
 
 
-def _looped(found: Counterpart, root: str, before: tuple[str, ...], multiple: str, note: Note) -> _Read:
-    at = found.steps.index(ANY)
-    prefix, rest = found.steps[:at], found.steps[at + 1:]
-    if found.root == "plugin_data" and prefix == ("parsed_lldp",):
+def _looped(counterpart: Counterpart, root: str, before: tuple[str, ...], multiple: str, note: Note) -> _Read:
+    at = counterpart.steps.index(ANY)
+    prefix, rest = counterpart.steps[:at], counterpart.steps[at + 1:]
+    if counterpart.root == "plugin_data" and prefix == ("parsed_lldp",):
         above = Kind.OBJECT
     else:
         above = of(root, before).kind
@@ -397,8 +398,8 @@ def _looped(found: Counterpart, root: str, before: tuple[str, ...], multiple: st
         raise NoCounterpart("the value before the wildcard is neither a list nor an object")
     elif above is Kind.UNKNOWN:
         note(IS_LIST)
-    return _Read(field_text("item", rest), found.kind, field_text(found.root, prefix), multiple,
-                 is_complete(found))
+    return _Read(field_text("item", rest), counterpart.kind, field_text(counterpart.root, prefix), multiple,
+                 is_complete(counterpart))
 
 
 def _steps(parts: list[JSONPath]) -> Iterator[str]:
@@ -437,10 +438,10 @@ def regex(text: str) -> str:
             out.append("\\")
         out.append(character)
         is_escaped = character == "\\" and not is_escaped
-    made = "".join(out)
+    escaped = "".join(out)
     try:
-        if template.parse(made, regex=True) == (made,):
-            return made
+        if template.parse(escaped, regex=True) == (escaped,):
+            return escaped
     except template.TemplateError:
         pass
     raise NoCounterpart("the regular expression has braces that a template cannot have")
@@ -448,5 +449,5 @@ def regex(text: str) -> str:
 
 def _is_quantifier(text: str, index: int) -> bool:
     start = index if text[index] == "{" else text.rfind("{", 0, index)
-    found = template.QUANTIFIER.match(text, start) if start >= 0 else None
-    return found is not None and index in (start, found.end() - 1)
+    match = template.QUANTIFIER.match(text, start) if start >= 0 else None
+    return match is not None and index in (start, match.end() - 1)

@@ -90,12 +90,12 @@ def _condition(text: bytes) -> WrittenCondition:
     path = paths.parse(field, DEFAULT.loop_items)
     plain = () if path.plain is None else (path.plain,)
     names = (str(name) for part in paths.split(field)[1] if isinstance(part, Fields) for name in part.fields)
-    given = (Argument("field", field, path.get, plain, path.plain),
-             *(Argument(name, value, None, (), None) for name, value in params.items()))
+    arguments = (Argument("field", field, path.get, plain, path.plain),
+                 *(Argument(name, value, None, (), None) for name, value in params.items()))
     is_ours = op in OPERATORS
     return _WrittenCondition(
         # A plug-in may have the name of an operator of inspection rules.
-        op if is_ours else "", invert, given, multiple, path.find if path.plain is None else None,
+        op if is_ours else "", invert, arguments, multiple, path.find if path.plain is None else None,
         test=test_of(op, params.get("value"), DEFAULT).call if is_ours else None,
         is_secret=any(map(secrets.is_secret_key, names)))
 

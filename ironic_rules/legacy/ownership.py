@@ -57,9 +57,9 @@ class Ledger:
         """Note which action of which rule writes from now on."""
         self.rule, self._action = rule, action
 
-    def _note(self, kind: str, place: str, **said: Any) -> None:
+    def _note(self, kind: str, place: str, **fields: Any) -> None:
         if self._is_kept:
-            self.owned.append(OwnedValue(self.rule, self._action, kind, place, **said))
+            self.owned.append(OwnedValue(self.rule, self._action, kind, place, **fields))
 
     def read(self, tokens: tuple[str, ...], draft: NodeDraft | PortDraft | None = None) -> Any:
         """Return the value at a path of the node or a port, ``MISSING`` if there is none. Not to be changed."""
@@ -90,14 +90,14 @@ class Ledger:
         before = self.read(tokens, draft)
         if before is not MISSING and documents.same(before, value):
             return
-        made = _missing(draft.current(tokens[0]), tokens[1:])
+        created = _missing(draft.current(tokens[0]), tokens[1:])
         if self._is_kept:
             before = documents.clone(before)
         draft.write(path, value)
         if self._is_kept:
             # As the draft has it: it changes the case of some.
             value = documents.clone(self.read(tokens, draft))
-        self._note(kind, place, written=value, made=made, **_before(before))
+        self._note(kind, place, written=value, made=created, **_before(before))
 
     def remove_path(self, path: str) -> None:
         """Remove the value at a path of the node; a field gets its default."""
@@ -130,24 +130,24 @@ class Ledger:
         where = documents.format_pointer(tokens)
         # An item may be written where a list may be.
         NodeDraft.path_tokens(where)
-        found = self.read(tokens)
-        if found is MISSING or found is None:
-            made = _missing(self.task.node.current(tokens[0]), tokens[1:])
+        present = self.read(tokens)
+        if present is MISSING or present is None:
+            created = _missing(self.task.node.current(tokens[0]), tokens[1:])
             if index not in ("-", "0"):
                 raise documents.PointerError(f"{where}/{index}", "the index is beyond the end of the list")
             self.task.node.write(where, [value])
             # Without a number of items before: there was no list.
-            self._note(ITEM, f"{where}/-", written=documents.clone(value), made=made, had_before=found is None)
+            self._note(ITEM, f"{where}/-", written=documents.clone(value), made=created, had_before=present is None)
             return
-        if not isinstance(found, list):
+        if not isinstance(present, list):
             raise documents.PointerError(where, "not a list")
-        same = sum(documents.same(value, item) for item in found)
+        same = sum(documents.same(value, item) for item in present)
         if unique and same:
             return
         if index == "-":
             self.task.node.extend(where, value)
         else:
-            items = list(found)
+            items = list(present)
             documents.put(items, (index,), value, insert=True)
             self.task.node.write(where, items)
         self._note(ITEM, f"{where}/{index}", written=documents.clone(value), had_before=True, before=same)
@@ -158,10 +158,10 @@ class Ledger:
         :param value: None removes it
         :raises ActionError: it is a list or an object, or has a comma
         """
-        found = self.read(CAPABILITIES)
-        if self._parsed[0] is not found or not isinstance(found, str):
-            pairs = capabilities.parse(None if found is MISSING else found)
-            self._parsed = found, pairs, found is MISSING or capabilities.joined(found, pairs) == found
+        present = self.read(CAPABILITIES)
+        if self._parsed[0] is not present or not isinstance(present, str):
+            pairs = capabilities.parse(None if present is MISSING else present)
+            self._parsed = present, pairs, present is MISSING or capabilities.joined(present, pairs) == present
         _, pairs, is_plain = self._parsed
         before = pairs.get(name, MISSING)
         if value is None and before is MISSING:
@@ -169,20 +169,20 @@ class Ledger:
         text = None if value is None else capabilities.text_of(value)
         if text is not None and before is not MISSING and documents.same(before, text):
             return
-        said = dict(_before(before))
+        fields = dict(_before(before))
         # So that taking back leaves what there was.
         if not is_plain:
-            said |= {"before": found, "made": AS_WRITTEN}
+            fields |= {"before": present, "made": AS_WRITTEN}
         elif text is None:
-            said["made"] = list(pairs).index(name)
+            fields["made"] = list(pairs).index(name)
         else:
-            said["made"] = int(found is MISSING)
-        self._note(CAPABILITY, name, is_set=text is not None, written=text, **said)
+            fields["made"] = int(present is MISSING)
+        self._note(CAPABILITY, name, is_set=text is not None, written=text, **fields)
         if text is None:
             del pairs[name]
         else:
             pairs[name] = text
-        changed = capabilities.joined(found, pairs)
+        changed = capabilities.joined(present, pairs)
         self.task.node.write(_CAPABILITIES, changed)
         self._parsed = changed, pairs, True
 
@@ -206,15 +206,15 @@ class Ledger:
 def _missing(doc: object, tokens: tuple[str, ...]) -> int:
     """Return how many objects have to be made for the value at ``tokens``."""
     for depth, token in enumerate(tokens[:-1]):
-        found = find(doc, (token,))
-        if found is MISSING:
+        child = find(doc, (token,))
+        if child is MISSING:
             return len(tokens) - 1 - depth
-        doc = found
+        doc = child
     return 0
 
 
-def _before(found: object) -> Mapping[str, Any]:
-    return {"had_before": found is not MISSING, "before": None if found is MISSING else found}
+def _before(present: object) -> Mapping[str, Any]:
+    return {"had_before": present is not MISSING, "before": None if present is MISSING else present}
 
 
 _WHAT = {PATH: "the value at {}", CAPABILITY: "the capability {}", ITEM: "its item of the list {}",
@@ -315,7 +315,7 @@ class _Fields:
                 continue
             now = self.draft.current(name)
             merged = merge(old, now, value)
-            if name == CAPABILITIES[0] and not _is_same(*(found.get(CAPABILITIES[1], MISSING) for found in (old, now))):
+            if name == CAPABILITIES[0] and not _is_same(*(doc.get(CAPABILITIES[1], MISSING) for doc in (old, now))):
                 merged = _with_capabilities(merged, old, now, value)
             setattr(self.draft, name, merged)
 
@@ -357,9 +357,10 @@ class _Taking:
                 self._path(value, self._ports[tokens[0]], tokens[1:])
 
     def _forget(self, value: OwnedValue) -> None:
-        what = _WHAT[value.kind].format(value.place.rpartition("/")[0] if value.kind == ITEM else value.place)
+        description = _WHAT[value.kind].format(value.place.rpartition("/")[0] if value.kind == ITEM else value.place)
         self.forgotten.append(Forgotten(value, (
-            f"Legacy rule {value.rule_uuid} does not own {what} any more: it was changed since the rule wrote it.")))
+            f"Legacy rule {value.rule_uuid} does not own {description} any more: it was changed since the rule wrote "
+            "it.")))
 
     def _is_written(self, value: OwnedValue, stored: Any) -> bool:
         """Return whether the value is what the rule wrote; note it if another user has changed it since."""
@@ -382,9 +383,9 @@ class _Taking:
     def _capability(self, value: OwnedValue) -> None:
         name, key = CAPABILITIES
         if self._pairs is None:
-            found = self._node.open(name)[name].get(key)
+            stored = self._node.open(name)[name].get(key)
             try:
-                self._pairs = capabilities.parse(found)
+                self._pairs = capabilities.parse(stored)
             except ActionError:
                 self._forget(value)
                 return
@@ -457,7 +458,7 @@ def merge(old: Any, now: Any, new: Any) -> Any:
 def _with_capabilities(merged: JSONObject, *properties: JSONObject) -> JSONObject:
     """Return merged properties with capabilities that are merged one by one."""
     key = CAPABILITIES[1]
-    old, now, new = (found.get(key) for found in properties)
+    old, now, new = (document.get(key) for document in properties)
     try:
         pairs = merge(*map(capabilities.parse, (old, now, new)))
     except ActionError:
@@ -473,15 +474,15 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _without(items: list[Any], others: list[Any]) -> list[Any]:
     """Return items without one of each of the others."""
-    left = list(others)
-    kept = []
+    unmatched = list(others)
+    remaining = []
     for item in reversed(items):
-        place = next((place for place, other in enumerate(left) if documents.same(item, other)), None)
+        place = next((place for place, other in enumerate(unmatched) if documents.same(item, other)), None)
         if place is None:
-            kept.append(item)
+            remaining.append(item)
         else:
-            del left[place]
-    return kept[::-1]
+            del unmatched[place]
+    return remaining[::-1]
 
 
 def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]) -> None:
@@ -505,12 +506,12 @@ def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]
 
 def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return what was written to the capabilities and to each list, by the path."""
-    found: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    parts: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     for value in owned:
         if value.kind in (CAPABILITY, ITEM):
             path = CAPABILITIES if value.kind == CAPABILITY else documents.parse_pointer(value.place)[:-1]
-            found.setdefault(path, []).append((value.rule_uuid, value.action, value.place, _written(value.written)))
-    return found
+            parts.setdefault(path, []).append((value.rule_uuid, value.action, value.place, _written(value.written)))
+    return parts
 
 
 def _has_same_parts(tokens: tuple[str, ...], stored: object, now: object) -> bool:
@@ -534,9 +535,9 @@ def _restore(doc: JSONObject, tokens: tuple[str, ...], value: OwnedValue) -> Non
     _prune(doc, tokens, value.made)
 
 
-def _prune(doc: JSONObject, tokens: tuple[str, ...], made: int) -> None:
+def _prune(doc: JSONObject, tokens: tuple[str, ...], created: int) -> None:
     """Remove as many objects along a path as were made for it, if they are empty."""
-    for depth in range(len(tokens) - 1, max(1, len(tokens) - 1 - made), -1):
+    for depth in range(len(tokens) - 1, max(1, len(tokens) - 1 - created), -1):
         if find(doc, tokens[:depth]) != {}:
             return
         documents.remove(doc, tokens[:depth])
@@ -544,14 +545,14 @@ def _prune(doc: JSONObject, tokens: tuple[str, ...], made: int) -> None:
 
 def _remove_item(doc: JSONObject, tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
     """Remove the item that a rule has added to a list; return whether there is one that is not of another user."""
-    found = find(doc, tokens)
-    if not isinstance(found, list):
+    items = find(doc, tokens)
+    if not isinstance(items, list):
         return False
-    places = [place for place, item in enumerate(found) if documents.same(item, value.written)]
+    places = [place for place, item in enumerate(items) if documents.same(item, value.written)]
     if len(places) <= (value.before or 0):
         return False
-    del found[int(index) if index != "-" and int(index) in places else places[-1]]
-    if found or value.before is not None:
+    del items[int(index) if index != "-" and int(index) in places else places[-1]]
+    if items or value.before is not None:
         return True
     # The list was made for the item.
     if value.had_before:

@@ -191,10 +191,10 @@ def _noted(key: str, find: Callable[[View], list[Any]]) -> Callable[[View], list
                 view[key] = find(view)
             except CannotEvaluate as exc:
                 view[key] = str(exc)
-        found: list[Any] | str = view[key]
-        if isinstance(found, str):
-            raise CannotEvaluate(found)
-        return found
+        result: list[Any] | str = view[key]
+        if isinstance(result, str):
+            raise CannotEvaluate(result)
+        return result
 
     return noted
 
@@ -211,10 +211,10 @@ def _all_of(get: Getter, names: Sequence[str], most: int) -> Callable[[View], li
             start = list(start.values())
         if not isinstance(start, list):
             return []
-        found = _limited(start, most)
+        values = _limited(start, most)
         for name in names:
-            found = [value[name] for value in found if isinstance(value, dict) and name in value]
-        return found
+            values = [value[name] for value in values if isinstance(value, dict) and name in value]
+        return values
 
     return find
 
@@ -231,10 +231,10 @@ def _all(get: Getter, walk: _Part, most: int) -> Callable[[View], list[Any]]:
 
 
 def _limited(values: Iterable[object], most: int) -> list[Any]:
-    found = list(itertools.islice(values, most + 1))
-    if len(found) > most:
+    limited = list(itertools.islice(values, most + 1))
+    if len(limited) > most:
         raise CannotEvaluate(f"the path finds more than {most} values")
-    return found
+    return limited
 
 
 def _with_parents(get: Getter, parts: Sequence[JSONPath], most: int) -> Callable[[View], list[Any]]:
@@ -244,15 +244,15 @@ def _with_parents(get: Getter, parts: Sequence[JSONPath], most: int) -> Callable
             raise PathProblem("cannot have `parent` together with '..', '|' and conditions")
 
     def find(view: View) -> list[Any]:
-        found, budget = [DatumInContext.wrap(get(view))], _Budget(most * _LOOKED_AT)
+        data, budget = [DatumInContext.wrap(get(view))], _Budget(most * _LOOKED_AT)
         for part in parts:
             names = part.fields if isinstance(part, Fields) else part.indices if isinstance(part, Index) else (part,)
-            budget.look(len(found) * len(names))
+            budget.look(len(data) * len(names))
             # Each finds at most the parts of one value.
-            found = _limited(itertools.chain.from_iterable(
-                part.find(datum) for datum in found
+            data = _limited(itertools.chain.from_iterable(
+                part.find(datum) for datum in data
                 if not isinstance(part, Parent) or datum.context is not None), most)
-        return [datum.value for datum in found]
+        return [datum.value for datum in data]
 
     return find
 
@@ -263,8 +263,8 @@ def _chain(parts: Sequence[_Part]) -> _Part:
     first, rest = parts[0], _chain(parts[1:])
 
     def walk(value: object, budget: _Budget) -> Iterator[Any]:
-        for found in first(value, budget):
-            yield from rest(found, budget)
+        for child in first(value, budget):
+            yield from rest(child, budget)
 
     return walk
 
@@ -286,7 +286,7 @@ def _part(part: JSONPath) -> _Part:
 
 def _unbounded(part: JSONPath) -> _Part:
     if isinstance(part, Child):
-        return _chain([_part(each) for each in _flat(part)])
+        return _chain([_part(child) for child in _flat(part)])
     if isinstance(part, (This, Root)):
         # A root is only at the beginning, also of what is in parentheses there.
         return lambda value, budget: (value,)
@@ -356,18 +356,18 @@ def _descent(left: _Part, right: _Part) -> _Part:
             # Not by recursion: the data can be nested deeper than Python's stack.
             stack = [start]
             while stack:
-                found = stack.pop()
-                yield from right(found, budget)
-                stack.extend(reversed(list(_children(found, budget))))
+                child = stack.pop()
+                yield from right(child, budget)
+                stack.extend(reversed(list(_children(child, budget))))
 
     return walk
 
 
-def _where(left: _Part, right: _Part, wanted: bool) -> _Part:
+def _where(left: _Part, right: _Part, must_match: bool) -> _Part:
     def walk(value: object, budget: _Budget) -> Iterator[Any]:
-        for found in left(value, budget):
-            if any(True for _ in right(found, budget)) is wanted:
-                yield found
+        for child in left(value, budget):
+            if any(True for _ in right(child, budget)) is must_match:
+                yield child
 
     return walk
 

@@ -58,37 +58,37 @@ def load(find: Callable[[str], Iterable[EntryPoint]] = in_group) -> Plugins:
 
     :param find: returns the entry points of a group
     """
-    found: dict[str, JSONObject] = {}
+    loaded: dict[str, JSONObject] = {}
     broken: dict[tuple[str, str], str] = {}
     warnings: list[str] = []
     for group, ours in ((CONDITIONS, conditions.OPERATORS), (ACTIONS, frozenset(OUR_ACTIONS))):
-        found[group] = {}
+        loaded[group] = {}
         for entry in sorted(find(group), key=lambda entry: (entry.name, entry.value)):
             if entry.value.partition(":")[0].partition(".")[0] == _THEIRS:
                 continue
-            if warning := _taken(entry, ours, found[group]):
+            if warning := _taken(entry, ours, loaded[group]):
                 warnings.append(f"[{group}] {warning}")
                 continue
             try:
-                found[group][entry.name] = _made(entry, group)
+                loaded[group][entry.name] = _made(entry, group)
             except BaseException as exc:  # third-party code can raise anything, SystemExit too
                 if is_signal(exc):
                     raise
                 broken[group, entry.name] = f"{type(exc).__name__}: {printable(exc)}"
-    return Plugins(found[CONDITIONS], found[ACTIONS], broken, tuple(warnings))
+    return Plugins(loaded[CONDITIONS], loaded[ACTIONS], broken, tuple(warnings))
 
 
-def _taken(entry: EntryPoint, ours: Collection[str], known: Mapping[str, object]) -> str | None:
+def _taken(entry: EntryPoint, ours: Collection[str], loaded: Mapping[str, object]) -> str | None:
     name = printable(entry.name, 64)
     if entry.name in ours:
         return f"{name} of {printable(entry.value, 128)} is not used: it is a name of ironic-rules"
-    if entry.name in known:
+    if entry.name in loaded:
         return f"{name} of {printable(entry.value, 128)} is not used: another package has this name"
     return None
 
 
 def _made(entry: EntryPoint, group: str) -> Any:
-    made = entry.load()()
-    if not callable(getattr(made, _METHODS[group], None)):
+    plugin = entry.load()()
+    if not callable(getattr(plugin, _METHODS[group], None)):
         raise TypeError(f"it has no method {_METHODS[group]}")
-    return made
+    return plugin

@@ -159,23 +159,23 @@ class LegacyRuleSet:
 
     def _passes(self, run: _Run, owned: tuple[OwnedValue, ...]) -> LegacyOutcome:
         forgotten: tuple[Forgotten, ...] = ()
-        kept = owned
+        remaining = owned
         if owned and run.cleanup != "off":
             rules = None
             if self._disabled:
                 rules = {value.rule_uuid for value in owned} - self._disabled
-            kept, forgotten = run.take_back(owned, rules)
+            remaining, forgotten = run.take_back(owned, rules)
         numbers = self._numbers(run)
         matching = run.matching(numbers)
         if run.cleanup != "off":
-            found = set(matching)
+            matched = set(matching)
             every = range(len(self._rules)) if run.cleanup == "any" else self._cleaning
-            if cleaning := [number for number in every if number not in found]:
+            if cleaning := [number for number in every if number not in matched]:
                 run.clean_up(cleaning)
         if matching:
             run.act(matching)
         run.sort_traces()
-        now = (*kept, *run.ledger.owned)
+        now = (*remaining, *run.ledger.owned)
         if owned:
             settle(run.task, owned, now)
         return LegacyOutcome(now, forgotten, tuple(run.traces), taken_back=run.taken_back)
@@ -184,11 +184,11 @@ class LegacyRuleSet:
         """Return the numbers of the rules that may match, in order; of all rules if they are explained."""
         if run.explainer is not None:
             return list(range(len(self._rules)))
-        found = list(self._always)
+        numbers = list(self._always)
         for tables in self._index.places.values():
-            tables.find(run.view, run.view, found)
-        found.sort()
-        return found
+            tables.find(run.view, run.view, numbers)
+        numbers.sort()
+        return numbers
 
 
 class _Run:
@@ -230,13 +230,13 @@ class _Run:
                   rules: set[str] | None) -> tuple[tuple[OwnedValue, ...], tuple[Forgotten, ...]]:
         """Take back what is owned; None: by any rule."""
         before = self._state()
-        taken = take_back(self.task, owned, rules)
+        result = take_back(self.task, owned, rules)
         self.taken_back = self._changes_since(before)
-        return taken.kept, taken.forgotten
+        return result.kept, result.forgotten
 
     def matching(self, numbers: Iterable[int]) -> list[int]:
         """Return the numbers of the rules whose conditions hold."""
-        found = []
+        matched = []
         scopes = self.scopes()
         for number in numbers:
             rule = self._rules[number]
@@ -244,24 +244,24 @@ class _Run:
                 continue
             if self.explainer is not None:
                 if self._explained(number, rule, self.explainer):
-                    found.append(number)
+                    matched.append(number)
             elif self._holds(rule):
-                found.append(number)
-        return found
+                matched.append(number)
+        return matched
 
     def _holds(self, rule: CompiledLegacyRule) -> bool:
         view = self.view
         # Conditions that several rules have are evaluated once: nothing is written meanwhile.
-        known = view.stable
+        results = view.stable
         for place, condition in enumerate(rule.conditions):
-            if condition not in known:
+            if condition not in results:
                 try:
-                    known[condition] = condition.call(view)
+                    results[condition] = condition.call(view)
                 except CannotEvaluate:
-                    known[condition] = False
+                    results[condition] = False
                 except RecursionError as exc:
                     raise _failure(rule, condition_pointer(place), exc) from None
-            if not known[condition]:
+            if not results[condition]:
                 return False
         return True
 
@@ -315,18 +315,18 @@ class _Run:
             if rule.disabled is not None or not _applies(rule.scope, scopes):
                 continue
             before = self._state()
-            done: list[ActionTrace] = []
+            action_traces: list[ActionTrace] = []
             for index, action in enumerate(rule.actions):
                 ledger.begin(rule.uuid, index)
                 work = action.undo_any if self.cleanup == "any" else action.cleanup
                 trace = self._do(rule, action, work, ledger)
                 if trace is not None and (self.cleanup == "any" or action.has_cleanup):
-                    done.append(trace)
-            if done:
+                    action_traces.append(trace)
+            if action_traces:
                 if self._is_secretive(rule):
                     self._seal(before)
                 place = places[rule.uuid]
-                self.traces[place] = replace(self.traces[place], actions=tuple(done), note="it cleans up",
+                self.traces[place] = replace(self.traces[place], actions=tuple(action_traces), note="it cleans up",
                                              changes=self._changes_since(before))
 
     def _is_secretive(self, rule: CompiledLegacyRule) -> bool:
@@ -348,7 +348,7 @@ class _Run:
         for number in numbers:
             rule = self._rules[number]
             before = self._state()
-            done: list[ActionTrace] = []
+            action_traces: list[ActionTrace] = []
             self._begin_author(rule)
             is_secretive = self._is_secretive(rule)
             if self.explainer is not None:
@@ -360,11 +360,11 @@ class _Run:
                     self.ledger.begin(rule.uuid, index)
                     trace = self._do(rule, action, action.apply, self.ledger)
                     if trace is not None:
-                        done.append(trace)
+                        action_traces.append(trace)
             except RuleFailed as failed:
                 failure = _withheld(failed) if is_secretive else failed
                 self.traces.append(Trace(rule.uuid, rule.description, True, str(failure),
-                                         self._conditions.get(number, ()), tuple(done)))
+                                         self._conditions.get(number, ()), tuple(action_traces)))
                 if is_secretive:
                     self.maintenance_reason = self.maintenance_reason and SECRETIVE
                     raise failure from None
@@ -372,7 +372,7 @@ class _Run:
             if is_secretive:
                 self._seal(before)
             self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions.get(number, ()),
-                                     tuple(done), self._changes_since(before)))
+                                     tuple(action_traces), self._changes_since(before)))
         self._begin_author(None)
 
     def sort_traces(self) -> None:

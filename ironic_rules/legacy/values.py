@@ -145,26 +145,26 @@ def processed(inventory: Mapping[str, object], plugin_data: Mapping[str, object]
     ``auto_discovered``
         true, or missing
     """
-    found = {**plugin_data, "inventory": inventory}
+    data = {**plugin_data, "inventory": inventory}
     cpu, memory, boot = (_object_at(inventory.get(name)) for name in ("cpu", "memory", "boot"))
     lldp = _object_at(plugin_data.get("parsed_lldp"))
-    known = {name: _interface(value, lldp.get(name))
-             for name, value in _object_at(plugin_data.get("all_interfaces")).items() if isinstance(value, dict)}
-    said = {
+    interfaces = {name: _interface(value, lldp.get(name))
+                  for name, value in _object_at(plugin_data.get("all_interfaces")).items() if isinstance(value, dict)}
+    values = {
         "memory_mb": memory.get("physical_mb"), "cpus": cpu.get("count"), "cpu_arch": cpu.get("architecture"),
         "ipmi_address": addresses.normalize(inventory.get("bmc_address")),
         "ipmi_v6address": addresses.normalize(inventory.get("bmc_v6address")),
         "boot_interface": boot.get("pxe_interface") or plugin_data.get("boot_interface"),
     }
-    found.update((name, value) for name, value in said.items() if value is not None)
+    data.update((name, value) for name, value in values.items() if value is not None)
     if "all_interfaces" in plugin_data:
         valid = _object_at(plugin_data.get("valid_interfaces"))
-        found["all_interfaces"] = known
-        found["interfaces"] = {name: value for name, value in known.items() if name in valid}
-    found.pop("auto_discovered", None)
+        data["all_interfaces"] = interfaces
+        data["interfaces"] = {name: value for name, value in interfaces.items() if name in valid}
+    data.pop("auto_discovered", None)
     if auto_discovered:
-        found["auto_discovered"] = True
-    return found
+        data["auto_discovered"] = True
+    return data
 
 
 def _object_at(value: object) -> Mapping[str, Any]:
