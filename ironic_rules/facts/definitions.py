@@ -164,8 +164,8 @@ class _Definition:
         """Note what the templates of a part read."""
         for used in scope.fields:
             if used.root != "item" and used.root not in ROOTS:
-                known = ", ".join(self.names)
-                self.problems.append(Problem(where, f"column {used.column + 1}: there is no such name; known: {known}"))
+                names = ", ".join(self.names)
+                self.problems.append(Problem(where, f"column {used.column + 1}: there is no such name; known: {names}"))
             for number, step in enumerate(used.steps):
                 if secrets.is_secret_key(step):
                     self.problems.append(Problem(where, (
@@ -199,19 +199,19 @@ def _compile(fact: Mapping[str, Any], problems: list[Problem], limits: Limits) -
 
 def _items(definition: _Definition, loop: object) -> Getter:
     scope = definition.scope(strict=True)
-    given = values.compile_items(scope, loop, "/loop")
+    compiled_loop = values.compile_items(scope, loop, "/loop")
     definition.note(scope, "/loop")
     if not isinstance(loop, str) or definition.problems:
-        return given or (lambda view: [])
+        return compiled_loop or (lambda view: [])
     # A null or another type is as if it were missing: many senders write it for what a machine does not have.
     compiled = values.compile_value(definition.scope(strict=True), loop, "/loop")
     get = values.as_getter(compiled)
 
     def items(view: View) -> Any:
-        found = get(view)
-        if not isinstance(found, (list, dict)):
+        value = get(view)
+        if not isinstance(value, (list, dict)):
             raise MissingPath(loop)
-        return [{"key": key, "value": item} for key, item in found.items()] if isinstance(found, dict) else found
+        return [{"key": key, "value": item} for key, item in value.items()] if isinstance(value, dict) else value
 
     return items
 
@@ -225,14 +225,14 @@ def _conditions(definition: _Definition, listed: object) -> tuple[Condition, ...
     if len(listed) > definition.limits.conditions:
         definition.problems.append(Problem("/conditions", f"more than {definition.limits.conditions} items"))
         return ()
-    found = []
+    conditions = []
     for number, item in enumerate(listed):
         where = f"/conditions/{number}"
         scope = definition.scope(strict=False)
-        if (made := compiler.compile_condition(scope, item, where)) is not None:
-            found.append(made)
+        if (condition := compiler.compile_condition(scope, item, where)) is not None:
+            conditions.append(condition)
         definition.note(scope, where)
-    return tuple(found)
+    return tuple(conditions)
 
 
 def _parts(definition: _Definition, value: object) -> tuple[Part, ...]:
@@ -273,14 +273,14 @@ def _test(definition: _Definition, condition: dict[str, Any], where: str) -> Get
     Items of its own loop may lack the data.
     """
     scope = definition.scope(strict=False)
-    made = compiler.compile_condition(scope, condition, where)
+    compiled = compiler.compile_condition(scope, condition, where)
     definition.note(scope, where)
-    if made is None or definition.problems:
+    if compiled is None or definition.problems:
         return _NOTHING[0]
     has_loop = condition.get("loop") is not None
     needed = [path_getter(replace(used, conversions=(), form="", spec=""), True) for used in scope.fields
               if used.root != "item" or not has_loop]
-    call = made.call
+    call = compiled.call
 
     def holds(view: View) -> bool | None:
         if any(get(view) is None for get in needed):

@@ -38,20 +38,20 @@ class FactSet:
 
     def find(self, data: FactData) -> NodeFacts:
         """Return the facts of a node."""
-        found = NodeFacts()
+        node_facts = NodeFacts()
         for name, fact in self.facts.items():
             value, problem = data.value_of(fact)
             if value is not None:
-                found.values[name] = value
+                node_facts.values[name] = value
             if problem is not None:
-                found.problems[name] = problem
-        return found
+                node_facts.problems[name] = problem
+        return node_facts
 
-    def digest(self, found: NodeFacts) -> str:
+    def digest(self, node_facts: NodeFacts) -> str:
         """Return the hash of the facts of a node; see ``models.facts.digest``."""
-        known = self.facts
-        return facts.digest((known[name].id, known[name].defined, (
-            found.values.get(name), found.problems.get(name))) for name in {*found.values, *found.problems})
+        values, problems = node_facts.values, node_facts.problems
+        return facts.digest((self.facts[name].id, self.facts[name].defined, (values.get(name), problems.get(name)))
+                            for name in {*values, *problems})
 
 
 class LazyFacts(dict[str, Any]):
@@ -59,17 +59,17 @@ class LazyFacts(dict[str, Any]):
 
     __slots__ = ("_data", "_facts")
 
-    def __init__(self, known: FactSet, data: FactData) -> None:
+    def __init__(self, fact_set: FactSet, data: FactData) -> None:
         super().__init__()
-        self._facts = known.facts
+        self._facts = fact_set.facts
         self._data = data
 
     def __missing__(self, name: str) -> Any:
         value, _ = self._data.value_of(self._facts[name])
         if value is None:
             raise KeyError(name)
-        found = self[name] = value.plain()
-        return found
+        plain = self[name] = value.plain()
+        return plain
 
 
 class _View(View):
@@ -126,31 +126,31 @@ class FactData:
             if not _holds(condition.call, view):
                 return None, None
         (get, kind), = fact.parts
-        found = get(view)
-        if found.__class__ is list:
-            return _of_list(found, kind)
-        kind, value = _scalar(found, kind)
+        result = get(view)
+        if result.__class__ is list:
+            return _of_list(result, kind)
+        kind, value = _scalar(result, kind)
         return (None, None) if kind is None else (FactValue(kind, (value,)), None)
 
     def _list(self, fact: CompiledFact) -> tuple[FactValue | None, str | None]:
         # Number, sum and maximum of the same items read these once.
         if fact.source not in self._lists:
             self._lists[fact.source] = self._items(fact)
-        found, problem = self._lists[fact.source]
+        items, problem = self._lists[fact.source]
         if fact.combine is None:
-            value, wrong = _of_list(found, fact.kind)
+            value, wrong = _of_list(items, fact.kind)
         else:
-            value, wrong = _combined(fact, found)
+            value, wrong = _combined(fact, items)
         return value, wrong or problem
 
     def _items(self, fact: CompiledFact) -> tuple[list[Any], str | None]:
         """Return what is combined, and the problem of one of its values."""
         view = self._view
         problem: str | None = None
-        found: list[Any] = []
+        values: list[Any] = []
         if fact.items is None:
             if all(_holds(condition.call, view) for condition in fact.conditions):
-                problem = self._add(fact, found)
+                problem = self._add(fact, values)
         else:
             items = fact.items(view)
             if len(items) > self._left:
@@ -166,23 +166,23 @@ class FactData:
                             break
                         view["item"] = item  # that of its own loop
                     else:
-                        problem = self._add(fact, found) or problem
+                        problem = self._add(fact, values) or problem
                 except CannotEvaluate:  # a condition
                     pass
-        return found, problem
+        return values, problem
 
-    def _add(self, fact: CompiledFact, found: list[Any]) -> str | None:
+    def _add(self, fact: CompiledFact, values: list[Any]) -> str | None:
         """Add the values of an item; return the problem of one."""
         problem = None
         for get, _ in fact.parts:
             try:
                 value = get(self._view)
                 if value.__class__ is int:
-                    found.append(value)
+                    values.append(value)
                 elif value.__class__ is list:
-                    found += [item for item in map(_plain, value) if item is not None]
+                    values += [item for item in map(_plain, value) if item is not None]
                 elif (value := _plain(value)) is not None:
-                    found.append(value)
+                    values.append(value)
             except MissingPath:
                 pass
             except CannotEvaluate as exc:
@@ -197,39 +197,39 @@ def _holds(call: Callable[[View], bool], view: View) -> bool:
         return False
 
 
-def _combined(fact: CompiledFact, found: list[Any]) -> tuple[FactValue | None, str | None]:
-    if not found and not fact.counts:
+def _combined(fact: CompiledFact, values: list[Any]) -> tuple[FactValue | None, str | None]:
+    if not values and not fact.counts:
         return None, None
     assert fact.combine is not None
-    made = fact.combine(found)
-    if isinstance(made, list):
-        return _of_list(made, fact.kind)
-    kind, value = _scalar(made, fact.kind)
+    result = fact.combine(values)
+    if isinstance(result, list):
+        return _of_list(result, fact.kind)
+    kind, value = _scalar(result, fact.kind)
     return (None, None) if kind is None else (FactValue(kind, (value,)), None)
 
 
-def _of_list(found: list[Any], kind: Kind | None) -> tuple[FactValue | None, str | None]:
+def _of_list(items: list[Any], kind: Kind | None) -> tuple[FactValue | None, str | None]:
     problem = None
-    if len(found) > MAX_VALUES:
-        problem, found = _TOO_MANY, found[:MAX_VALUES]
-    made: list[Scalar] = []
+    if len(items) > MAX_VALUES:
+        problem, items = _TOO_MANY, items[:MAX_VALUES]
+    scalars: list[Scalar] = []
     kinds: set[Kind] = set()
-    for item in found:
+    for item in items:
         try:
-            one, value = _scalar(item, kind)
+            item_kind, value = _scalar(item, kind)
         except CannotEvaluate as exc:
             problem = str(exc)
             continue
-        if one is not None:
-            kinds.add(one)
-            made.append(value)
-    if not made:
+        if item_kind is not None:
+            kinds.add(item_kind)
+            scalars.append(value)
+    if not scalars:
         return None, problem
     if len(kinds) > 1:
         if kinds != _NUMERIC:
             return None, _MIXED.format(", ".join(sorted(kinds)))
         kinds = {"number"}
-    return FactValue(kinds.pop(), tuple(made), True), problem
+    return FactValue(kinds.pop(), tuple(scalars), True), problem
 
 
 def _plain(value: Any) -> Any:

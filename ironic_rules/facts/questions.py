@@ -93,10 +93,10 @@ class _Reading:
         self._facts = facts
         problems: list[Problem] = []
         scope = Scope(_ROOTS, False, False, problems, limits)
-        made = compiler.compile_condition(scope, written, pointer)
-        if made is None or problems:
+        condition = compiler.compile_condition(scope, written, pointer)
+        if condition is None or problems:
             raise InvalidRule(problems=problems)
-        self._compiled, fields = made, scope.fields
+        self._compiled, fields = condition, scope.fields
         op: str = written["op"]
         self._inverted = op.startswith("!")
         self._name = op.removeprefix("!").strip()
@@ -126,18 +126,18 @@ class _Reading:
         if self._name == "one-of" and _field(self._args.get("values")):
             # The list in which a value is looked for is none.
             return AnyOf(())
-        found = self._comparison(place) if self._is_plain else None
-        if found is None:
+        comparison = self._comparison(place) if self._is_plain else None
+        if comparison is None:
             return Test(place, "fulfils", missing=missing, function=lambda value: self._outcome(_data(place, value)))
-        op, values, inverted = found
+        op, values, inverted = comparison
         return Test(place, op, values, inverted != self._inverted, missing)
 
     def _of_items(self, loop: compiled.Loop, place: Place, missing: bool) -> Question:
-        found = self._comparison(place) if self._is_plain else None
+        comparison = self._comparison(place) if self._is_plain else None
         is_all = loop.multiple == "all"
-        if found is not None and (found[2] != self._inverted) == is_all:
+        if comparison is not None and (comparison[2] != self._inverted) == is_all:
             # All differ from it: none equals it.
-            return Test(place, found[0], found[1], is_all, missing)
+            return Test(place, comparison[0], comparison[1], is_all, missing)
 
         def passes(value: Scalar) -> bool:
             item = {"address": value} if place.kind == "ports" else value
@@ -168,8 +168,8 @@ class _Reading:
         if name in ("is-none", "is-empty"):
             return ("one of", ("",), False) if name == "is-empty" and is_text else ("none", (), False)
         if name in ("contains", "matches"):
-            found = _literal(args["regex"], is_whole=name == "matches") if _field(args["value"]) and is_text else None
-            return None if found is None else (found[0], (found[1],), False)
+            literal = _literal(args["regex"], is_whole=name == "matches") if _field(args["value"]) and is_text else None
+            return None if literal is None else (literal[0], (literal[1],), False)
         if name == "one-of":
             return ("one of", _constants(args["values"]), False) if _field(args["value"]) and _are_constants(
                 args["values"]) else None
@@ -301,10 +301,10 @@ def _constants(values: Iterable[Any]) -> tuple[Scalar, ...]:
 
 def _is_moment(value: object) -> bool:
     try:
-        found = datetime.datetime.fromisoformat(value) if isinstance(value, str) else None
+        moment = datetime.datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return False
-    return found is not None and found.tzinfo is not None and found.isoformat() == value
+    return moment is not None and moment.tzinfo is not None and moment.isoformat() == value
 
 
 #: A regular expression without any operator inside.
@@ -313,10 +313,10 @@ _PLAIN = re.compile(r"(\^?)((?:[^\\.+*?()|\[\]{}^$]|\\[\\.+*?()|\[\]{}^$/:-])+)(
 
 def _literal(regex: object, *, is_whole: bool) -> tuple[Op, str] | None:
     """Return the comparison that a regular expression is, and its text; None if it is another one."""
-    found = _PLAIN.fullmatch(regex) if isinstance(regex, str) else None
-    if found is None:
+    match = _PLAIN.fullmatch(regex) if isinstance(regex, str) else None
+    if match is None:
         return None
-    begin, text, end = found.groups()
+    begin, text, end = match.groups()
     if end and not (is_whole or begin):
         return None
     op: Op = "one of" if is_whole or end else "begins" if begin else "has"

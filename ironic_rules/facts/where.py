@@ -298,20 +298,20 @@ class _Build:
     def _find(self, name: str) -> Name:
         root, bracket, key = name.removesuffix("]").partition("[")
         if bracket:
-            known: Mapping[str, Name] = {"fact": self._names, "node": NODE_NAMES}.get(root.lower(), {})
-            if not known:
+            names: Mapping[str, Name] = {"fact": self._names, "node": NODE_NAMES}.get(root.lower(), {})
+            if not names:
                 raise _Unusable("only fact[..] and node[..] have names in brackets")
-            found = known.get(key)
+            entry = names.get(key)
         else:
             key = name
-            known = {**NODE_NAMES, **self._names}
-            found = known.get(name)
-        if found is None:
+            names = {**NODE_NAMES, **self._names}
+            entry = names.get(name)
+        if entry is None:
             # A comparison with all known names takes long, so few unknown names get one.
-            near = nearest(key, known) if len(self.problems) < _MAX_PROBLEMS else None
-            hint = f"did you mean {near!r}?" if near else f"known: {enumeration(sorted(known), 12)}"
+            near = nearest(key, names) if len(self.problems) < _MAX_PROBLEMS else None
+            hint = f"did you mean {near!r}?" if near else f"known: {enumeration(sorted(names), 12)}"
             raise _Unusable(f"there is no fact or field of nodes with this name; {hint}")
-        return found
+        return entry
 
 
 class _Unusable(Exception):
@@ -443,12 +443,12 @@ def _bare_mac(text: str) -> str:
 
 def _moment(text: str, token: Token) -> str:
     try:
-        found = datetime.datetime.fromisoformat(text)
+        moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise _Unusable("expected a time like 2026-03-01T12:00:00Z", token) from None
-    found = found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
     try:
-        return found.astimezone(datetime.UTC).isoformat()
+        return moment.astimezone(datetime.UTC).isoformat()
     except OverflowError:
         raise _Unusable("the time is too far away", token) from None
 
@@ -475,16 +475,16 @@ def quoted(text: str) -> str:
 
 def literal(text: str) -> str:
     """Return the regular expression that matches a text; as an argument of a rule, it has no template."""
-    return _META.sub(lambda found: f"\\{found.group()}", text)
+    return _META.sub(lambda match: f"\\{match.group()}", text)
 
 
 def _regex(text: str, token: Token) -> str:
-    made = _BRACES.sub(lambda found: f"\\{found.group()}" if found.group() in "{}" else found.group(), text)
+    escaped = _BRACES.sub(lambda match: f"\\{match.group()}" if match.group() in "{}" else match.group(), text)
     try:
-        compile_regex(made)
+        compile_regex(escaped)
     except OperandError as error:
         raise _Unusable(str(error), token) from None
-    return made
+    return escaped
 
 
 def _article(kind: str) -> str:
@@ -516,8 +516,8 @@ def _complaint(text: str, error: UnexpectedInput) -> WhereError:
         return _column_error(at + 1, "this quote is not closed")
     if text.count("(", 0, at) <= text.count(")", 0, at):
         expected -= {"COMMA", "RPAR"}
-    wanted = [shown for name, shown in _EXPECTED.items() if name in expected]
-    reason = f"expected {' or '.join([', '.join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)}"
+    *others, last = [shown for name, shown in _EXPECTED.items() if name in expected] or [""]
+    reason = f"expected {', '.join(others)}{' or ' if others else ''}{last}"
     word = re.match(r"[A-Za-z-]+", rest)
     if "COMPARISON" in expected and word and (near := nearest(word.group(), _WORDS)):
         reason += f"; did you mean {near!r}?"

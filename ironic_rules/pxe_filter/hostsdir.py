@@ -271,7 +271,7 @@ _IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
 def addresses_in(text: str) -> list[str]:
     """Return the unicast addresses and the identifiers that have a line in ``text``, the content of a file."""
     refused: set[str] = set()
-    return [found for found in _LINE.findall(text) if plan.is_one(found) or plan.usable(found, refused)]
+    return [address for address in _LINE.findall(text) if plan.is_one(address) or plan.usable(address, refused)]
 
 
 def addresses_of(name: str, text: str) -> list[str]:
@@ -296,13 +296,13 @@ class _Written(NamedTuple):
     content: int
     lines: int
 
-    def is_of(self, found: os.stat_result) -> bool:
+    def is_of(self, status: os.stat_result) -> bool:
         """Return whether the file is unchanged."""
-        return self[:4] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+        return self[:4] == (status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode)
 
 
-def _written(found: os.stat_result, content: str) -> _Written:
-    return _Written(found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, hash(content),
+def _written(status: os.stat_result, content: str) -> _Written:
+    return _Written(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode, hash(content),
                     content.count("\n"))
 
 
@@ -334,8 +334,8 @@ class Hostsdir:
 
     def _open(self) -> None:
         self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        found = os.fstat(self._folder)
-        self._identity = (found.st_dev, found.st_ino)
+        status = os.fstat(self._folder)
+        self._identity = (status.st_dev, status.st_ino)
         self._lock = os.open(_LOCK, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=self._folder)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -354,8 +354,8 @@ class Hostsdir:
 
     def reopen_if_replaced(self) -> bool:
         """Reopen the folder if it was removed and created again, and forget its files; return whether it was."""
-        found = os.stat(self.path)
-        if (found.st_dev, found.st_ino) == self._identity:
+        status = os.stat(self.path)
+        if (status.st_dev, status.st_ino) == self._identity:
             return False
         self.close()
         self._written.clear()
@@ -374,8 +374,8 @@ class Hostsdir:
 
     def lines_of(self, name: str) -> int:
         """Return the number of lines of a file."""
-        known = self._written.get(name)
-        return 0 if known is None else known.lines
+        written = self._written.get(name)
+        return 0 if written is None else written.lines
 
     def peek(self) -> list[tuple[str, str]]:
         """Return what ``read`` yields, without locking the folder; an empty list if it cannot be read."""
@@ -399,12 +399,12 @@ class Hostsdir:
         missing = set(self._written)
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                known = self._written.get(entry.name)
+                written = self._written.get(entry.name)
                 missing.discard(entry.name)
-                if known is None and not is_ours(entry.name):
+                if written is None and not is_ours(entry.name):
                     continue
-                found = entry.stat(follow_symlinks=False)
-                if known is None or not known.is_of(found):
+                status = entry.stat(follow_symlinks=False)
+                if written is None or not written.is_of(status):
                     yield entry.name, self._read(entry.name) or ""
         yield from ((name, "") for name in missing)
 
@@ -421,9 +421,9 @@ class Hostsdir:
 
     def write(self, name: str, content: str) -> bool:
         """Replace the content of the file atomically; return whether it was different."""
-        known = self._written.get(name)
-        if (known is not None and known.content == hash(content) and known.size == len(content)
-                and known.mode & _READABLE == _READABLE):
+        written = self._written.get(name)
+        if (written is not None and written.content == hash(content) and written.size == len(content)
+                and written.mode & _READABLE == _READABLE):
             return False
         self._remember(name, self._replace(name, content.encode("ascii")), content)
         return True
@@ -434,10 +434,10 @@ class Hostsdir:
             try:
                 while data:
                     data = data[os.write(new, data):]
-                found = os.fstat(new)
-                if stat.S_IMODE(found.st_mode) != _MODE:
+                status = os.fstat(new)
+                if stat.S_IMODE(status.st_mode) != _MODE:
                     os.fchmod(new, _MODE)
-                    found = os.fstat(new)
+                    status = os.fstat(new)
             finally:
                 os.close(new)
             os.rename(_NEW, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -445,7 +445,7 @@ class Hostsdir:
             with contextlib.suppress(OSError):
                 os.unlink(_NEW, dir_fd=self._folder)
             raise
-        return found
+        return status
 
     def overwrite(self, name: str, content: str) -> None:
         """Replace the content of an existing file in place.
@@ -516,17 +516,17 @@ class Hostsdir:
         except OSError:
             return None  # a link, or deleted meanwhile; a rename replaces either
         try:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_SIZE:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SIZE:
                 return None
             with open(file, encoding="ascii", errors="replace", newline="", closefd=False) as reader:
                 text = reader.read()
         finally:
             os.close(file)
-        self._remember(name, found, text)
+        self._remember(name, status, text)
         return text
 
-    def _remember(self, name: str, found: os.stat_result, content: str) -> None:
+    def _remember(self, name: str, status: os.stat_result, content: str) -> None:
         self.forget(name)
-        self._written[name] = _written(found, content)
+        self._written[name] = _written(status, content)
         self.lines += self._written[name].lines

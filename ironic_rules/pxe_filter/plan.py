@@ -70,10 +70,10 @@ Rivals = dict[str, frozenset[int]]
 
 def claims(pairs: Iterable[tuple[str, int]]) -> Rivals:
     """Return the ids of the nodes of each key, by key in ascending order."""
-    found: collections.defaultdict[str, set[int]] = collections.defaultdict(set)
+    nodes: collections.defaultdict[str, set[int]] = collections.defaultdict(set)
     for key, node_id in pairs:
-        found[key].add(node_id)
-    return {key: frozenset(found[key]) for key in sorted(found)}
+        nodes[key].add(node_id)
+    return {key: frozenset(nodes[key]) for key in sorted(nodes)}
 
 
 UNKNOWN_FILE = "unknown_hosts_filter"
@@ -240,34 +240,34 @@ class Comparison:
                    if keys else named)
 
     def _take(self, named: Iterable[tuple[str, str, int]]) -> None:
-        found, same, tables = self._found, self._same, self._tables
+        different, same, tables = self._found, self._same, self._tables
         if self._partly is not None:
             for name, mac, node_id in named if self._partly else ():
                 if name in self._partly:
-                    found[name][mac] = node_id
+                    different[name][mac] = node_id
             return
         for name, mac, node_id in named:
             table = tables.get(name)
             if table is not None and table.get(mac) == node_id:
                 same[name] = same.get(name, 0) + 1
             else:
-                found[name][mac] = node_id
+                different[name][mac] = node_id
 
     def needs_again(self) -> bool:
         """Return whether all ports must be given again, because files have lost or gained addresses."""
-        found, same = self._found, self._same
-        partly = {name for name in found if name in same}
+        different, same = self._found, self._same
+        partly = {name for name in different if name in same}
         for name in self._tables.keys() - partly:
-            known = len(self._tables[name])
-            if same.get(name, 0) == known:
+            expected = len(self._tables[name])
+            if same.get(name, 0) == expected:
                 continue
-            known -= sum(node_id == GONE for node_id in list(self._tables[name].values()))
-            if name in same and same[name] != known:
+            expected -= sum(node_id == GONE for node_id in list(self._tables[name].values()))
+            if name in same and same[name] != expected:
                 partly.add(name)
-            elif name not in same and name not in found and known:
-                found[name] = {}
+            elif name not in same and name not in different and expected:
+                different[name] = {}
         for name in partly:
-            found[name] = {}
+            different[name] = {}
         self._partly = partly
         return bool(partly)
 
@@ -351,9 +351,9 @@ class Plan:
 
     def is_allowed(self, mac: str, node_id: int) -> bool:
         """Return whether an address in the files is allowed."""
-        told = self._told.get(mac)
-        if told is not None:
-            return told
+        verdict = self._told.get(mac)
+        if verdict is not None:
+            return verdict
         return self.allows_unknown if node_id == GONE else node_id in self._inspecting
 
     def verdict(self, mac: str) -> bool | None:
@@ -478,9 +478,9 @@ class Plan:
             if node_id == GONE:
                 continue
             mine = tuple(group)
-            known = by_node.get(node_id)
-            if known is not None:
-                by_node[node_id] = (*((known,) if isinstance(known, str) else known), *mine)
+            earlier = by_node.get(node_id)
+            if earlier is not None:
+                by_node[node_id] = (*((earlier,) if isinstance(earlier, str) else earlier), *mine)
             else:
                 by_node[node_id] = mine if len(mine) > 1 else mine[0]
 
@@ -488,13 +488,13 @@ class Plan:
         """Return the addresses of a node's ports."""
         if self._unindexed:
             self.index(len(self._unindexed))
-        found = self._by_node.get(node_id, ())
-        return (found,) if isinstance(found, str) else found
+        macs = self._by_node.get(node_id, ())
+        return (macs,) if isinstance(macs, str) else macs
 
     def _belongs(self, mac: str, before: int, now: int) -> None:
         """Keep the index and the addresses without a port up to date, when an address changes its owner."""
         if before != GONE:
-            rest = tuple(one for one in self.macs_of(before) if one != mac)
+            rest = tuple(other for other in self.macs_of(before) if other != mac)
             if rest:
                 self._by_node[before] = rest
             else:
@@ -503,8 +503,8 @@ class Plan:
             self._gone.add(mac)
             return
         self._gone.discard(mac)
-        others = self.macs_of(now)
-        self._by_node[now] = (*others, mac) if others else mac
+        siblings = self.macs_of(now)
+        self._by_node[now] = (*siblings, mac) if siblings else mac
 
     def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
                keep: Collection[str] = (), refused: set[str] | None = None, again: Collection[str] = (), *,

@@ -37,14 +37,14 @@ class Changes(NamedTuple):
     :param changed: ids of the nodes whose ports may have changed
     :param ports: (address or identifier, node id) of the ports of these, of the nodes whose inspection has begun or
         ended, and of other nodes to check
-    :param asked: ids of all those nodes
+    :param node_ids: ids of all those nodes
     :param on_inspection: as of Everything
     """
 
     inspecting: frozenset[int]
     changed: Collection[int]
     ports: Sequence[tuple[str, int]]
-    asked: Collection[int]
+    node_ids: Collection[int]
     on_inspection: int
 
 
@@ -81,21 +81,21 @@ class Reader:
         """Read all ports, again if one plan has to compare them again."""
         self._list.begin(conn)
         inspecting = self._inspecting(conn)
-        comparisons = [each.compare(refused) for each in plans]
-        known = [plan.claims(plan.keys(pairs, refused)) for pairs in records.identified(conn, self._scopes)]
-        keys = [[(key, min(node_ids)) for key, node_ids in claims.items()] for claims in known]
+        comparisons = [comparable.compare(refused) for comparable in plans]
+        claims_of_plans = [plan.claims(plan.keys(pairs, refused)) for pairs in records.identified(conn, self._scopes)]
+        keys = [[(key, min(node_ids)) for key, node_ids in claims.items()] for claims in claims_of_plans]
         self._compare(conn, comparisons, keys)
         again = [comparison.needs_again() for comparison in comparisons]
         if any(again):
             self._compare(conn, comparisons, keys)
         return [Everything(nodes.ids, comparison.different, nodes.on_inspection,
                            {key: node_ids for key, node_ids in claims.items() if len(node_ids) > 1})
-                for nodes, comparison, claims in zip(inspecting, comparisons, known, strict=True)]
+                for nodes, comparison, claims in zip(inspecting, comparisons, claims_of_plans, strict=True)]
 
     def _compare(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
                  keys: Sequence[list[tuple[str, int]]]) -> None:
-        for comparison, known in zip(comparisons, keys, strict=True):
-            comparison.take(((), ()), known)
+        for comparison, pairs in zip(comparisons, keys, strict=True):
+            comparison.take(((), ()), pairs)
         for page in records.all_ports(conn, self._scopes):
             for comparison, ports in zip(comparisons, page, strict=True):
                 comparison.take(ports)
@@ -111,23 +111,23 @@ class Reader:
         if changed is None:
             return None
         inspecting = self._inspecting(conn)
-        asked = changed.union(unsure, *(known ^ now.ids for known, now in zip(before, inspecting, strict=True)))
-        ports = records.ports_of(conn, asked, self._whole)
-        return [Changes(nodes.ids, changed, _pairs(ports, scope, refused), asked, nodes.on_inspection)
+        node_ids = changed.union(unsure, *(ids ^ now.ids for ids, now in zip(before, inspecting, strict=True)))
+        ports = records.ports_of(conn, node_ids, self._whole)
+        return [Changes(nodes.ids, changed, _pairs(ports, scope, refused), node_ids, nodes.on_inspection)
                 for nodes, scope in zip(inspecting, self._scopes, strict=True)]
 
     def _inspecting(self, conn: sa.Connection) -> list[_Nodes]:
-        found = records.served(conn, self._interfaces, self._whole, all_ramdisks=self._all_ramdisks)
-        made = []
+        served = records.served(conn, self._interfaces, self._whole, all_ramdisks=self._all_ramdisks)
+        by_scope = []
         for scope in self._scopes:
-            mine = [node for node in found.values() if scope.has_group(node.conductor_group)]
-            made.append(_Nodes(frozenset(node.id for node in mine),
-                               sum(node.provision_state in records.STATES for node in mine)))
-        return made
+            mine = [node for node in served.values() if scope.has_group(node.conductor_group)]
+            by_scope.append(_Nodes(frozenset(node.id for node in mine),
+                                   sum(node.provision_state in records.STATES for node in mine)))
+        return by_scope
 
 
 def _pairs(ports: Sequence[records.Port], scope: records.Scope, refused: set[str]) -> list[tuple[str, int]]:
     """Return (address or identifier, node id) of the ports in a scope."""
     mine = [port for port in ports if scope.has(port.physical_network, port.conductor_group)]
     return [*((port.address, port.node_id) for port in mine),
-            *plan.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)]
+            *plan.keys(((identifier, port.node_id) for port in mine for identifier in port.identifiers), refused)]

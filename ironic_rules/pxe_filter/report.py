@@ -51,10 +51,10 @@ def log_rivals(rivals: plan.Rivals, db: Database, label: str = "") -> None:
 def _names(node_ids: set[int], db: Database) -> dict[int, str]:
     try:
         with db.reader() as conn:
-            found = records.nodes_by_id(conn, node_ids)
+            nodes = records.nodes_by_id(conn, node_ids)
     except (db_exc.DBError, sa.exc.SQLAlchemyError):
         return {}  # without names, the log has the ids
-    return {node.id: f"node {node.uuid} ('{node.provision_state}')" for node in found.values()}
+    return {node.id: f"node {node.uuid} ('{node.provision_state}')" for node in nodes.values()}
 
 
 def status(settings: FilterSettings, db: Database) -> Iterator[str]:
@@ -72,26 +72,27 @@ def status(settings: FilterSettings, db: Database) -> Iterator[str]:
 def _status(settings: FilterSettings, target: TargetSettings, db: Database) -> Iterator[str]:
     refused: set[str] = set()
     layout = plan.Layout(target.files)
-    wanted = plan.Plan(layout, deny_unknown=target.deny_unknown, discovery=target.discovery)
+    expected = plan.Plan(layout, deny_unknown=target.deny_unknown, discovery=target.discovery)
     states = []
-    for one in targets.make(target, layout):
-        addresses, state = one.peek()
-        one.close()
-        wanted.remember(addresses)
-        states.append(f"{one.name}\t{printable(state)}")
+    for server in targets.make(target, layout):
+        addresses, state = server.peek()
+        server.close()
+        expected.remember(addresses)
+        states.append(f"{server.name}\t{printable(state)}")
     with db.reader() as conn:
         reader = Reader([target.scope], settings.interfaces, all_ramdisks=settings.all_ramdisks)
-        [read] = reader.read_everything(conn, [wanted], refused)
-        wanted.begin(read.inspecting, on_inspection=read.on_inspection)
-        wanted.take_over(read.files)
-        ports = sorted(wanted.macs())
+        [read] = reader.read_everything(conn, [expected], refused)
+        expected.begin(read.inspecting, on_inspection=read.on_inspection)
+        expected.take_over(read.files)
+        ports = sorted(expected.macs())
         nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
-    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, read.on_inspection)}"
+    yield f"{plan.WILDCARD}\t{_verdict(expected.allows_unknown)}\t{_why_unknown(target, read.on_inspection)}"
     for mac, node_id in ports:
-        yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
+        yield f"{mac}\t{_verdict(expected.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):
-        what = "an identifier in hexadecimal that is not made of a MAC address"
-        yield f"{printable(address, 64)}\trefused\tnot {what if address.startswith('id:') else 'a unicast MAC address'}"
+        form = ("an identifier in hexadecimal that is not made of a MAC address" if address.startswith("id:")
+                else "a unicast MAC address")
+        yield f"{printable(address, 64)}\trefused\tnot {form}"
     yield from states
 
 

@@ -50,7 +50,7 @@ def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Excep
     :param tell: called with why it waits, once for each reason
     :raises ConfigurationError: for another reason than a disk that cannot be written now
     """
-    said = ""
+    reported = ""
     while True:
         try:
             with reported_if_slow("The database has not replied for %g seconds; the filter waits for it"):
@@ -61,9 +61,9 @@ def eventually(work: Callable[[], T], errors: type[Exception] | tuple[type[Excep
             if not _is_of_disk(exc):
                 raise
             problem = f"The disk cannot be written; the filter waits for it: {exc}"
-        if problem != said:
+        if problem != reported:
             tell(printable(problem))
-        said = problem
+        reported = problem
         time.sleep(RETRY_S)
 
 
@@ -143,13 +143,13 @@ def _addresses(sent: object) -> list[str]:
     if not isinstance(sent, (list, tuple)) or len(sent) > _MAX_ADDRESSES:
         LOG.error("A message has no list of addresses, or one that is too long; it is ignored")
         return []
-    found = []
+    valid = []
     for address in sent:
         try:
-            found.append(addresses.normalize_mac(address))
+            valid.append(addresses.normalize_mac(address))
         except ValueError as exc:
             LOG.error("A message has the address '%s': %s. It is ignored", printable(address, 64), exc)
-    return found
+    return valid
 
 
 #: Seconds between two looks whether the database has changed.
@@ -227,8 +227,8 @@ class FilterService:
             self._watcher.start()
         if self._answers_at is not None:
             try:
-                self._answers = rpc.Answers(self._answers_at, lambda asked: [
-                    address for address in _addresses(asked) if self._keeper.serves(address)])
+                self._answers = rpc.Answers(self._answers_at, lambda sent: [
+                    address for address in _addresses(sent) if self._keeper.serves(address)])
             except OSError as exc:
                 LOG.warning("The service does not learn which addresses are served: %s: %s", self._answers_at, exc)
 
@@ -266,12 +266,12 @@ class FilterService:
     def await_served(self, addresses: Collection[str], timeout_s: float) -> list[str]:
         """Return those of the addresses (normalized) that are not served after so many seconds."""
         deadline = time.monotonic() + timeout_s
-        left = list(addresses)
-        while left := [mac for mac in left if not self._keeper.serves(mac)]:
+        unserved = list(addresses)
+        while unserved := [mac for mac in unserved if not self._keeper.serves(mac)]:
             if self._stopped or time.monotonic() >= deadline:
                 break
             time.sleep(_SERVED_S)
-        return left
+        return unserved
 
     def look(self) -> None:
         """Make the loop read changes from the database now."""
@@ -309,18 +309,18 @@ class FilterService:
         self._look(_READ_AFTER_S if is_known else 0)
 
     def _wake_writers(self) -> None:
-        for told in self._told:
-            told.set()
+        for event in self._told:
+            event.set()
 
-    def _write_told(self, area: Area, told: threading.Event) -> None:
+    def _write_told(self, area: Area, event: threading.Event) -> None:
         """Write what messages change: at once after an idle time, otherwise together with those that follow."""
         written_at = 0.0
         while not self._stopped:
-            is_told = told.wait(_OBSERVE_S)
+            is_told = event.wait(_OBSERVE_S)
             try:
                 if is_told:
                     time.sleep(max(written_at + self._collect_s - time.monotonic(), 0))
-                    told.clear()
+                    event.clear()
                     area.write()
                     written_at = time.monotonic()
                 area.observe()

@@ -65,9 +65,9 @@ def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
     names = conf.pxe_filter.targets
     if len({name.lower() for name in names}) < len(names):
         raise ConfigurationError("[pxe_filter]targets has a name twice.")
-    made = tuple(_of_target(conf, name, group_of(name)) for name in names or [""])
-    _check_together(made)
-    return FilterSettings(tuple(_beside(one, made) for one in made),
+    target_settings = tuple(_of_target(conf, name, group_of(name)) for name in names or [""])
+    _check_together(target_settings)
+    return FilterSettings(tuple(_beside(settings, target_settings) for settings in target_settings),
                           frozenset(conf.pxe_filter.supported_inspect_interfaces), conf.pxe_filter.full_sync_period,
                           conf.pxe_filter.allow_all_ramdisks)
 
@@ -93,53 +93,54 @@ def _register(conf: cfg.ConfigOpts, name: str, opts: Sequence[cfg.Opt]) -> None:
     validation.check(conf, groups=[group_of(name)])
 
 
-def _check_together(made: Sequence[TargetSettings]) -> None:
+def _check_together(target_settings: Sequence[TargetSettings]) -> None:
     """Refuse targets that contradict each other: each would undo what the other has said."""
     places: dict[str, str] = {}
-    for one in made:
-        group = group_of(one.name)
-        for place, text in _places(one).items():
+    for settings in target_settings:
+        group = group_of(settings.name)
+        for place, text in _places(settings).items():
             if place in places:
                 raise ConfigurationError(f"[{group}]{text}, which [{places[place]}] uses as well.")
             places[place] = group
 
 
-def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettings:
+def _beside(settings: TargetSettings, target_settings: Sequence[TargetSettings]) -> TargetSettings:
     """Return the settings of a target with what it has to know of the others.
 
     :raises ConfigurationError: the reservations of one of them would be replaced, by both in turns; or two of them
         replace the same ones, and each would remove what is for the machines of the other
     """
-    if one.target != "kea":
-        return one
-    same = [other for other in made if other.target == "kea" and _database(other) == _database(one)]
-    for name in one.options.kea_former_names:
+    if settings.target != "kea":
+        return settings
+    same = [other for other in target_settings if other.target == "kea" and _database(other) == _database(settings)]
+    for name in settings.options.kea_former_names:
         for other in same:
             if name.lower() == other.kea_name.lower():
-                raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {name}, the name of "
+                raise ConfigurationError(f"[{group_of(settings.name)}]kea_former_names has {name}, the name of "
                                          f"[{group_of(other.name)}].")
-    mine = {name.lower() for name in one.options.kea_former_names}
+    mine = {name.lower() for name in settings.options.kea_former_names}
     for other in same:
-        if other is not one and (both := mine.intersection(map(str.lower, other.options.kea_former_names))):
-            raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {min(both)}, and so does "
+        if other is not settings and (both := mine.intersection(map(str.lower, other.options.kea_former_names))):
+            raise ConfigurationError(f"[{group_of(settings.name)}]kea_former_names has {min(both)}, and so does "
                                      f"[{group_of(other.name)}], perhaps from [{GROUP.name}]: one of them replaces "
                                      "what had that name.")
-    return dataclasses.replace(one, kea_neighbours=frozenset(other.kea_name for other in same if other is not one))
+    neighbours = frozenset(other.kea_name for other in same if other is not settings)
+    return dataclasses.replace(settings, kea_neighbours=neighbours)
 
 
-def _database(one: TargetSettings) -> str:
-    url = sa.make_url(one.options.kea_connection or "")
+def _database(settings: TargetSettings) -> str:
+    url = sa.make_url(settings.options.kea_connection or "")
     return f"{url.get_backend_name()} {url.host} {url.port} {url.database}"
 
 
-def _places(one: TargetSettings) -> dict[str, str]:
+def _places(settings: TargetSettings) -> dict[str, str]:
     """Return what only one target can use, each with its option."""
-    if one.target == "hostsdir":
-        return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in one.options.dhcp_hostsdir}
-    if one.target == "kea" and not one.deny_unknown:
+    if settings.target == "hostsdir":
+        return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in settings.options.dhcp_hostsdir}
+    if settings.target == "kea" and not settings.deny_unknown:
         # Reservations that allow add up, but there is one answer to whether unknown addresses are served.
-        return {_database(one): "kea_connection names a database that is for the open policy of one target",
-                **{path: f"kea_control_sockets has {path}" for path in one.options.kea_control_sockets}}
+        return {_database(settings): "kea_connection names a database that is for the open policy of one target",
+                **{path: f"kea_control_sockets has {path}" for path in settings.options.kea_control_sockets}}
     return {}
 
 

@@ -52,7 +52,7 @@ class Area:
         #: addresses among these that had no port then
         self._unsure_macs: set[str] = set()
         #: ids of the nodes that the last reading was about; None: all
-        self._asked: Collection[int] | None = None
+        self._node_ids: Collection[int] | None = None
         #: identifiers of several nodes that were logged
         self._rivals: plan.Rivals = {}
         #: true if the plan was filled from the database
@@ -83,16 +83,16 @@ class Area:
         :returns: the addresses among them whose port is known here
         """
         with self._lock:
-            known = {mac for mac in (*allow, *deny) if self._plan.node_of(mac)}
+            known_macs = {mac for mac in (*allow, *deny) if self._plan.node_of(mac)}
             if self.scope != records.EVERYTHING:
                 # Others are in the scope of another area, or new, and read from the database now.
-                allow, deny = ([mac for mac in macs if mac in known] for macs in (allow, deny))
+                allow, deny = ([mac for mac in macs if mac in known_macs] for macs in (allow, deny))
             self._recent.update(allow, deny)
             dirty, flips = self._plan.tell(allow, deny), self._plan.take_flips()
             # Before the ports have been read, the other addresses in those groups are not known.
             if self._filled:
                 self._writer.note_changes(dirty, flips, {*allow, *deny})
-        return known
+        return known_macs
 
     def serves(self, mac: str) -> bool:
         """Return whether the address is allowed, and the servers follow that, as far as it can be observed."""
@@ -140,10 +140,10 @@ class Area:
         :param refused: invalid addresses are added to this set
         """
         if isinstance(read, Everything):
-            self._asked = None
+            self._node_ids = None
             self._replace(read)
             return
-        self._asked = read.asked
+        self._node_ids = read.node_ids
         with self._lock:
             dirty = self._plan.update(read.changed, read.ports, read.inspecting, self._recent, refused,
                                       self._unsure_macs, on_inspection=read.on_inspection)
@@ -171,7 +171,7 @@ class Area:
             if not self._lingers:
                 self._writer.note(self._plan.forget_gone())
             subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
-            self._unsure = subjects if self._asked is None else subjects.intersection(self._asked)
+            self._unsure = subjects if self._node_ids is None else subjects.intersection(self._node_ids)
             self._unsure_macs = {mac for mac in self._recent if self._plan.node_of(mac) == plan.GONE}
             if not self._filled:
                 self._filled = True
@@ -221,7 +221,7 @@ class Area:
         for target in self.targets:
             try:
                 with self._writer.turn:
-                    found = list(target.changed_by_others())
+                    changes = list(target.changed_by_others())
             except OSError as exc:
                 LOG.error("Cannot read %s: %s", target.name, exc)
                 continue
@@ -229,7 +229,7 @@ class Area:
                 LOG.exception("Cannot read %s", target.name)
                 continue
             with self._lock:
-                for change in found:
+                for change in changes:
                     if change.groups and self._writer.waits_for(target, change.groups):
                         continue
                     LOG.warning("%s of %s was changed by another process; it is written again", change.what,
@@ -238,7 +238,7 @@ class Area:
                     self._writer.note(change.groups | ({plan.UNKNOWN_FILE} if change.unknown else set()),
                                       target=target)
                     self._writer.note(self._plan.remember(change.addresses))
-            if found:
+            if changes:
                 self.write()
 
     def _remove_leftovers(self) -> None:
@@ -300,8 +300,8 @@ class Keeper:
         :returns: whether it was about known ports only; otherwise the database says more than the message
         """
         self.statistics.messages += 1
-        known: set[str] = set().union(*[area.tell(allow, deny) for area in self.areas])
-        return bool(known) and known.issuperset((*allow, *deny))
+        known_macs: set[str] = set().union(*[area.tell(allow, deny) for area in self.areas])
+        return bool(known_macs) and known_macs.issuperset((*allow, *deny))
 
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""
@@ -343,8 +343,8 @@ class Keeper:
         unsure: set[int] = set().union(*(area.unsure for area in self.areas))
         with self._db.reader() as conn:
             changes = None if due else self._reader.read_changes(conn, before, unsure, refused)
-            found: Sequence[Everything | Changes] = changes or self._reader.read_everything(conn, self.areas, refused)
-        for area, read in zip(self.areas, found, strict=True):
+            reads: Sequence[Everything | Changes] = changes or self._reader.read_everything(conn, self.areas, refused)
+        for area, read in zip(self.areas, reads, strict=True):
             area.take(read, refused)
         if changes is None:
             self._read_all_at = time.monotonic()
@@ -357,8 +357,8 @@ class Keeper:
         if self._pool is None:
             work(self.areas[0])
             return
-        for done in [self._pool.submit(work, area) for area in self.areas]:
-            done.result()
+        for future in [self._pool.submit(work, area) for area in self.areas]:
+            future.result()
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:

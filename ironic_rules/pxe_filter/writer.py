@@ -85,19 +85,19 @@ class _Queue:
         self.others.update(dict.fromkeys(sorted(names)))
 
     def add_changes(self, names: Iterable[str], addresses: Mapping[str, set[str]],
-                    told: Mapping[str, set[str]]) -> None:
+                    of_message: Mapping[str, set[str]]) -> None:
         """Take note of groups in which only some addresses have changed.
 
         :param addresses: these, by group
-        :param told: by group, the addresses of a message; they come first if they are still to be written
+        :param of_message: by group, the addresses of a message; they come first if they are still to be written
         """
-        for name in names if told else sorted(names):
+        for name in names if of_message else sorted(names):
             changed = addresses.get(name, set())
-            if told and name in self.others:
-                waiting = self.others[name]
-                changed = changed | (told.get(name, set()) if waiting is None else waiting & told.get(name, set()))
+            if of_message and name in self.others:
+                waiting, sent = self.others[name], of_message.get(name, set())
+                changed = changed | (sent if waiting is None else waiting & sent)
             if changed or name == UNKNOWN_FILE:
-                _add(self.noted if told else self.others, name, changed)
+                _add(self.noted if of_message else self.others, name, changed)
 
     def collect(self) -> None:
         """From now on, groups of messages so far are urgent."""
@@ -118,10 +118,10 @@ class _Queue:
             names, addresses = self._take_changes()
             if addresses:
                 return _Taken([], addresses, names)
-        left = {UNKNOWN_FILE, *self.failed}
-        taken = list(itertools.islice((name for name in self.urgent if name not in left), self.slice))
-        left.update(taken)
-        taken += itertools.islice((name for name in self.others if name not in left), self.slice - len(taken))
+        skipped = {UNKNOWN_FILE, *self.failed}
+        taken = list(itertools.islice((name for name in self.urgent if name not in skipped), self.slice))
+        skipped.update(taken)
+        taken += itertools.islice((name for name in self.others if name not in skipped), self.slice - len(taken))
         for name in taken:
             self._drop(name)
         return _Taken(taken, [], [])
@@ -132,16 +132,16 @@ class _Queue:
         for groups, limit in ((self.urgent, _CHANGES), (self.others, self.portion)):
             if names:
                 break
-            taken = []
+            complete = []
             for name, changed in groups.items():
                 if len(addresses) >= limit:
                     break
                 if changed is not None and name != UNKNOWN_FILE and name not in self.failed:
-                    taken.append(name)
+                    complete.append(name)
                     addresses |= changed
-            for name in taken:
+            for name in complete:
                 del groups[name]
-            names += taken
+            names += complete
         return names, sorted(addresses)
 
     def take_unknown(self) -> bool:
@@ -157,8 +157,8 @@ class _Queue:
 
 
 def _add(groups: _Groups, name: str, addresses: set[str] | None) -> None:
-    known = groups.get(name, set())
-    groups[name] = None if addresses is None or known is None else known | addresses
+    waiting = groups.get(name, set())
+    groups[name] = None if addresses is None or waiting is None else waiting | addresses
 
 
 def _by_group(plan: Plan, addresses: Iterable[str]) -> dict[str, set[str]]:
@@ -194,14 +194,14 @@ class Writer:
                 queue.add(names)
         self._statistics.unwritten = sum(map(len, self._queues))
 
-    def note_changes(self, names: Iterable[str], addresses: Iterable[str], told: Collection[str] = ()) -> None:
+    def note_changes(self, names: Iterable[str], addresses: Iterable[str], announced: Collection[str] = ()) -> None:
         """Remember that some addresses of these groups have to be written. The caller holds the lock of the plan.
 
         :param addresses: the only ones that have changed
-        :param told: the addresses of a message, which come before all others; the groups are theirs
+        :param announced: the addresses of a message, which come before all others; the groups are theirs
         """
         names = list(names)
-        changed, of_message = _by_group(self._plan, addresses), _by_group(self._plan, told)
+        changed, of_message = _by_group(self._plan, addresses), _by_group(self._plan, announced)
         for queue in self._queues:
             queue.add_changes(names, changed, of_message)
         self._statistics.unwritten = sum(map(len, self._queues))
@@ -223,9 +223,9 @@ class Writer:
                 for queue in self._queues:
                     queue.failed, queue.lacks_denial = set(), False
                     queue.collect()
-            left = list(self._queues)
-            while left:  # in turn, so that one target does not wait for all files of another
-                left = [queue for queue in left if self._write_slice(queue, problems)]
+            pending = list(self._queues)
+            while pending:  # in turn, so that one target does not wait for all files of another
+                pending = [queue for queue in pending if self._write_slice(queue, problems)]
             for queue in self._queues:
                 self._report(queue, problems.get(queue.target))
             return not any(queue.failed for queue in self._queues)
@@ -249,16 +249,16 @@ class Writer:
             is_urgent = queue.is_hurried()
             if is_urgent and not queue.urgent and (queue.others or queue.reading_s is not None):
                 queue.collect()
-            taken = queue.take()
-            groups = {name: self._plan.verdicts(name) for name in taken.groups}
-            changes = [(mac, allowed) for mac in taken.addresses if (allowed := self._plan.verdict(mac)) is not None]
+            portion = queue.take()
+            groups = {name: self._plan.verdicts(name) for name in portion.groups}
+            changes = [(mac, allowed) for mac in portion.addresses if (allowed := self._plan.verdict(mac)) is not None]
             unknown = None
-            if not taken.groups and not taken.addresses:
+            if not portion.groups and not portion.addresses:
                 unknown = self._take_unknown(queue)
         if not groups and not changes and unknown is None:
-            return bool(taken.addresses) or queue.reading_s is not None
+            return bool(portion.addresses) or queue.reading_s is not None
         began = time.monotonic()
-        outcome = _apply(queue.target, Batch(groups, unknown, changes), taken.groups_of_addresses)
+        outcome = _apply(queue.target, Batch(groups, unknown, changes), portion.groups_of_addresses)
         with self._lock:
             failed = outcome.failed | ({UNKNOWN_FILE} if outcome.unknown_failed else set())
             queue.failed |= failed
@@ -305,7 +305,7 @@ class Writer:
             queue.is_closed = True if is_written else None
         elif is_written:
             queue.is_closed = False
-        self._statistics.closed = sum(each.is_closed is True for each in self._queues)
+        self._statistics.closed = sum(other.is_closed is True for other in self._queues)
         if queue.is_closed == before:
             return
         if queue.is_closed is None:
@@ -459,8 +459,8 @@ class Reloader:
                 self._writer.note(target.prepare_reload(), target=target)
         is_written = self._writer.write()
         with self._writer.turn:
-            asked = [target.reload() for target in self._targets]
-        self._fails = not all(asked)
+            signalled = [target.reload() for target in self._targets]
+        self._fails = not all(signalled)
         if self._fails or not is_written:
             with self._writer.turn, self._lock:
                 self._writer.note(self._plan.remember(gone))

@@ -78,11 +78,11 @@ def request_problems(offer: Offer, procedure: Procedure, requested: Collection[S
 
     :param ramdisk: false with ``disable_ramdisk``; otherwise a step that the node's ramdisk may offer is accepted
     """
-    known = offer.assumed((), requested) if ramdisk else replace(offer, in_ramdisk=False)
-    found = ((f"/{procedure.request_field}/{index}", step, problem) for index, step in enumerate(requested)
-             for problem in (*_wrong(known.find(step), step, disallowed), *_without_ramdisk(known, step, ramdisk)))
+    assumed = offer.assumed((), requested) if ramdisk else replace(offer, in_ramdisk=False)
+    wrong = ((f"/{procedure.request_field}/{index}", step, problem) for index, step in enumerate(requested)
+             for problem in (*_wrong(assumed.find(step), step, disallowed), *_without_ramdisk(assumed, step, ramdisk)))
     texts = (f"{where}{problem}" if problem.startswith("/") else f"{where} ({step.interface}."
-             f"{printable(step.step, 255)}): {problem}" for where, step, problem in found)
+             f"{printable(step.step, 255)}): {problem}" for where, step, problem in wrong)
     return list(itertools.islice(texts, MAX_TRAIT_PROBLEMS))
 
 
@@ -107,9 +107,9 @@ def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> It
 
 
 def _problems(offer: Offer, steps: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
-    known = {info.key: info for info in offer.steps}
+    infos = {info.key: info for info in offer.steps}
     texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in steps
-             for text in _wrong(known.get(step.key) or offers.find_reserved(step), step, disallowed))
+             for text in _wrong(infos.get(step.key) or offers.find_reserved(step), step, disallowed))
     return list(itertools.islice(texts, MAX_TRAIT_PROBLEMS))
 
 
@@ -128,8 +128,8 @@ def against(info: StepInfo, step: Step) -> list[Problem]:
     """Return why an interface that declares the step as ``info`` does not accept it; nothing if it is skipped."""
     if not step.priority:
         return []
-    found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
+    problems = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
     if info.refusal is not None:
-        found.append(Problem("/step", info.refusal))
-    return found + [Problem(documents.format_pointer(("args", *place)), text)
-                    for place, text in wrong_arguments(info.argsinfo, step.args)]
+        problems.append(Problem("/step", info.refusal))
+    return problems + [Problem(documents.format_pointer(("args", *place)), text)
+                       for place, text in wrong_arguments(info.argsinfo, step.args)]

@@ -45,8 +45,8 @@ def _is_time(value: object) -> bool:
 
 def one_of(values: Iterable[str]) -> JSONObject:
     """Return the schema of a text that is one of ``values``."""
-    known = list(values)
-    return {"description": f"one of {', '.join(known)}", "enum": known}
+    choices = list(values)
+    return {"description": f"one of {', '.join(choices)}", "enum": choices}
 
 
 def check_schema(schema: Mapping[str, object]) -> None:
@@ -72,8 +72,8 @@ def argument_problems(schema: Mapping[str, object], value: object) -> list[Wrong
     A schema's ``description`` completes "must be …".
     """
     validator = _validator(json.dumps(schema, sort_keys=True))
-    found = {wrong for error in validator.iter_errors(value) for wrong in _problems(error)}
-    return sorted(found)
+    problems = {wrong for error in validator.iter_errors(value) for wrong in _problems(error)}
+    return sorted(problems)
 
 
 def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, object]) -> list[Wrong]:
@@ -89,8 +89,8 @@ def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str
 
 @functools.lru_cache(maxsize=256)
 def _validator(schema: str) -> Validator:
-    found: Validator = _VALIDATOR(json.loads(schema), format_checker=_FORMATS)
-    return found
+    validator: Validator = _VALIDATOR(json.loads(schema), format_checker=_FORMATS)
+    return validator
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[Wrong]:
@@ -99,9 +99,9 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[Wrong]:
     if error.validator == "required":
         yield from (((*place, name), "is required") for name in schema["required"] if name not in error.instance)
     elif error.validator == "additionalProperties":
-        known = schema.get("properties", {})
-        yield from (((*place, name), f"is not one of {', '.join(sorted(known))}")
-                    for name in error.instance if name not in known)
+        properties = schema.get("properties", {})
+        yield from (((*place, name), f"is not one of {', '.join(sorted(properties))}")
+                    for name in error.instance if name not in properties)
     else:
         yield place, f"must be {schema['description']}" if "description" in schema else "is not accepted by the step"
 
@@ -255,14 +255,14 @@ def steps_of(interface: SteppedInterface | type[SteppedInterface], procedure: Pr
 def _of_class(cls: type[SteppedInterface], procedure: Procedure) -> tuple[StepInfo, ...]:
     if cls.kind not in STEP_INTERFACES:
         return ()
-    found = []
+    infos = []
     for name in dir(cls):
         declared = declaration(cls, name, procedure)
         if declared is not None:
-            found.append(StepInfo(
+            infos.append(StepInfo(
                 cls.kind, name, declared.priority, declared.argsinfo, declared.rerunnable, declared.core,
                 abortable=declared.abortable, requires_ramdisk=declared.requires_ramdisk))
-    return tuple(sorted(found, key=lambda info: (-info.priority, info.step)))
+    return tuple(sorted(infos, key=lambda info: (-info.priority, info.step)))
 
 
 def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) -> list[StepInfo]:

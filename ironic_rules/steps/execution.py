@@ -137,12 +137,12 @@ def _add_ramdisk_steps(hardware: Hardware, task: Task, progress: Progress, offer
     :raises Invalid: with every step that it does not offer, and the source of the step
     """
     own = {info.key for info in offer.steps}
-    found = [info for info in hardware.ramdisk_steps(task, progress.procedure) if info.key not in own]
-    asked = progress.left()
-    if problems := checks.run_problems(Offer((*offer.steps, *found)),
-                                       [step for step in asked if offer.find(step) is None]):
+    additional = [info for info in hardware.ramdisk_steps(task, progress.procedure) if info.key not in own]
+    remaining = progress.left()
+    if problems := checks.run_problems(Offer((*offer.steps, *additional)),
+                                       [step for step in remaining if offer.find(step) is None]):
         raise Invalid("; ".join(problems))
     if progress.procedure is not DEPLOYMENT and progress.requested():
         return  # nothing runs but what was requested
-    names = {step.key for step in asked}
-    progress.add([ScheduledStep.by_default(info) for info in found if info.priority > 0 and info.key not in names])
+    names = {step.key for step in remaining}
+    progress.add([ScheduledStep.by_default(info) for info in additional if info.priority > 0 and info.key not in names])

@@ -60,10 +60,10 @@ class Requirements:
         for name, amount in _STANDARD.items():
             if name not in amounts and not (name == "VCPU" and "PCPU" in amounts):
                 amounts[name] = amount(flavor)
-        wanted = {name: amount for name, amount in amounts.items() if amount}
+        requested = {name: amount for name, amount in amounts.items() if amount}
         return cls(
-            {name: amount for name, amount in wanted.items() if name.startswith("CUSTOM_")},
-            {name: amount for name, amount in wanted.items() if not name.startswith("CUSTOM_")},
+            {name: amount for name, amount in requested.items() if name.startswith("CUSTOM_")},
+            {name: amount for name, amount in requested.items() if not name.startswith("CUSTOM_")},
             tuple(sorted(traits["required"])), tuple(sorted(traits["forbidden"])), scheduler.read_by_filter(specs))
 
     @property
@@ -73,22 +73,22 @@ class Requirements:
 
     def warnings(self) -> list[Problem]:
         """Return why no node can ever fit, whatever nodes there are."""
-        found = []
+        problems = []
         if not self.classes:
-            found.append(Problem("/extra_specs", (
+            problems.append(Problem("/extra_specs", (
                 "The flavor requests no resource class of bare-metal nodes. Add resources:CUSTOM_<CLASS>=1.")))
         elif len(self.classes) > 1:
-            found.append(Problem("/extra_specs", (
+            problems.append(Problem("/extra_specs", (
                 f"The flavor requests the resource classes {', '.join(sorted(self.classes))}; a node has only one.")))
         for name, amount in sorted(self.classes.items()):
             if amount > 1:
-                found.append(Problem(f"/extra_specs/resources:{name}", (
+                problems.append(Problem(f"/extra_specs/resources:{name}", (
                     f"The flavor requests {amount} of {name}; a node offers one.")))
         for name, amount in sorted(self.standard.items()):
-            found.append(Problem(f"/extra_specs/resources:{name}", (
+            problems.append(Problem(f"/extra_specs/resources:{name}", (
                 f"The flavor requests {amount} of {name}, which bare-metal nodes do not offer. "
                 f"Add resources:{name}=0.")))
-        return found
+        return problems
 
 
 class Lack(NamedTuple):
@@ -106,11 +106,11 @@ def lacks(required: Requirements, traits: Collection[str], compared: Mapping[str
     :param compared: whether it is as the scheduler requires, by extra spec: see :func:`scheduler.compared`
     :param state: what its state prevents; None if the node is available
     """
-    found = [] if state is None else [Lack(STATE, state)]
-    found += [Lack(TRAIT, trait) for trait in required.required if trait not in traits]
-    found += [Lack(FORBIDDEN, trait) for trait in required.forbidden if trait in traits]
-    found += dict.fromkeys(Lack(CAPABILITY, scheduler.name_of(key)) for key, fits in compared.items() if not fits)
-    return found
+    reasons = [] if state is None else [Lack(STATE, state)]
+    reasons += [Lack(TRAIT, trait) for trait in required.required if trait not in traits]
+    reasons += [Lack(FORBIDDEN, trait) for trait in required.forbidden if trait in traits]
+    reasons += dict.fromkeys(Lack(CAPABILITY, scheduler.name_of(key)) for key, fits in compared.items() if not fits)
+    return reasons
 
 
 def _amount(text: str) -> int:
@@ -133,27 +133,27 @@ def about_nodes(required: Requirements, *, has_class: bool, known_traits: Collec
     :param templates: those that are named after required traits
     :param capable: how many nodes of the class are as each of the extra specs requires that the scheduler compares
     """
-    found = []
+    problems = []
     name = required.resource_class
     if name is not None and not has_class:
-        found.append(Problem(f"/extra_specs/resources:{name}", f"No node has the resource class {name}."))
+        problems.append(Problem(f"/extra_specs/resources:{name}", f"No node has the resource class {name}."))
     ordered = sorted(templates, key=lambda template: template.name)
     named = {template.name for template in ordered}
-    found += [Problem(f"/extra_specs/trait:{trait}", (
+    problems += [Problem(f"/extra_specs/trait:{trait}", (
         f"No node has the trait {trait}, and no deploy template is named after it."))
         for trait in required.required if trait not in known_traits and trait not in named]
-    found += [Problem(f"/extra_specs/{pointer_token(key)}", (
+    problems += [Problem(f"/extra_specs/{pointer_token(key)}", (
         f"No node of the resource class has the capability {scheduler.name_of(key)} as the flavor requires it."))
         for key, count in capable.items() if has_class and not count]
-    found += [Problem(f"/extra_specs/{pointer_token(key)}", (
+    problems += [Problem(f"/extra_specs/{pointer_token(key)}", (
         f"Only Nova knows {scheduler.name_of(key)} of its hosts. Here, every node counts as one that fits."))
         for key in scheduler.unknown(required.capabilities)]
     touched: dict[str, str] = {}
     for template in ordered:
         for interface in sorted({step.interface for step in template.steps if step.priority}):
             if interface in touched:
-                found.append(Problem(f"/extra_specs/trait:{template.name}", (
+                problems.append(Problem(f"/extra_specs/trait:{template.name}", (
                     f"The deploy templates {touched[interface]} and {template.name} both have steps of the "
                     f"{interface} interface; the order of their priorities decides.")))
             touched.setdefault(interface, template.name)
-    return found
+    return problems

@@ -99,20 +99,20 @@ def merge(offered: Collection[StepInfo], templates: Iterable[DeployTemplate],
     :returns: priority descending, then ``STEP_INTERFACES``, then defaults, templates by name, request, then position
     """
     core = frozenset(info.key for info in offered if info.core)
-    given: dict[tuple[str, str], list[_Placed]] = {}
+    runs_by_step: dict[tuple[str, str], list[_Placed]] = {}
     for template in templates:
         name, source = template.name, f"template {template.name}"
-        for position, asked in enumerate(template.steps):
-            step = ScheduledStep(asked.interface, asked.step, asked.args, asked.priority, source)
-            given.setdefault(step.key, []).append(_placed(step, 1, name, position))
+        for position, item in enumerate(template.steps):
+            step = ScheduledStep(item.interface, item.step, item.args, item.priority, source)
+            runs_by_step.setdefault(step.key, []).append(_placed(step, 1, name, position))
     by_request: dict[tuple[str, str], list[_Placed]] = {}
     for position, step in enumerate(requested):
         by_request.setdefault(step.key, []).append(_placed(step, 2, "", position))
-    given.update(by_request)
+    runs_by_step.update(by_request)
 
     runs = [_placed(ScheduledStep.by_default(info), 0, "", position) for position, info in enumerate(offered)
-            if info.priority > 0 and not _is_replaced(info, given)]
-    runs += [run for key, steps in given.items() if key not in core for run in steps if run[1].priority > 0]
+            if info.priority > 0 and not _is_replaced(info, runs_by_step)]
+    runs += [run for key, steps in runs_by_step.items() if key not in core for run in steps if run[1].priority > 0]
     runs.sort(key=lambda run: run[0])
     return [step for _, step in runs]
 
@@ -122,10 +122,10 @@ def _placed(step: ScheduledStep, origin: int, template: str, position: int) -> _
     return _Place(-step.priority, rank, origin, template, position), step
 
 
-def _is_replaced(default: StepInfo, given: Mapping[tuple[str, str], list[_Placed]]) -> bool:
+def _is_replaced(default: StepInfo, runs_by_step: Mapping[tuple[str, str], list[_Placed]]) -> bool:
     if default.core:
-        return any(step.priority == 0 for _, step in given.get(default.key, ()))
-    return default.key in given
+        return any(step.priority == 0 for _, step in runs_by_step.get(default.key, ()))
+    return default.key in runs_by_step
 
 
 def _behind_boot(steps: Sequence[ScheduledStep], offer: Offer) -> list[ScheduledStep]:

@@ -38,13 +38,13 @@ def requested_traits(instance_info: Mapping[str, JSON]) -> list[str]:
 
 def trait_problems(instance_info: Mapping[str, JSON], traits: Collection[str]) -> list[str]:
     """Return the problems of the traits that an instance requests, for a node that has ``traits``."""
-    asked = instance_info.get("traits")
-    if asked is None:
+    requested = instance_info.get("traits")
+    if requested is None:
         return []
-    if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
+    if not isinstance(requested, list) or not all(isinstance(item, str) for item in requested):
         return ["/instance_info/traits: must be a list of traits"]
     return [f"/instance_info/traits/{index}: the node does not have the trait {printable(trait, 255)}"
-            for index, trait in enumerate(asked) if trait not in traits][:MAX_TRAIT_PROBLEMS]
+            for index, trait in enumerate(requested) if trait not in traits][:MAX_TRAIT_PROBLEMS]
 
 
 def steps_of_templates(templates: Iterable[DeployTemplate], requested: Iterable[Step] = ()) -> list[Step]:
@@ -131,10 +131,10 @@ class Offer:
         """
         if not self.in_ramdisk:
             return self
-        known = {info.key for info in self.steps}
+        offered = {info.key for info in self.steps}
         args: dict[tuple[str, str], JSONObject] = {}
         for step in steps_of_templates(templates, requested):
-            if step.key not in known and find_reserved(step) is None:
+            if step.key not in offered and find_reserved(step) is None:
                 args.setdefault(step.key, {}).update({name: dict(_ANY) for name in step.args})
         return replace(self, steps=(*self.steps, *(StepInfo(*key, 0, argsinfo) for key, argsinfo in args.items())))
 
@@ -160,10 +160,10 @@ class RegisteredSteps:
     def _add(self, procedure: Procedure, driver: str, description: Mapping[str, Any]) -> None:
         kinds = self._offers[procedure.name].setdefault(driver, {})
         for kind, interfaces in description.get(procedure.steps_key, {}).items():
-            known = kinds.setdefault(kind, {})
+            steps_by_interface = kinds.setdefault(kind, {})
             for name, steps in interfaces.items():
-                known.setdefault(name, [StepInfo.from_wire(kind, step) for step in steps])
-            known.setdefault(None, known.get(description[kind]["default"], []))
+                steps_by_interface.setdefault(name, [StepInfo.from_wire(kind, step) for step in steps])
+            steps_by_interface.setdefault(None, steps_by_interface.get(description[kind]["default"], []))
 
     def of_node(self, node: Node, procedure: Procedure = DEPLOYMENT) -> Offer:
         """Return the steps that a node offers for a procedure.

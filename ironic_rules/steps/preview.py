@@ -65,8 +65,8 @@ def warnings_of_deployment(offer: Offer, runs: Sequence[ScheduledStep]) -> list[
 
     :param offer: of the node
     """
-    found = itertools.chain(_after_instance(runs), _set_differently(runs), _no_core(offer, runs), _no_reboot(runs))
-    return list(itertools.islice(found, MAX_WARNINGS))
+    warnings = itertools.chain(_after_instance(runs), _set_differently(runs), _no_core(offer, runs), _no_reboot(runs))
+    return list(itertools.islice(warnings, MAX_WARNINGS))
 
 
 def _late(step: Step) -> str:
@@ -91,18 +91,18 @@ def _set_differently(runs: Sequence[ScheduledStep]) -> Iterator[StepWarning]:
     volumes: list[ScheduledStep] = []
     for index, step in enumerate(runs):
         for other in earlier.setdefault(step.key, []):
-            if other.source != step.source and (what := _differences(other.args, step.args)):
+            if other.source != step.source and (names := _differences(other.args, step.args)):
                 yield StepWarning("set-differently", _place(index), (
-                    f"{_name(step)}: {other.source} and {step.source} set {what} differently; the latter runs last"))
+                    f"{_name(step)}: {other.source} and {step.source} set {names} differently; the latter runs last"))
         earlier[step.key].append(step)
         if step.key in _CREATE_VOLUMES:
-            others = [other for other in volumes if other.source != step.source]
-            if others and any(step.args.get(name) is True for name in _DELETE):
+            creators = [other for other in volumes if other.source != step.source]
+            if creators and any(step.args.get(name) is True for name in _DELETE):
                 yield StepWarning("set-differently", _place(index), (
-                    f"{_name(step)}: {step.source} deletes the volumes that {others[-1].source} has created"))
-            elif others and _root(step) and any(map(_root, others)):
+                    f"{_name(step)}: {step.source} deletes the volumes that {creators[-1].source} has created"))
+            elif creators and _root(step) and any(map(_root, creators)):
                 yield StepWarning("set-differently", _place(index), (
-                    f"{_name(step)}: both {others[-1].source} and {step.source} create a root volume"))
+                    f"{_name(step)}: both {creators[-1].source} and {step.source} create a root volume"))
             volumes.append(step)
 
 
@@ -113,11 +113,11 @@ def _differences(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> str:
     """
     names = []
     for name in first.keys() & second.keys() - set(_DELETE):
-        one, other = first[name], second[name]
-        if isinstance(one, list) and isinstance(other, list):
-            known = _by_name(one)
-            names += [text for text, value in _by_name(other).items() if text in known and known[text] != value]
-        elif not isinstance(one, dict) and not isinstance(other, dict) and one != other:
+        old, new = first[name], second[name]
+        if isinstance(old, list) and isinstance(new, list):
+            settings = _by_name(old)
+            names += [text for text, value in _by_name(new).items() if text in settings and settings[text] != value]
+        elif not isinstance(old, dict) and not isinstance(new, dict) and old != new:
             names.append(name)
     return printable(", ".join(sorted(names)), 200)
 
@@ -248,8 +248,9 @@ def warnings_of_template(registered: RegisteredSteps, steps: Iterable[Step]) -> 
 
     :param registered: what live conductors offer
     """
-    found = (warning for index, step in enumerate(steps) for warning in _of_step(registered, step, f"/steps/{index}"))
-    return list(itertools.islice(found, MAX_WARNINGS))
+    warnings = (
+        warning for index, step in enumerate(steps) for warning in _of_step(registered, step, f"/steps/{index}"))
+    return list(itertools.islice(warnings, MAX_WARNINGS))
 
 
 def _of_step(registered: RegisteredSteps, step: Step, where: str) -> Iterator[StepWarning]:

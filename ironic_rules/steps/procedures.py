@@ -96,13 +96,13 @@ class Procedure:
         :param requested: the steps of the request
         :param disable_ramdisk: no ramdisk is booted for them
         """
-        kept = self.without_progress(internal)
-        kept.pop(AGENT_STAYS, None)
+        remaining = self.without_progress(internal)
+        remaining.pop(AGENT_STAYS, None)
         if steps := [dict(step) for step in requested]:
-            kept[self.requested_key] = steps
+            remaining[self.requested_key] = steps
         if disable_ramdisk:
-            kept[self.no_ramdisk_key] = True
-        return {self.step_field: {}, "driver_internal_info": kept}
+            remaining[self.no_ramdisk_key] = True
+        return {self.step_field: {}, "driver_internal_info": remaining}
 
     def without_progress(self, internal: Mapping[str, JSON]) -> JSONObject:
         """Return ``driver_internal_info`` without the keys of the procedure.
@@ -137,10 +137,10 @@ def of_state(provision_state: str) -> Procedure | None:
 
 def without_progress(internal: Mapping[str, JSON]) -> JSONObject:
     """Return ``driver_internal_info`` without the keys of any procedure."""
-    kept = dict(internal)
+    remaining = dict(internal)
     for procedure in ALL:
-        kept = procedure.without_progress(kept)
-    return kept
+        remaining = procedure.without_progress(remaining)
+    return remaining
 
 
 #: In the place of an interface: nothing is asked, the step ends at the time ``until``.
@@ -173,14 +173,14 @@ class Poll:
         return other is not None and other.begun_at == self.begun_at and not other.ended
 
 
-def begin_poll(internal: JSONObject, interface: str, what: Mapping[str, object], now: datetime.datetime,
+def begin_poll(internal: JSONObject, interface: str, awaited: Mapping[str, object], now: datetime.datetime,
                timeout_s: float,
                limit: str, *, awaits_ramdisk: bool = False) -> None:
     """Store in ``driver_internal_info`` what to poll from now on.
 
     :param now: the time of the database's clock
     """
-    internal[STEP_POLL] = {"interface": interface, "what": dict(what), "begun_at": now.isoformat(),
+    internal[STEP_POLL] = {"interface": interface, "what": dict(awaited), "begun_at": now.isoformat(),
                      "until": (now + datetime.timedelta(seconds=timeout_s)).isoformat(), "limit": limit}
     note_ramdisk(internal, awaited=awaits_ramdisk)
 

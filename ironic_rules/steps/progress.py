@@ -44,8 +44,8 @@ class Progress:
 
     @property
     def _internal(self) -> Mapping[str, Any]:
-        found: JSONObject = self._node.current("driver_internal_info")
-        return found
+        internal: JSONObject = self._node.current("driver_internal_info")
+        return internal
 
     @property
     def _state(self) -> Mapping[str, Any]:
@@ -53,8 +53,8 @@ class Progress:
         return state
 
     def _store(self, values: Mapping[str, object], *removed: str) -> None:
-        kept = {key: value for key, value in self._internal.items() if key not in removed}
-        self._node.driver_internal_info = {**kept, **values}
+        remaining = {key: value for key, value in self._internal.items() if key not in removed}
+        self._node.driver_internal_info = {**remaining, **values}
 
     def _show(self, step: JSONObject) -> None:
         setattr(self._node, self.procedure.step_field, step)
@@ -96,8 +96,8 @@ class Progress:
         runs = [*self.left(), *(step for step in steps if step.name not in left_out)]
         runs.sort(key=lambda step: (-step.priority, STEP_INTERFACES.index(step.interface)))
         index = self._internal[self.procedure.index_key]
-        done = self._internal[self.procedure.steps_key][:index + 1]
-        self._store({self.procedure.steps_key: [*done, *map(_noted, runs)]})
+        begun = self._internal[self.procedure.steps_key][:index + 1]
+        self._store({self.procedure.steps_key: [*begun, *map(_noted, runs)]})
 
     def current(self) -> CurrentStep | None:
         """Return the run that is next or in progress; None when all are done."""
@@ -155,9 +155,9 @@ class Progress:
 
 def names_of(steps: Iterable[ScheduledStep]) -> str:
     """Return the steps as a human-readable text, the first fifty by name."""
-    found = [step.name for step in steps]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return (", ".join(found[:_NAMED]) or "none") + more
+    names = [step.name for step in steps]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (", ".join(names[:_NAMED]) or "none") + more
 
 
 def _noted(step: ScheduledStep) -> JSONObject:

@@ -64,8 +64,8 @@ def host(capabilities: str | None, cpu_arch: str | None, uuid: str | None = None
     :param capabilities: the JSON of ``properties/capabilities``, None if it has none;  cpu_arch: the same
     :param uuid: of the node, where it matters
     """
-    found: Any = _loaded(cpu_arch)
-    arch = found if isinstance(found, str) else None
+    decoded: Any = _loaded(cpu_arch)
+    arch = decoded if isinstance(decoded, str) else None
     name = "" if arch is None else arch.lower()
     name = ARCHITECTURE_ALIASES.get(name, name)
     return {**_SAME, **dict.fromkeys(_UUID, uuid), "stats": {"cpu_arch": arch, "uptime": None, **_pairs(capabilities)},
@@ -78,15 +78,15 @@ def compared(specs: Mapping[str, str], attributes: Mapping[str, Any]) -> dict[st
     :param specs: those of :func:`read_by_filter`
     :param attributes: of the :func:`host`
     """
-    found = {}
-    for key, wanted in specs.items():
+    verdicts = {}
+    for key, required in specs.items():
         scope = _scope(key)
         if scope[0] in _UNKNOWN:
-            found[key] = True
+            verdicts[key] = True
         elif ":" in key or key in attributes or key in attributes["stats"]:
             value = _value(attributes, scope)
-            found[key] = value is not None and matches(str(value), wanted)
-    return found
+            verdicts[key] = value is not None and matches(str(value), required)
+    return verdicts
 
 
 def capable(specs: Mapping[str, str], verdicts: Iterable[tuple[Mapping[str, bool], int]]) -> dict[str, int]:
@@ -94,16 +94,16 @@ def capable(specs: Mapping[str, str], verdicts: Iterable[tuple[Mapping[str, bool
 
     :param verdicts: of :func:`compared`, each with the number of nodes for which it holds
     """
-    found = {key: 0 for key in specs if ":" in key}
+    counts = {key: 0 for key in specs if ":" in key}
     for verdict, count in verdicts:
         for key, fits in verdict.items():
-            found[key] = found.get(key, 0) + count * fits
-    return found
+            counts[key] = counts.get(key, 0) + count * fits
+    return counts
 
 
-def matches(value: str, wanted: str) -> bool:
+def matches(value: str, required: str) -> bool:
     """Return whether a value is as an extra spec requires, by the filter's operators (``<in>``, ``s==``, …)."""
-    operator, *operands = wanted.split() or [""]
+    operator, *operands = required.split() or [""]
     if operator == "<or>":
         return value in operands[::2]
     if operator == "<in>":
@@ -114,7 +114,7 @@ def matches(value: str, wanted: str) -> bool:
         return _by_number(_COMPARISONS[operator], value, operands)
     if operator.startswith("s") and operator[1:] in _COMPARISONS and operator != "s=":
         return bool(operands) and _COMPARISONS[operator[1:]](value, operands[0])
-    return value == wanted
+    return value == required
 
 
 def _by_number(compare: Callable[[Any, Any], bool], value: str, operands: list[str]) -> bool:
@@ -130,14 +130,14 @@ def _scope(key: str) -> tuple[str, ...]:
 
 def _value(attributes: Mapping[str, Any], scope: tuple[str, ...]) -> Any:
     """Return what is found along a path, None if nothing is."""
-    found = attributes.get(scope[0])
-    if found is None:
-        found = attributes["stats"].get(scope[0])
+    value = attributes.get(scope[0])
+    if value is None:
+        value = attributes["stats"].get(scope[0])
     for step in scope[1:]:
-        if isinstance(found, str):
-            found = _loaded(found)
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        if isinstance(value, str):
+            value = _loaded(value)
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _pairs(capabilities: str | None) -> dict[str, str]:

@@ -16,8 +16,8 @@ def make(settings: TargetSettings, layout: Layout) -> list[Target]:
     :raises ConfigurationError: nothing installed provides the target, it does not work, or its options are not usable
     """
     option = f"[{group_of(settings.name)}]target"
-    found = entry_points.load(GROUP, [settings.target], Target, option)  # type: ignore[type-abstract]
-    kind = found[settings.target]
+    kinds = entry_points.load(GROUP, [settings.target], Target, option)  # type: ignore[type-abstract]
+    kind = kinds[settings.target]
     try:
         settings.register(kind.opts)
         return list(kind.make(settings, layout))

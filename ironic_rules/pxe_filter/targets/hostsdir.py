@@ -93,11 +93,11 @@ class Overrides:
 
         :param deny_others: addresses that are not in the group any more are denied; otherwise they do not matter
         """
-        known = self._verdicts.get(name)
-        if not known:
+        overrides = self._verdicts.get(name)
+        if not overrides:
             return []
-        wanted = dict.fromkeys(known, False) | dict(pairs) if deny_others else dict(pairs)
-        return [(mac, allowed) for mac, allowed in wanted.items() if known.get(mac, allowed) is not allowed]
+        verdicts = dict.fromkeys(overrides, False) | dict(pairs) if deny_others else dict(pairs)
+        return [(mac, allowed) for mac, allowed in verdicts.items() if overrides.get(mac, allowed) is not allowed]
 
     def write(self, changes: Iterable[tuple[str, bool]]) -> int:
         """Write lines for these addresses, unless they have equal ones; return the number of files written.
@@ -130,10 +130,10 @@ class Overrides:
 
     def _keep(self, name: str, addresses: set[str]) -> bool:
         """Write a file again, with only these addresses."""
-        known = [(mac, allowed) for mac in sorted(addresses)
-                 if (allowed := self._verdicts[self._layout.file_of(mac)][mac]) is not None]
-        if known:
-            changed = self._folder.write(name, "".join([_line(mac, allowed) for mac, allowed in known]))
+        overrides = [(mac, allowed) for mac in sorted(addresses)
+                     if (allowed := self._verdicts[self._layout.file_of(mac)][mac]) is not None]
+        if overrides:
+            changed = self._folder.write(name, "".join([_line(mac, allowed) for mac, allowed in overrides]))
             self._files[name] = addresses
             return changed
         self._folder.remove(name)
@@ -251,11 +251,11 @@ class HostsdirTarget(Target):
         addresses: list[str] = []
         overridden: list[str] = []
         for name, text in self._folder.read():
-            found = addresses_of(name, text)
-            addresses += found
+            file_addresses = addresses_of(name, text)
+            addresses += file_addresses
             if is_override(name):
-                self._overrides.doubt(name, found)
-                overridden += found
+                self._overrides.doubt(name, file_addresses)
+                overridden += file_addresses
             else:
                 self._found.add(name)
         foreign = self._folder.foreign_names()
@@ -279,11 +279,11 @@ class HostsdirTarget(Target):
 
     def peek(self) -> tuple[Sequence[str], str]:
         """Return the addresses in the files, and what the running filter has observed last."""
-        said = self._folder.peek_state()
-        found = list({mac: None for name, text in self._folder.peek() for mac in addresses_of(name, text)})
-        if said is None:
-            said = "unknown: no filter is running"
-        return [] if self._allowed_only else found, said or "in effect"
+        state = self._folder.peek_state()
+        addresses = list({mac: None for name, text in self._folder.peek() for mac in addresses_of(name, text)})
+        if state is None:
+            state = "unknown: no filter is running"
+        return [] if self._allowed_only else addresses, state or "in effect"
 
     def _observe(self) -> None:
         try:
@@ -422,8 +422,8 @@ class HostsdirTarget(Target):
 
     def leftovers(self) -> frozenset[str]:
         """Return the names of files of another layout, and of groups that only overrides are right for."""
-        found, self._found = self._found, set()
-        return frozenset((found - self._wanted - {plan.UNKNOWN_FILE}) | self._stale)
+        names, self._found = self._found, set()
+        return frozenset((names - self._wanted - {plan.UNKNOWN_FILE}) | self._stale)
 
     @property
     def takes_changes(self) -> bool:
@@ -501,8 +501,8 @@ class HostsdirTarget(Target):
     def needed(self) -> int:
         """Number of lines that dnsmasq would have in memory after a reload."""
         # With the closed policy, groups do not have lines yet for what overrides allow.
-        others = self._overrides.denied if self._allowed_only else self._overrides.lines
-        return self._folder.lines - sum(map(len, self._denied.values())) - others
+        overrides = self._overrides.denied if self._allowed_only else self._overrides.lines
+        return self._folder.lines - sum(map(len, self._denied.values())) - overrides
 
     @property
     def surplus(self) -> int:

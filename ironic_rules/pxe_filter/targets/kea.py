@@ -68,8 +68,8 @@ def _context(owner: str) -> str:
     return json.dumps({"ironic-pxe-filter": owner})
 
 
-def _key(found: bytes, kind: int) -> str | None:
-    octets = bytes(found)
+def _key(raw: bytes, kind: int) -> str | None:
+    octets = bytes(raw)
     if kind == IDENTIFIERS["duid"] and octets[:4] == _DUID_LL and len(octets) == 10:
         return octets[4:].hex(":")
     if kind == IDENTIFIERS["hw-address"]:
@@ -128,21 +128,21 @@ class Hosts:
 
         None instead: its rows are incomplete, contradictory, or of other kinds than the configured ones.
         """
-        seen: dict[str, list[bool | None]] = {}
+        verdicts_by_mac: dict[str, list[bool | None]] = {}
         former = set()
         query = sa.select(_HOSTS.c.dhcp_identifier, _HOSTS.c.dhcp_identifier_type, _HOSTS.c.dhcp4_client_classes,
                           _HOSTS.c.dhcp6_client_classes, _HOSTS.c.user_context != self._context).where(
             _HOSTS.c.user_context.in_(self._contexts))
         with self._engine.connect() as conn:
             self._check(conn)
-            for found, kind, first, second, is_former in conn.execute(query):
-                mac = _key(found, kind)
+            for raw, kind, first, second, is_former in conn.execute(query):
+                mac = _key(raw, kind)
                 if mac is not None:
                     is_right = first == second and kind in self._kinds.values()
-                    seen.setdefault(mac, []).append(first == DROP if is_right else None)
+                    verdicts_by_mac.setdefault(mac, []).append(first == DROP if is_right else None)
                     if is_former:
                         former.add(mac)
-        for mac, verdicts in seen.items():
+        for mac, verdicts in verdicts_by_mac.items():
             is_right = len(verdicts) == len(self._of(mac)) and len(set(verdicts)) == 1
             yield mac, verdicts[0] if is_right else None, mac in former
 
@@ -162,7 +162,7 @@ class Hosts:
         :returns: the addresses with reservations of others, which remain as they are
         """
         classes = DROP if drop else None
-        rows = [self._row(found, kind, classes) for mac in add for kind, found in self._of(mac).items()]
+        rows = [self._row(octets, kind, classes) for mac in add for kind, octets in self._of(mac).items()]
         def work() -> list[str]:
             with self._engine.begin() as conn:
                 self._delete(conn, sorted(remove))
@@ -191,34 +191,34 @@ class Hosts:
 
     def _of(self, key: str) -> dict[str, bytes]:
         """Return the identifiers of an address or a key, by kind."""
-        return {kind: found for kind in self._kinds if (found := identifier(key, kind)) is not None}
+        return {kind: octets for kind in self._kinds if (octets := identifier(key, kind)) is not None}
 
-    def _row(self, found: bytes, kind: str, classes: str | None) -> JSONObject:
-        return {"dhcp_identifier": found, "dhcp_identifier_type": self._kinds[kind],
+    def _row(self, octets: bytes, kind: str, classes: str | None) -> JSONObject:
+        return {"dhcp_identifier": octets, "dhcp_identifier_type": self._kinds[kind],
                 "dhcp4_subnet_id": _GLOBAL, "dhcp6_subnet_id": _GLOBAL, "dhcp4_client_classes": classes,
                 "dhcp6_client_classes": classes, "user_context": self._context}
 
     def _delete(self, conn: sa.Connection, macs: Sequence[str]) -> None:
         for kind, number in IDENTIFIERS.items():  # also those that are not configured any more
             for start in range(0, len(macs), _CHUNK):
-                found = [one for mac in macs[start:start + _CHUNK] if (one := identifier(mac, kind)) is not None]
-                if not found:
+                values = [value for mac in macs[start:start + _CHUNK] if (value := identifier(mac, kind)) is not None]
+                if not values:
                     continue
                 conn.execute(sa.delete(_HOSTS).where(
-                    _HOSTS.c.dhcp_identifier.in_(found), _HOSTS.c.dhcp_identifier_type == number,
+                    _HOSTS.c.dhcp_identifier.in_(values), _HOSTS.c.dhcp_identifier_type == number,
                     _HOSTS.c.user_context.in_(self._contexts)))
 
     def _foreign(self, conn: sa.Connection, macs: Collection[str]) -> list[str]:
-        ordered, found = sorted(macs), set()
+        ordered, keys = sorted(macs), set()
         for kind, number in self._kinds.items():
             for start in range(0, len(ordered), _CHUNK):
-                chunk = [one for mac in ordered[start:start + _CHUNK] if (one := identifier(mac, kind)) is not None]
+                chunk = [value for mac in ordered[start:start + _CHUNK] if (value := identifier(mac, kind)) is not None]
                 rows = conn.execute(sa.select(_HOSTS.c.dhcp_identifier).where(
                     _HOSTS.c.dhcp_identifier.in_(chunk), _HOSTS.c.dhcp_identifier_type == number,
                     sa.or_(_HOSTS.c.dhcp4_subnet_id == _GLOBAL, _HOSTS.c.dhcp6_subnet_id == _GLOBAL),
                     sa.or_(_HOSTS.c.user_context.is_(None), _HOSTS.c.user_context != self._context)))
-                found |= {_key(row[0], number) for row in rows}
-        return sorted(mac for mac in found if mac)
+                keys |= {_key(row[0], number) for row in rows}
+        return sorted(mac for mac in keys if mac)
 
 
 #: Seconds that a command may take.
@@ -253,14 +253,14 @@ def command(path: str, name: str, arguments: JSONObject | None = None) -> JSONOb
     except OSError as exc:
         raise KeaError(f"{path}: {exc}") from exc
     try:
-        said = json_text.parse(answer.decode())
-        result, text = said["result"], said.get("text", "")
-        given = said.get("arguments") or {}
+        reply = json_text.parse(answer.decode())
+        result, text = reply["result"], reply.get("text", "")
+        reply_arguments = reply.get("arguments") or {}
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise KeaError(f"{path}: the answer to {name} is not one of Kea's") from exc
-    if result != 0 or not isinstance(given, dict):
+    if result != 0 or not isinstance(reply_arguments, dict):
         raise KeaError(f"{path}: {name} failed: {printable(str(text), 200)}")
-    return given
+    return reply_arguments
 
 
 LOG = logging.getLogger(__name__)
@@ -360,11 +360,11 @@ class KeaTarget(Target):
 
     def _other_names(self) -> tuple[str, str]:
         """Return the former names that have reservations, and the unknown ones, with the numbers."""
-        found = {name: f"'{printable(name, 64)}' ({number})" for name, number in sorted(self._hosts.names().items())
+        texts = {name: f"'{printable(name, 64)}' ({number})" for name, number in sorted(self._hosts.names().items())
                  if name not in self._neighbours}
         former = self._hosts.former
-        return (", ".join(text for name, text in found.items() if name in former),
-                ", ".join(text for name, text in found.items() if name not in former))
+        return (", ".join(text for name, text in texts.items() if name in former),
+                ", ".join(text for name, text in texts.items() if name not in former))
 
     def _load(self) -> None:
         began = time.monotonic()
@@ -389,10 +389,10 @@ class KeaTarget(Target):
     def apply(self, batch: Batch) -> Outcome:
         """Change the reservations in one transaction, then tell the servers about unknown addresses."""
         written, began = 0, time.monotonic()
-        until, said = self._down
+        until, reason = self._down
         try:
             if (batch.groups or batch.changes) and began < until:
-                return self._failed(batch, said)
+                return self._failed(batch, reason)
             if batch.groups or batch.changes:
                 written = self._change(batch)
         except sa.exc.SQLAlchemyError as exc:
@@ -421,18 +421,18 @@ class KeaTarget(Target):
         if self._rows is None:
             self._begin()
         assert self._rows is not None
-        wanted: dict[str, set[str]] = {}
+        groups: dict[str, set[str]] = {}
         for mac, allowed in batch.changes:
             name = self._layout.file_of(mac)
-            macs = wanted.setdefault(name, set(self._rows.get(name, ())))
+            macs = groups.setdefault(name, set(self._rows.get(name, ())))
             if allowed == self._allowed_only and self._hosts.can_tell(mac):
                 macs.add(mac)
             else:
                 macs.discard(mac)
-        wanted |= {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
+        groups |= {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
                    for name, pairs in batch.groups.items()}
         remove, add = set(self._others), set()
-        for name, macs in wanted.items():
+        for name, macs in groups.items():
             has = self._rows.get(name, set())
             former = has & self._former
             remove |= former | (has - macs)
@@ -444,8 +444,8 @@ class KeaTarget(Target):
             self._foreign = (self._foreign - remove) | set(foreign)
         self._others = set()
         self._former -= remove
-        self._rows.update(wanted)
-        self._applied.update(wanted)
+        self._rows.update(groups)
+        self._applied.update(groups)
         return len(remove) + len(add)
 
     def changed_by_others(self) -> Iterator[Found]:
@@ -503,10 +503,10 @@ class KeaTarget(Target):
                 continue
             try:
                 process = command(path, "status-get").get("pid", 0)
-                told = process if self._serves else -process
-                if self._told.get(path) != told:
+                state = process if self._serves else -process
+                if self._told.get(path) != state:
                     command(path, name)
-                    self._told[path] = told
+                    self._told[path] = state
                 self._silent.pop(path, None)
             except KeaError as exc:
                 self._told.pop(path, None)
