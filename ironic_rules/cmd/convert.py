@@ -49,7 +49,7 @@ class _File:
     @property
     def made(self) -> list[JSONObject]:
         """The inspection rules."""
-        return [found.rule for found in self.converted if found.rule is not None]
+        return [result.rule for result in self.converted if result.rule is not None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,14 +86,14 @@ def _run(args: argparse.Namespace) -> int:
     reports = _reports(args.check, comparison)
     is_right, report = True, []
     for file in files:
-        for given in file.rules:
-            found, rule = _converted(given)
-            file.converted.append(found)
-            report += [f"{_named(file.name, given)}: {found.verdict}",
-                       *(f"  {problem}" for problem in (*found.problems, *found.notes))]
-            is_right &= found.verdict is not Verdict.NOT_CONVERTIBLE
-            if reports and rule is not None and found.rule is not None:
-                both = ComparedRules(rule, found.rule)
+        for file_rule in file.rules:
+            result, rule = _converted(file_rule)
+            file.converted.append(result)
+            report += [f"{_named(file.name, file_rule)}: {result.verdict}",
+                       *(f"  {problem}" for problem in (*result.problems, *result.notes))]
+            is_right &= result.verdict is not Verdict.NOT_CONVERTIBLE
+            if reports and rule is not None and result.rule is not None:
+                both = ComparedRules(rule, result.rule)
                 for name, sent in reports.items():
                     differences = comparison.differences(both, sent)
                     is_right &= not differences
@@ -103,9 +103,9 @@ def _run(args: argparse.Namespace) -> int:
     return int(not is_right)
 
 
-def _converted(given: conversion.GivenRule) -> tuple[Conversion, LegacyRule | None]:
+def _converted(file_rule: conversion.GivenRule) -> tuple[Conversion, LegacyRule | None]:
     try:
-        rule = legacy.parse(given.body)
+        rule = legacy.parse(file_rule.body)
     except InvalidRule as exc:
         return Conversion(None, problems=tuple(exc.problems)), None
     return conversion.convert(rule), rule
@@ -113,30 +113,30 @@ def _converted(given: conversion.GivenRule) -> tuple[Conversion, LegacyRule | No
 
 def _reports(names: list[str], comparison: Comparison) -> dict[str, InspectionData]:
     """Return the data of machines by the name of their file, without those whose inspection fails anyway."""
-    found = {}
+    data_by_name = {}
     for name in names:
         report = _report(name)
         try:
             comparison.check(report)
-            found[name] = report
+            data_by_name[name] = report
         except bulk.NotComparable as exc:
             print(f"{name} is left out: {exc}", file=sys.stderr)
-    return found
+    return data_by_name
 
 
 def _summary(files: list[_File]) -> list[str]:
-    verdicts = [found.verdict for file in files for found in file.converted]
+    verdicts = [result.verdict for file in files for result in file.converted]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
     lines = [f"{len(verdicts)} {'rule' if len(verdicts) == 1 else 'rules'}: {counts}."]
-    if undone := sum(bool(found.not_undone) for file in files for found in file.converted):
+    if undone := sum(bool(result.not_undone) for file in files for result in file.converted):
         lines.append(f"What {undone} of them set stays on a node when they no longer match: inspection rules undo "
                      "nothing.")
     return lines
 
 
-def _named(file: str, given: conversion.GivenRule) -> str:
-    place = f"{'standard input' if file == _STDIN else file}{': ' if given.place else ''}{given.place}"
-    return f"{place} ({printable(given.name, 64)})" if given.name else place
+def _named(file: str, file_rule: conversion.GivenRule) -> str:
+    place = f"{'standard input' if file == _STDIN else file}{': ' if file_rule.place else ''}{file_rule.place}"
+    return f"{place} ({printable(file_rule.name, 64)})" if file_rule.name else place
 
 
 def _read(name: str) -> _File:

@@ -140,9 +140,9 @@ def _settle(conf: cfg.ConfigOpts) -> None:
         settled = restoring.settle(db, conf.conductor.heartbeat_timeout)
     finally:
         db.dispose()
-    for each in settled:
-        changed = each.before if each.before == each.after else f"{each.before} -> {each.after}"
-        print(f"{each.uuid}: {changed}{', in maintenance' if each.maintenance else ''}")
+    for node in settled:
+        changed = node.before if node.before == node.after else f"{node.before} -> {node.after}"
+        print(f"{node.uuid}: {changed}{', in maintenance' if node.maintenance else ''}")
     print(f"{len(settled)} nodes were changed. The processes may be started.")
 
 

@@ -32,12 +32,12 @@ _ARGUMENTS, _STDIN = "arguments", "standard input"
 class Finding:
     """A problem or a warning, with its place.
 
-    :ivar what: ``flavor`` or ``image``;  name: of that; empty if it has none
+    :ivar subject: ``flavor`` or ``image``;  name: of that; empty if it has none
     :ivar line: 0 where it is not known
     """
 
     file: str
-    what: str
+    subject: str
     name: str
     line: int
     problem: SpecProblem
@@ -45,7 +45,7 @@ class Finding:
 
     def to_wire(self) -> JSONObject:
         """Return it as JSON-like data."""
-        return {"file": self.file, self.what: self.name or None, "line": self.line or None, **self.problem.to_wire()}
+        return {"file": self.file, self.subject: self.name or None, "line": self.line or None, **self.problem.to_wire()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,11 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: object, text: str, images: bool = True) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=text, description=text)
-        found.set_defaults(run=run)
+        subparser = commands.add_parser(name, help=text, description=text)
+        subparser.set_defaults(run=run)
         if images:
-            found.add_argument("--images", action="store_true", help="properties of images instead of extra specs")
-        return found
+            subparser.add_argument("--images", action="store_true", help="properties of images instead of extra specs")
+        return subparser
 
     listing = command("list", _list, "List what there is.")
     listing.add_argument("--namespace", help="only those of a namespace, such as hw")
@@ -135,53 +135,53 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     registry = _registry(arguments.images)
-    what = "image" if arguments.images else "flavor"
-    found = [finding for file, text, flavors in _inputs(arguments.given, arguments.images)
-             for finding in _findings(file, text, what, flavors, arguments.mode, registry)]
-    problems = [finding for finding in found if not finding.is_warning]
+    subject = "image" if arguments.images else "flavor"
+    findings = [finding for file, text, flavors in _inputs(arguments.given, arguments.images)
+                for finding in _findings(file, text, subject, flavors, arguments.mode, registry)]
+    problems = [finding for finding in findings if not finding.is_warning]
     if arguments.format == "json":
         print(json.dumps({"problems": [finding.to_wire() for finding in problems],
-                          "warnings": [finding.to_wire() for finding in found if finding.is_warning]},
+                          "warnings": [finding.to_wire() for finding in findings if finding.is_warning]},
                          indent=2, ensure_ascii=False))
     else:
-        for finding in found:
+        for finding in findings:
             print(_github(finding) if arguments.format == "github" else _line(finding))
     return PROBLEMS if problems else CLEAN
 
 
-def _inputs(given: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.FlavorSpecs]]]:
+def _inputs(arguments: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.FlavorSpecs]]]:
     """Yield the name, the text, and the flavors or images of each file; first of all ``key=value`` arguments."""
-    pairs = [argument for argument in given if argument != "-" and "=" in argument and not os.path.isfile(argument)]
+    pairs = [argument for argument in arguments if argument != "-" and "=" in argument and not os.path.isfile(argument)]
     if pairs:
         yield _ARGUMENTS, "", [flavor_files.FlavorSpecs("", "", tuple(map(flavor_files.pair, pairs)))]
-    for argument in [argument for argument in given if argument not in pairs] or ([] if pairs else ["-"]):
+    for argument in [argument for argument in arguments if argument not in pairs] or ([] if pairs else ["-"]):
         name = _STDIN if argument == "-" else argument
         try:
             text = sys.stdin.read() if argument == "-" else Path(argument).read_text(encoding="utf-8")
-            found = flavor_files.read(text, images)
+            flavors = flavor_files.read(text, images)
         except (flavor_files.UnreadableFile, UnicodeDecodeError) as exc:
             raise flavor_files.UnreadableFile(f"{name}: {exc}") from exc
-        yield name, text, found
+        yield name, text, flavors
 
 
-def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.FlavorSpecs], mode: str,
+def _findings(file: str, text: str, subject: str, flavors: Sequence[flavor_files.FlavorSpecs], mode: str,
               registry: SpecRegistry) -> Iterator[Finding]:
     lines = _Lines(text)
     for flavor in flavors:
-        known: set[str] = set()
+        keys: set[str] = set()
         for entry in flavor.entries:
             line = entry.line or lines.next(entry.key)
             problem = check.validate(entry.key, entry.value, mode, registry, flavor.pointer)
             if problem and (problem.kind == UNKNOWN or not entry.is_templated):
-                yield Finding(file, what, flavor.name, line, problem, False)
+                yield Finding(file, subject, flavor.name, line, problem, False)
             for warning in check.warnings({entry.key: entry.value}, mode, registry, flavor.pointer):
-                yield Finding(file, what, flavor.name, line, warning, True)
-            if entry.key in known:
-                yield Finding(file, what, flavor.name, line, problem_of(
+                yield Finding(file, subject, flavor.name, line, warning, True)
+            if entry.key in keys:
+                yield Finding(file, subject, flavor.name, line, problem_of(
                     entry.key, flavor.pointer, DUPLICATE,
-                    f"The {registry.what} '{printable(entry.key, MAX_LENGTH)}' is given again; only the last value is "
+                    f"The {registry.noun} '{printable(entry.key, MAX_LENGTH)}' is given again; only the last value is "
                     "used."), False)
-            known.add(entry.key)
+            keys.add(entry.key)
 
 
 class _Lines:
@@ -222,7 +222,7 @@ class _Lines:
 
 def _line(finding: Finding) -> str:
     place = f"{printable(finding.file)}:{finding.line}" if finding.line else printable(finding.file)
-    name = f" {finding.what} {printable(finding.name, MAX_LENGTH)}:" if finding.name else ""
+    name = f" {finding.subject} {printable(finding.name, MAX_LENGTH)}:" if finding.name else ""
     return f"{place}:{name} {'warning: ' if finding.is_warning else ''}{printable(finding.problem.text)}"
 
 
@@ -235,8 +235,8 @@ def _github(finding: Finding) -> str:
 
 
 def _metadefs(arguments: argparse.Namespace) -> int:
-    found = output_extra_specs.namespaces(_registry(images=False), _registry(images=True))
-    for file in output_extra_specs.write_metadefs(arguments.folder, found):
+    namespaces = output_extra_specs.namespaces(_registry(images=False), _registry(images=True))
+    for file in output_extra_specs.write_metadefs(arguments.folder, namespaces):
         print(file)
     return CLEAN
 

@@ -85,21 +85,21 @@ def _run(argv: Sequence[str]) -> int:
     db = service.make_database(conf)
     try:
         prepared = rule_sets.prepare_rules(conf, db)
-        found = plan.make(db, source, Settings(
+        import_plan = plan.make(db, source, Settings(
             secrets, left_out, replaced, _offered(conf, db), prepared.limits, prepared.default_scope,
             conf.api.disallow_deploy_steps, conf.infiniband_addresses))
-        for line in (*_version_lines(source), *report(found)):
+        for line in (*_version_lines(source), *report(import_plan)):
             print(line)
         if not conf.cli_apply:
             print("Nothing was written: --apply writes.")
-        elif found.refused() and not conf.cli_partly:
+        elif import_plan.refused() and not conf.cli_partly:
             print("Nothing was written, because something is refused: --partly writes the rest.")
         else:
             author = Author(None, conf.inspection_rules.keep_revisions)
-            _apply(found, Writer(db, source.name, source.inventory, author))
+            _apply(import_plan, Writer(db, source.name, source.inventory, author))
     finally:
         db.dispose()
-    return int(bool(found.refused()))
+    return int(bool(import_plan.refused()))
 
 
 def _replacement(text: str) -> tuple[tuple[str, str], str]:
@@ -140,31 +140,31 @@ def _version_lines(source: Source) -> Iterator[str]:
         yield f"{source.name}: API {source.version[0]}.{source.version[1]}; this service has {versions.MAX_STRING}."
 
 
-def report(found: Plan) -> Iterator[str]:
+def report(import_plan: Plan) -> Iterator[str]:
     """Yield the lines of the report: numbers, what is refused and why, and what would be lost."""
     for kind in KINDS:
-        numbers = {action: found.count(kind, action) for action in Action}
+        numbers = {action: import_plan.count(kind, action) for action in Action}
         if kind not in OF_NODE and any(numbers.values()):
             yield f"{kind.replace('_', ' ')}: " + ", ".join(
                 f"{number} {_WORDS[action]}" for action, number in numbers.items() if number)
-    for item in found.refused():
+    for item in import_plan.refused():
         for problem in item.problems:
             yield f"refused: {item}: {problem}"
-    if any(problem.text == plan.HIDDEN for item in found.refused() for problem in item.problems):
+    if any(problem.text == plan.HIDDEN for item in import_plan.refused() for problem in item.problems):
         yield ("What is hidden can be given by --database, --secrets or --ask, or left out by --leave-out with its "
                "JSON pointer, such as /instance_info/configdrive.")
-    for (kind, name), loss in found.losses.items():
+    for (kind, name), loss in import_plan.losses.items():
         yield f"not imported: {name} of {loss.count} {kind.replace('_', ' ')}s, such as {loss.example}: {loss.reason}"
 
 
 _WORDS = {Action.CREATE: "to create", Action.UNCHANGED: "already here", Action.REFUSED: "refused"}
 
 
-def _apply(found: Plan, writer: Writer) -> None:
-    wanted = [item for item in found.items if item.action is Action.CREATE]
+def _apply(import_plan: Plan, writer: Writer) -> None:
+    items = [item for item in import_plan.items if item.action is Action.CREATE]
     written = 0
     try:
-        for item in wanted:
+        for item in items:
             try:
                 writer.write(item)
             except ConfigurationError:
@@ -175,11 +175,11 @@ def _apply(found: Plan, writer: Writer) -> None:
                 continue
             written += 1
             if written % _EVERY == 0:
-                print(f"{written} of {len(wanted)} objects written", file=sys.stderr)
+                print(f"{written} of {len(items)} objects written", file=sys.stderr)
         writer.finish()
     finally:
-        print(f"{written} of {len(wanted)} objects were written."
-              + ("" if written == len(wanted) else " Run the command again to continue."))
+        print(f"{written} of {len(items)} objects were written."
+              + ("" if written == len(items) else " Run the command again to continue."))
 
 
 if __name__ == "__main__":

@@ -40,34 +40,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments."""
-    made = argparse.ArgumentParser(prog=PROG, description=(
+    options = argparse.ArgumentParser(prog=PROG, description=(
         "Starts the service, its DHCP and web servers, a BMC and virtual machines in namespaces of this computer, with "
         "the commands of the page 'From a rack to nodes', and prints what happens to the machines."),
         epilog="Scenarios: " + "; ".join(f"{name}: {text}" for name, text in scenarios.SCENARIOS.items()))
-    made.add_argument("scenario", nargs="+", choices=[*scenarios.SCENARIOS, "all"], help="one or more; see below")
-    made.add_argument("--boot", choices=scenarios.BOOTS, action="append",
-                      help="how 'inspect' boots its machine: one with BIOS by iPXE, one with UEFI from virtual media; "
-                           "default: both")
-    made.add_argument("--folder", type=Path, default=Path("/var/lib/ironic-rules-lab"), metavar="FOLDER",
-                      help="for machines, and the logs of the last runs; default: /var/lib/ironic-rules-lab")
-    made.add_argument("--ramdisk", type=Path, metavar="FOLDER",
-                      help=f"has {', '.join(rig.RAMDISK)}; default: that of ironic-rules-ramdisk, which builds it once")
-    made.add_argument("--rules", type=Path, action="append", default=[], metavar="FILE",
-                      help="inspection rules to import before the scenario; may be repeated")
-    made.add_argument("--accelerator", choices=["auto", "kvm", "tcg"], default="auto",
-                      help="how processors are emulated; default: KVM if it can be used")
-    made.add_argument("--memory", type=_number(1024, 1 << 20), default=3072, metavar="MIB",
-                      help="of a machine; default: 3072")
-    made.add_argument("--processors", type=_number(1, 64), default=2, metavar="N", help="of a machine; default: 2")
-    made.add_argument("--quiet", type=_number(30, 86400), default=600, metavar="SECONDS",
-                      help="after which a machine of which nothing is heard has failed; default: 600")
-    made.add_argument("--within", type=_number(1, 86400), metavar="SECONDS",
-                      help="begin no further part after this time; what is left out is printed")
-    made.add_argument("--check", action="store_true", help="only say whether the lab can run here")
-    made.add_argument("--keep", action="store_true",
-                      help="leave everything running at the end, with the page of the service, until Ctrl-C")
-    made.add_argument("--inside", metavar="RUN", help=argparse.SUPPRESS)
-    return made
+    options.add_argument("scenario", nargs="+", choices=[*scenarios.SCENARIOS, "all"], help="one or more; see below")
+    options.add_argument("--boot", choices=scenarios.BOOTS, action="append",
+                         help="how 'inspect' boots its machine: one with BIOS by iPXE, one with UEFI from virtual "
+                              "media; default: both")
+    options.add_argument("--folder", type=Path, default=Path("/var/lib/ironic-rules-lab"), metavar="FOLDER",
+                         help="for machines, and the logs of the last runs; default: /var/lib/ironic-rules-lab")
+    options.add_argument("--ramdisk", type=Path, metavar="FOLDER",
+                         help=f"has {', '.join(rig.RAMDISK)}; default: that of ironic-rules-ramdisk, which builds it "
+                              "once")
+    options.add_argument("--rules", type=Path, action="append", default=[], metavar="FILE",
+                         help="inspection rules to import before the scenario; may be repeated")
+    options.add_argument("--accelerator", choices=["auto", "kvm", "tcg"], default="auto",
+                         help="how processors are emulated; default: KVM if it can be used")
+    options.add_argument("--memory", type=_number(1024, 1 << 20), default=3072, metavar="MIB",
+                         help="of a machine; default: 3072")
+    options.add_argument("--processors", type=_number(1, 64), default=2, metavar="N", help="of a machine; default: 2")
+    options.add_argument("--quiet", type=_number(30, 86400), default=600, metavar="SECONDS",
+                         help="after which a machine of which nothing is heard has failed; default: 600")
+    options.add_argument("--within", type=_number(1, 86400), metavar="SECONDS",
+                         help="begin no further part after this time; what is left out is printed")
+    options.add_argument("--check", action="store_true", help="only say whether the lab can run here")
+    options.add_argument("--keep", action="store_true",
+                         help="leave everything running at the end, with the page of the service, until Ctrl-C")
+    options.add_argument("--inside", metavar="RUN", help=argparse.SUPPRESS)
+    return options
 
 
 def _number(least: int, most: int) -> type[int]:
@@ -105,23 +106,23 @@ def _reported(arguments: argparse.Namespace, work: Callable[[], int]) -> int:
 
 def _outside(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     """Check the host, and run the lab in namespaces; forward signals, and clean up."""
-    found = list(host.problems(arguments.folder, memory_mib=arguments.memory))
+    problems = list(host.problems(arguments.folder, memory_mib=arguments.memory))
     if importlib.util.find_spec("sushy_tools") is None:
-        found.append("sushy-tools, the BMC, is missing: install the extra 'lab' (pip install '.[lab]').")
+        problems.append("sushy-tools, the BMC, is missing: install the extra 'lab' (pip install '.[lab]').")
     if arguments.accelerator == "kvm" and not host.has_kvm():
-        found.append("KVM cannot be used here: there is no /dev/kvm, or the processor has no extensions for it. "
-                     "--accelerator tcg works without, and is slower.")
+        problems.append("KVM cannot be used here: there is no /dev/kvm, or the processor has no extensions for it. "
+                        "--accelerator tcg works without, and is slower.")
     if arguments.ramdisk:
-        found += [f"{arguments.ramdisk} has no file {name}." for name in rig.RAMDISK
-                  if not (arguments.ramdisk / name).exists()]
+        problems += [f"{arguments.ramdisk} has no file {name}." for name in rig.RAMDISK
+                     if not (arguments.ramdisk / name).exists()]
         kernel = arguments.ramdisk / rig.RAMDISK[0]
         if kernel.exists() and not host.is_kernel(kernel):
-            found.append(f"{kernel} is no kernel for x86-64: the ramdisk is of another architecture, or damaged.")
+            problems.append(f"{kernel} is no kernel for x86-64: the ramdisk is of another architecture, or damaged.")
     if arguments.keep:
-        found += host.link_problems(rig.SERVICE)
-    found += [f"the file {file} cannot be read." for file in arguments.rules if not os.access(file, os.R_OK)]
-    if found:
-        raise ConfigurationError("\n".join(["the lab cannot run here:", *(f"- {text}" for text in found)]))
+        problems += host.link_problems(rig.SERVICE)
+    problems += [f"the file {file} cannot be read." for file in arguments.rules if not os.access(file, os.R_OK)]
+    if problems:
+        raise ConfigurationError("\n".join(["the lab cannot run here:", *(f"- {text}" for text in problems)]))
     with host.locked(_LOCK):
         if arguments.check:
             return 0
@@ -223,12 +224,12 @@ def _inside(arguments: argparse.Namespace) -> int:
     name = ", ".join(arguments.scenario)
     recorder = Recorder(lambda event: print(timeline.line(event), flush=True))
     recorder.start()
-    made = rig.Rig(settings, recorder)
+    lab_rig = rig.Rig(settings, recorder)
     try:
-        made.set_up()
+        lab_rig.set_up()
         for file in arguments.rules:
-            made.commands("rules", {"RULES": str(file.absolute())})
-        scenarios.run(made, arguments.scenario, arguments.boot or scenarios.BOOTS,
+            lab_rig.commands("rules", {"RULES": str(file.absolute())})
+        scenarios.run(lab_rig, arguments.scenario, arguments.boot or scenarios.BOOTS,
                       arguments.within)
         print(f"{name}: as it should be.", flush=True)
         status = 0
@@ -248,7 +249,7 @@ def _inside(arguments: argparse.Namespace) -> int:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         try:
-            made.tear_down()
+            lab_rig.tear_down()
             recorder.stop()
             (settings.run_folder / "timeline.txt").write_text("\n".join(timeline.table(recorder.events)) + "\n",
                                                               encoding="utf-8")

@@ -106,15 +106,15 @@ def reload(conf: cfg.ConfigOpts) -> None:
 
     With files that cannot be used nothing changes. Each problem is logged; none ends the process.
     """
-    told = ""
+    problem = ""
     try:
         with _reloading:
             reload_config(conf)
     except REFUSALS as exc:
-        told = refusal(exc)
+        problem = refusal(exc)
     except Exception:  # a process that serves has no reason to end
         LOG.exception("The configuration is not reloaded")
-    for line in told.splitlines():  # here, since oslo.log adds to a line the error that is being handled
+    for line in problem.splitlines():  # here, since oslo.log adds to a line the error that is being handled
         LOG.error("The configuration is not reloaded: %s", line)
 
 
@@ -124,9 +124,9 @@ def reload_config(conf: cfg.ConfigOpts) -> None:
     :raises ConfigurationError: options have values that are not allowed, with all of them, or a file cannot be read
     """
     # oslo.config prints such a value on standard error only, and ends the process.
-    found = validation.problems(validation.of_files(conf, conf._args or (), conf.default_config_files))
-    if found:
-        raise ConfigurationError("\n".join(found))
+    problems = validation.problems(validation.of_files(conf, conf._args or (), conf.default_config_files))
+    if problems:
+        raise ConfigurationError("\n".join(problems))
     with _unchanged_on_error(conf):
         conf.mutate_config_files()
     known_secrets.KNOWN.keep(sources.secrets_of(conf))

@@ -33,7 +33,7 @@ def written(name: str, command: Callable[[], int]) -> int:
 def is_standard(stream: object) -> bool:
     """Return whether a stream is standard output or standard error."""
     inner = stream._stream if isinstance(stream, _Output) else stream
-    return inner is not None and any(inner is one or stream is one for one in (sys.stdout, sys.stderr))
+    return inner is not None and any(inner is standard or stream is standard for standard in (sys.stdout, sys.stderr))
 
 
 def discard(output: Any) -> None:

@@ -88,12 +88,12 @@ def _build(arguments: argparse.Namespace) -> None:
         return "" if path is None else path.read_text(encoding="utf-8")
 
     mirrors = recipe.snapshot(arguments.snapshot) if arguments.snapshot else (recipe.MIRROR, recipe.SECURITY_MIRROR)
-    wanted = Recipe(
+    chosen = Recipe(
         suite=arguments.suite, mirror=arguments.mirror or mirrors[0],
         security_mirror=arguments.security_mirror or mirrors[1], packages=tuple(arguments.package),
         has_firmware=arguments.firmware, requirements=text(arguments.agent_requirements) or recipe.requirements(),
         certificates=text(arguments.ca_file), keys=text(arguments.authorized_keys))
-    folder = build.Builder(arguments.cache.absolute(), _tell).build(wanted, again=arguments.again)
+    folder = build.Builder(arguments.cache.absolute(), _tell).build(chosen, again=arguments.again)
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name in build.FILES:
         _copy(folder / name, arguments.output / name)

@@ -35,29 +35,29 @@ def _run(argv: Sequence[str]) -> int:
                         help="name the conditions that no case made true, or none made false")
     parser.add_argument("--fail-under", type=_percentage, default=0.0, metavar="PERCENT",
                         help="exit with 1 if less of the conditions' outcomes is covered")
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     coverage, results = Coverage(), []
     try:
         load_plugins()
-        found = rule_cases.files(given.place)
-        if not found:
-            subject = "no file has" if given.place.is_dir() else "the file has no"
-            raise rule_cases.BadCase(f"{given.place}: {subject} cases")
-        for file in found:
+        files = rule_cases.files(arguments.place)
+        if not files:
+            subject = "no file has" if arguments.place.is_dir() else "the file has no"
+            raise rule_cases.BadCase(f"{arguments.place}: {subject} cases")
+        for file in files:
             for result in rule_cases.run(file, coverage, time.perf_counter):
                 results.append(result)
                 _tell(result)
-        if given.junit is not None:
-            given.junit.write_bytes(_junit(results))
+        if arguments.junit is not None:
+            arguments.junit.write_bytes(_junit(results))
     except (ConfigurationError, OSError) as error:
         print(f"{PROG}: {error}", file=sys.stderr)
         return 2
     failed = sum(bool(result.problems) for result in results)
     print(f"{len(results)} cases, {failed} failed; {coverage.share:.0%} of the conditions' outcomes covered")
-    if given.coverage:
+    if arguments.coverage:
         for text in coverage.missing():
             print(f"  {text}")
-    return 1 if failed or coverage.share * 100 < given.fail_under else 0
+    return 1 if failed or coverage.share * 100 < arguments.fail_under else 0
 
 
 def _percentage(text: str) -> float:
@@ -77,10 +77,10 @@ def _junit(results: Sequence[CaseResult]) -> bytes:
     suites = ElementTree.Element("testsuites")
     for file in dict.fromkeys(result.file for result in results):
         of_file = [result for result in results if result.file == file]
-        failures = sum(bool(each.problems) for each in of_file)
+        failures = sum(bool(result_of_file.problems) for result_of_file in of_file)
         suite = ElementTree.SubElement(suites, "testsuite", {
             "name": str(file), "tests": str(len(of_file)), "failures": str(failures),
-            "time": f"{sum(each.seconds for each in of_file):.3f}"})
+            "time": f"{sum(result_of_file.seconds for result_of_file in of_file):.3f}"})
         for result in of_file:
             case = ElementTree.SubElement(suite, "testcase", {
                 "classname": str(file), "name": _printable(result.name), "time": f"{result.seconds:.3f}"})

@@ -102,7 +102,7 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
         with Bars(errors) as bars:
             fleet = Fleet(client, machines, concurrency=conf.concurrency, driver=conf.driver, timeout_s=conf.timeout,
                           progress=bars)
-            left: list[str] = []
+            undeleted: list[str] = []
             try:
                 fleet.run()
                 status = 0
@@ -110,9 +110,9 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
                 errors.print(f"[red]{PROG}: interrupted[/red]")
             finally:
                 if conf.cleanup:
-                    left = fleet.clean_up()
+                    undeleted = fleet.clean_up()
         result = report.make(fleet.outcome, run_id, client.endpoint, conf.concurrency)
-        for line in left:
+        for line in undeleted:
             errors.print(f"[red]not deleted:[/red] {escape(line)}")
         if status == 0 and conf.json:
             print(json.dumps(result.to_json(), indent=2))
@@ -120,7 +120,7 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
             report.show(result, Console(highlight=False, soft_wrap=True))
             if not conf.cleanup and any(run.callback for run in fleet.outcome.runs):
                 errors.print(f"The nodes sim-{run_id}-* were not deleted; --cleanup deletes them.")
-        return status or int(not result.ok or bool(left))
+        return status or int(not result.ok or bool(undeleted))
 
 
 def shipped_samples() -> list[inventories.Sample]:

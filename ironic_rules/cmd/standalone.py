@@ -161,9 +161,9 @@ def _suggestions(url: str, auth_strategy: str, authority: str | None) -> Iterato
     folders = os.pathsep.join((os.path.dirname(sys.argv[0]), os.path.dirname(sys.executable)))
     for name, arguments in (("openstack", f"{openstack} baremetal node list".lstrip()),
                             ("ironic-rules-simulate", f"{simulate} --nodes 20 --cleanup")):
-        found = name if shutil.which(name) else shutil.which(name, path=folders)
-        if found:
-            yield f"{found} {arguments}"
+        command = name if shutil.which(name) else shutil.which(name, path=folders)
+        if command:
+            yield f"{command} {arguments}"
 
 
 def _demo(url: str, has_page: bool, authority: str | None) -> None:

@@ -50,9 +50,9 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._schema)
 
     def _check_contractions(self) -> upgradecheck.Result:
-        found: list[str] = []
-        result = _result(lambda: self._contractions(found))
-        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+        warnings: list[str] = []
+        result = _result(lambda: self._contractions(warnings))
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if warnings else result
 
     def _check_hooks(self) -> upgradecheck.Result:
         return _result(self._hooks)
@@ -70,27 +70,27 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._discovery)
 
     def _check_deploy_interfaces(self) -> upgradecheck.Result:
-        found: list[str] = []
-        result = _result(lambda: self._deploy_interfaces(found))
+        uuids: list[str] = []
+        result = _result(lambda: self._deploy_interfaces(uuids))
         # The service starts with such nodes.
-        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if uuids else result
 
     def _check_certificates(self) -> upgradecheck.Result:
-        found: list[str] = []
-        result = _result(lambda: self._certificates(found))
+        uuids: list[str] = []
+        result = _result(lambda: self._certificates(uuids))
         # The conductors have the files, and this may be another machine.
-        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if uuids else result
 
     def _check_policies(self) -> upgradecheck.Result:
-        found: list[str] = []
-        result = _result(lambda: self._policies(found))
+        warnings: list[str] = []
+        result = _result(lambda: self._policies(warnings))
         # A file of Ironic has rules that are not here.
-        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if warnings else result
 
     def _check_pins(self) -> upgradecheck.Result:
-        found: list[str] = []
-        result = _result(lambda: self._pins(found))
-        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+        warnings: list[str] = []
+        result = _result(lambda: self._pins(warnings))
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if warnings else result
 
     _upgrade_checks: Any = (
         ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
@@ -107,27 +107,27 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return "all values are valid"
 
     def _unread(self) -> str:
-        if found := [*unread.repeated(self._conf), *unread.lines(self._conf)]:
-            raise ConfigurationError("\n".join(found))
+        if problems := [*unread.repeated(self._conf), *unread.lines(self._conf)]:
+            raise ConfigurationError("\n".join(problems))
         return "none"
 
     def _schema(self) -> str:
         self._db = service.make_database(self._conf)
         return f"revision {migration.version(self._db.engine)}"
 
-    def _contractions(self, found: list[str]) -> str:
-        """Return a text about migrations that wait for processes of earlier releases; add it to ``found``."""
+    def _contractions(self, warnings: list[str]) -> str:
+        """Return a text about migrations that wait for processes of earlier releases; add it to ``warnings``."""
         if self._db is None:
             return "not checked"
         waiting, alive = migration.contractions(self._db.engine, self._conf.conductor.heartbeat_timeout)
         if not waiting:
             return "nothing to remove"
         if alive:
-            found.append(f"revision {waiting[-1]} has to wait: processes of an earlier release are alive: "
-                         f"{enumeration(alive)}")
+            warnings.append(f"revision {waiting[-1]} has to wait: processes of an earlier release are alive: "
+                            f"{enumeration(alive)}")
         else:
-            found.append("no process of an earlier release is alive: run 'ironic-rules-dbsync upgrade --contract'")
-        return found[0]
+            warnings.append("no process of an earlier release is alive: run 'ironic-rules-dbsync upgrade --contract'")
+        return warnings[0]
 
     def _types(self) -> str:
         self._hardware = EnabledHardware(self._conf)
@@ -176,53 +176,53 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         discovery.check(self._conf)
         return f"on, with driver {self._conf.auto_discovery.driver}" if self._conf.auto_discovery.enabled else "off"
 
-    def _pins(self, found: list[str]) -> str:
-        """Return a text about the pinned release; add it to ``found`` if live conductors have different ones."""
+    def _pins(self, warnings: list[str]) -> str:
+        """Return a text about the pinned release; add it to ``warnings`` if live conductors have different ones."""
         own: str = self._conf.conductor.pin_release_version or ""
         if self._db is None:
             return "not checked"
         with self._db.reader() as conn:
             pins = conductors.pins(conn, self._conf.conductor.heartbeat_timeout)
         if text := different_pins({**pins, "this configuration": own}):
-            found.append(text)
+            warnings.append(text)
         return text or own or "none"
 
-    def _policies(self, found: list[str]) -> str:
-        """Return a text about the policy files; add a line to ``found`` for each rule of them without effect."""
+    def _policies(self, warnings: list[str]) -> str:
+        """Return a text about the policy files; add a line to ``warnings`` for each rule of them without effect."""
         if not policy.is_enforced(self._conf):
             return f"not enforced with auth_strategy = {self._conf.auth_strategy}"
-        found += policy.load(self._conf)[1]
-        return "\n".join(service.placed(line) for line in found) or "valid"
+        warnings += policy.load(self._conf)[1]
+        return "\n".join(service.placed(line) for line in warnings) or "valid"
 
-    def _deploy_interfaces(self, found: list[str]) -> str:
-        """Return a text about the nodes that cannot be deployed with their deploy interface; add them to ``found``."""
+    def _deploy_interfaces(self, uuids: list[str]) -> str:
+        """Return a text about the nodes that cannot be deployed with their deploy interface; add them to ``uuids``."""
         if self._db is None or self._hardware is None:
             return "not checked"
         with self._db.reader() as conn:
             for driver, kinds in self._hardware.describe().items():
-                found += nodes.with_other_deploy_interfaces(conn, driver, kinds["deploy"]["enabled"])
-        if not found:
+                uuids += nodes.with_other_deploy_interfaces(conn, driver, kinds["deploy"]["enabled"])
+        if not uuids:
             return "the hardware types of all nodes support theirs"
-        return (f"{len(found)} nodes have a deploy interface that their hardware type does not support or that is not "
+        return (f"{len(uuids)} nodes have a deploy interface that their hardware type does not support or that is not "
                 "enabled, and cannot be deployed; those that were being deployed during the upgrade keep theirs until "
-                f"it is changed. Set another one for: {enumeration(found, limit=100)}")
+                f"it is changed. Set another one for: {enumeration(uuids, limit=100)}")
 
-    def _certificates(self, found: list[str]) -> str:
+    def _certificates(self, uuids: list[str]) -> str:
         """Return a text about the nodes whose BMC cannot be verified with their ``redfish_verify_ca``; add them."""
         if self._db is None:
             return "not checked"
         with self._db.reader() as conn:
-            given = nodes.with_driver_info(conn, "redfish_verify_ca")
-        for uuid, value in given:
+            paths = nodes.with_driver_info(conn, "redfish_verify_ca")
+        for uuid, value in paths:
             try:
                 driver_info.verification(value, self._conf.redfish.verify_ca_allowed_paths)
             except InvalidParameterValue:
-                found.append(uuid)
-        if not found:
+                uuids.append(uuid)
+        if not uuids:
             return "those that nodes name can be used on this machine"
-        return (f"{len(found)} nodes have a driver_info/redfish_verify_ca that is no file or folder of this machine in "
+        return (f"{len(uuids)} nodes have a driver_info/redfish_verify_ca that is no file or folder of this machine in "
                 "[redfish]verify_ca_allowed_paths: conductors on such a machine cannot reach their BMCs. Add its "
-                f"folder there, or change: {enumeration(found, limit=100)}")
+                f"folder there, or change: {enumeration(uuids, limit=100)}")
 
 
 def _result(check: Callable[[], str]) -> upgradecheck.Result:

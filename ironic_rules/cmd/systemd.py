@@ -114,7 +114,7 @@ def files(root: Path, scripts: str, dnsmasq: str) -> list[File]:
     """
     samples = resources.files("ironic_rules.samples") / "host"
     hardening = (samples / "hardening.conf").read_text(encoding="utf-8")
-    found = []
+    targets = []
     for folder, target, is_the_operators in _FOLDERS:
         for entry in sorted((samples / folder).iterdir(), key=lambda entry: entry.name):
             text = entry.read_text(encoding="utf-8").replace("@BIN@", scripts).replace("@DNSMASQ@", dnsmasq)
@@ -126,17 +126,17 @@ def files(root: Path, scripts: str, dnsmasq: str) -> list[File]:
                 advice = (f"Put changes into a drop-in: systemctl edit {entry.name}" if folder == "systemd" else
                           f"Put changes into another file of {target}.")
                 text = _MARK_LINE.format(checksum=_checksum(text), advice=advice) + text
-            found.append(File(root / target / entry.name, text, is_the_operators))
+            targets.append(File(root / target / entry.name, text, is_the_operators))
             if folder == "dnsmasq":
                 for ours, theirs in _OF_ONE_PROCESS.items():
                     text = text.replace(ours, theirs)
-                found.append(File(root / target / "ironic-rules-dnsmasq.conf", text, is_the_operators))
-    return found
+                targets.append(File(root / target / "ironic-rules-dnsmasq.conf", text, is_the_operators))
+    return targets
 
 
-def problems(wanted: Sequence[File]) -> Iterator[str]:
+def problems(targets: Sequence[File]) -> Iterator[str]:
     """Yield why files cannot be replaced: a person has written or changed them."""
-    for file in wanted:
+    for file in targets:
         if file.is_the_operators or not file.path.exists():
             continue
         text = file.path.read_text(encoding="utf-8", errors="replace")
@@ -154,14 +154,14 @@ def unusable(scripts: Path, interpreter: Path) -> Iterator[str]:
     missing = [name for name in COMMANDS if not os.access(scripts / name, os.X_OK)]
     if missing:
         yield f"{scripts} does not have {', '.join(missing)}."
-    for what, path in (("The commands are", scripts), ("Their interpreter is", interpreter)):
+    for subject, path in (("The commands are", scripts), ("Their interpreter is", interpreter)):
         hidden = next((folder for folder in _HIDDEN if path.is_relative_to(folder)), None)
         closed = next((parent for parent in (path, *path.parents) if not _is_open(parent)), None)
         if hidden is not None:
-            yield (f"{what} in {path}, and services see nothing of {hidden}: install the package into another folder, "
-                   "such as /opt/ironic-rules, with an interpreter that is in another folder, too.")
+            yield (f"{subject} in {path}, and services see nothing of {hidden}: install the package into another "
+                   "folder, such as /opt/ironic-rules, with an interpreter that is in another folder, too.")
         elif closed is not None:
-            yield f"{what} in {path}, and other users than its owner cannot read {closed}."
+            yield f"{subject} in {path}, and other users than its owner cannot read {closed}."
 
 
 def _not_literal(argument: str, path: str) -> Iterator[str]:
@@ -225,25 +225,25 @@ def _run(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.prefix is None:
         scripts = Path(sysconfig.get_path("scripts"))
-        found = list(unusable(scripts, Path(sys.executable).resolve()))
+        reasons = list(unusable(scripts, Path(sys.executable).resolve()))
     else:
         scripts = Path(arguments.prefix) / "bin"
-        found = list(_not_literal("--prefix", str(scripts)))
-    found += _not_literal("--dnsmasq", arguments.dnsmasq)
-    wanted = files(Path(arguments.root), str(scripts), arguments.dnsmasq)
-    found += problems(wanted)
-    if found:
-        raise ConfigurationError("\n".join(found))
+        reasons = list(_not_literal("--prefix", str(scripts)))
+    reasons += _not_literal("--dnsmasq", arguments.dnsmasq)
+    targets = files(Path(arguments.root), str(scripts), arguments.dnsmasq)
+    reasons += problems(targets)
+    if reasons:
+        raise ConfigurationError("\n".join(reasons))
     report = []
     try:
-        for file in wanted:
+        for file in targets:
             try:
                 report.append(f"{file.path}: {write(file)}\n")
             except OSError as exc:
                 raise ConfigurationError(f"{file.path} cannot be written: {exc.strerror}.") from exc
     finally:
         print(*report, sep="", end="")  # last: if no one reads it, all files are there nevertheless
-    print(_NEXT.format(units=", ".join(file.path.stem for file in wanted if file.path.suffix == ".service")))
+    print(_NEXT.format(units=", ".join(file.path.stem for file in targets if file.path.suffix == ".service")))
     return 0
 
 

@@ -157,8 +157,8 @@ def run_api(conf: cfg.ConfigOpts) -> int:
     manager = make_manager(APIProcess, conf.api.workers, _GRACE_S, conf, shared)
     # Else clients could still connect, without ever getting a reply, until this process has ended too.
     closing = contextlib.ExitStack()
-    for each in shared:
-        closing.callback(each.close)
+    for listener in shared:
+        closing.callback(listener.close)
     manager.register_hooks(on_terminate=closing.close)
     manager.run()
     return 0

@@ -45,16 +45,16 @@ def validate(name: str, value: object, mode: str = STRICT, registry: SpecRegistr
     if registry is None:
         registry = installed.extra_specs()
     if type(name) is str:
-        found = registry.plain.get(name)
-        if found is None:
+        registered = registry.plain.get(name)
+        if registered is None:
             lookup = registry.find(name)
-            found = lookup[0] if lookup else None
+            registered = lookup[0] if lookup else None
         # Most values are short, with nothing to refuse.
-        if found and type(value) is str and len(value) <= MAX_LENGTH and value.isprintable() and not found.is_removed \
-                and found.rule.accepts(value):
+        if (registered and not registered.is_removed and type(value) is str and len(value) <= MAX_LENGTH
+                and value.isprintable() and registered.rule.accepts(value)):
             return None
-        return _problem(name, value, mode != PERMISSIVE, registry, found, pointer)
-    return problem_of(name, pointer, TYPE, f"The name of an {registry.what} is a text.")
+        return _problem(name, value, mode != PERMISSIVE, registry, registered, pointer)
+    return problem_of(name, pointer, TYPE, f"The name of an {registry.noun} is a text.")
 
 
 def check(specs: object, mode: str = STRICT, registry: SpecRegistry | None = None,
@@ -67,8 +67,8 @@ def check(specs: object, mode: str = STRICT, registry: SpecRegistry | None = Non
         return []
     if not isinstance(specs, Mapping):
         return [SpecProblem("", pointer, TYPE, "Extra specs are an object of names and values.")]
-    found = (validate(name, value, mode, registry, pointer) for name, value in specs.items())
-    return [problem for problem in found if problem]
+    problems = (validate(name, value, mode, registry, pointer) for name, value in specs.items())
+    return [problem for problem in problems if problem]
 
 
 def warnings(specs: object, mode: str = STRICT, registry: SpecRegistry | None = None,
@@ -82,33 +82,34 @@ def warnings(specs: object, mode: str = STRICT, registry: SpecRegistry | None = 
         return []
     if registry is None:
         registry = installed.extra_specs()
-    found = []
+    problems = []
     for name in specs:
         lookup = registry.find(name) if isinstance(name, str) else None
         if lookup and (lookup[0].is_removed or lookup[0].validator.deprecated):
             if mode == PERMISSIVE or not lookup[0].is_removed:
-                found.append(problem_of(name, pointer, DEPRECATED, _outdated(lookup[0], registry)))
+                problems.append(problem_of(name, pointer, DEPRECATED, _outdated(lookup[0], registry)))
         elif lookup is None and mode == PERMISSIVE and isinstance(name, str):
-            found.append(_unknown(name, registry, pointer))
-    return found
+            problems.append(_unknown(name, registry, pointer))
+    return problems
 
 
-def _problem(name: str, value: object, strict: bool, registry: SpecRegistry, found: Registered | None,
+def _problem(name: str, value: object, strict: bool, registry: SpecRegistry, registered: Registered | None,
              pointer: str) -> SpecProblem | None:
     """Return the problem of an extra spec that may have one."""
     if not name or len(name) > MAX_LENGTH:
-        reason = f"The name of an {registry.what} has 1 to {MAX_LENGTH} characters; this one has {len(name)}."
+        reason = f"The name of an {registry.noun} has 1 to {MAX_LENGTH} characters; this one has {len(name)}."
         return problem_of(name, pointer, UNKNOWN, reason)
-    if strict and found is None:
+    if strict and registered is None:
         return _unknown(name, registry, pointer)
-    if strict and found and found.is_removed:
-        return problem_of(name, pointer, UNKNOWN, _outdated(found, registry))
+    if strict and registered and registered.is_removed:
+        return problem_of(name, pointer, UNKNOWN, _outdated(registered, registry))
     fault = _fault_of_text(value)
-    if fault is None and type(value) is str and found and not found.is_removed and not found.rule.accepts(value):
-        fault = found.rule.fault(value, strict, f"'{printable(value, _SHOWN)}'")
-        if fault and _is_secret(name, found):
+    if (fault is None and type(value) is str and registered and not registered.is_removed
+            and not registered.rule.accepts(value)):
+        fault = registered.rule.fault(value, strict, f"'{printable(value, _SHOWN)}'")
+        if fault and _is_secret(name, registered):
             # Reasons quote the value, or parts of it.
-            fault = replace(fault, reason=f"is not what the {registry.what} must have.")
+            fault = replace(fault, reason=f"is not what the {registry.noun} must have.")
     if fault is None:
         return None
     reason = f"The value of '{printable(name, _SHOWN)}' {fault.reason}"
@@ -128,26 +129,26 @@ def _fault_of_text(value: object) -> ValueFault | None:
 
 
 def _unknown(name: str, registry: SpecRegistry, pointer: str) -> SpecProblem:
-    reason = f"There is no {registry.what} '{printable(name, _SHOWN)}'."
+    reason = f"There is no {registry.noun} '{printable(name, _SHOWN)}'."
     foreign = foreign_character(name)
     return problem_of(name, pointer, UNKNOWN, f"{reason} {foreign}" if foreign else reason,
                       find_nearest=lambda: registry.hints.nearest(name))
 
 
-def _outdated(found: Registered, registry: SpecRegistry) -> str:
-    validator = found.validator
-    text = (f"The {registry.what} '{validator.name}' was removed in {validator.removed}." if validator.removed
-            else f"The {registry.what} '{validator.name}' is deprecated.")
+def _outdated(registered: Registered, registry: SpecRegistry) -> str:
+    validator = registered.validator
+    text = (f"The {registry.noun} '{validator.name}' was removed in {validator.removed}." if validator.removed
+            else f"The {registry.noun} '{validator.name}' is deprecated.")
     if validator.replaced_by:
         text += f" Use '{validator.replaced_by}' instead."
     return f"{text} {validator.advice}" if validator.advice else text
 
 
-def _is_secret(name: str, found: Registered) -> bool:
+def _is_secret(name: str, registered: Registered) -> bool:
     """Return whether a value must not be shown: its key seems to be secret, and is not one of this package."""
     # oslo.utils takes longer to import than everything here, and most programs never get here.
     from ironic_rules.models.secrets import is_secret_key
-    return bool(found.origin or found.validator.refinable) and is_secret_key(name)
+    return bool(registered.origin or registered.validator.refinable) and is_secret_key(name)
 
 
 def _type_name(value: object) -> str:

@@ -77,19 +77,19 @@ def read(text: str, images: bool = False) -> list[FlavorSpecs]:
     if pairs is not None:
         return [FlavorSpecs("", "", pairs)]
     document = _parsed(text)
-    found = list(_found(document, images))
+    flavors = list(_found(document, images))
     if document in ([], {"images" if images else "flavors": []}):
         return []  # what clients print where there are none
-    if not found and isinstance(document, _Mapping) and document:
+    if not flavors and isinstance(document, _Mapping) and document:
         plain = _image("", document) if images else FlavorSpecs("", "", document.entries)
-        found = [] if any(isinstance(entry.value, dict | list) for entry in plain.entries) else [plain]
-    if not found:
+        flavors = [] if any(isinstance(entry.value, dict | list) for entry in plain.entries) else [plain]
+    if not flavors:
         raise UnreadableFile(
             "There are no properties of images in it: neither key=value lines, nor an image as a client prints it, nor "
             "an object with 'properties'." if images else
             "There are no extra specs in it: neither key=value lines, nor a flavor as a client prints it, nor an "
             "object with 'extra_specs'.")
-    return found
+    return flavors
 
 
 def pair(text: str, line: int = 0) -> SpecEntry:
@@ -97,10 +97,10 @@ def pair(text: str, line: int = 0) -> SpecEntry:
 
     :raises UnreadableFile: there is no key or no ``=``
     """
-    found = _PAIR.fullmatch(text)
-    if found is None:
+    match = _PAIR.fullmatch(text)
+    if match is None:
         raise UnreadableFile(f"'{text[:64]}' is neither a file nor key=value.")
-    return SpecEntry(found["key"], found["value"], line)
+    return SpecEntry(match["key"], match["value"], line)
 
 
 def _pairs(text: str) -> tuple[SpecEntry, ...] | None:
@@ -121,9 +121,9 @@ class _Mapping(dict[Any, Any]):
     def of(cls, pairs: Iterable[tuple[Any, Any]]) -> _Mapping:
         """Return what JSON has as an object."""
         pairs = list(pairs)
-        found = cls(pairs)
-        found.entries = tuple(_entry(key, value) for key, value in pairs)
-        return found
+        mapping = cls(pairs)
+        mapping.entries = tuple(_entry(key, value) for key, value in pairs)
+        return mapping
 
 
 def _entry(key: object, value: object, line: int = 0) -> SpecEntry:
@@ -159,15 +159,15 @@ def _read_integer(loader: _Loader, node: yaml.ScalarNode) -> Any:
 def _read_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[_Mapping]:
     # First: a mapping that this one is merged into replaces its merge keys by what they stand for.
     own = [pair for pair in node.value if pair[0].tag != "tag:yaml.org,2002:merge"]
-    found = _Mapping()
-    yield found
-    found.update(loader.construct_mapping(node))
+    mapping = _Mapping()
+    yield mapping
+    mapping.update(loader.construct_mapping(node))
     written = [_entry(loader.construct_object(key), loader.construct_object(value), key.start_mark.line + 1)
                for key, value in own]
     # Merged keys give way to those of the mapping itself, as intended.
     keys = {entry.key for entry in written}
-    merged = (_entry(key, value) for key, value in found.items())
-    found.entries = (*(entry for entry in merged if entry.key not in keys), *written)
+    merged = (_entry(key, value) for key, value in mapping.items())
+    mapping.entries = (*(entry for entry in merged if entry.key not in keys), *written)
 
 
 def _ignore_tag(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
@@ -185,13 +185,13 @@ _Loader.add_multi_constructor("!", _ignore_tag)
 
 def _found(document: object, images: bool) -> Iterator[FlavorSpecs]:
     """Yield the flavors anywhere in a document, in its order. Nothing is visited twice, however often it is aliased."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = [("", document)]
     while waiting:
         pointer, item = waiting.pop()
-        if not isinstance(item, dict | list) or id(item) in seen:
+        if not isinstance(item, dict | list) or id(item) in visited:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         if isinstance(item, _Mapping):
             flavor = _printed_image(pointer, item) if images else _flavor(pointer, item)
             if flavor:
@@ -212,9 +212,9 @@ def _flavor(pointer: str, item: _Mapping) -> FlavorSpecs | None:
 def _printed_image(pointer: str, item: _Mapping) -> FlavorSpecs | None:
     """Return the image that a mapping is, None if it is something else."""
     # Schemas and the resources of templates have a type beside their properties.
-    found = None if "type" in item else _with_properties(pointer, item)
-    if found:
-        return FlavorSpecs(found.name, found.pointer, _properties(found.entries))
+    image = None if "type" in item else _with_properties(pointer, item)
+    if image:
+        return FlavorSpecs(image.name, image.pointer, _properties(image.entries))
     return _image(pointer, item) if isinstance(item.get("tags"), list) and item.keys() >= _REPLIED else None
 
 
@@ -248,16 +248,16 @@ def _printed(text: str) -> tuple[SpecEntry, ...]:
 
     :raises UnreadableFile: it is no such text
     """
-    found = []
+    entries = []
     position = 0
     while position < len(text):
         match = _PROPERTY.match(text, position)
         if match is None:
             rest = text[position:position + 32]
             raise UnreadableFile(f"Its properties are not as a client prints them, from '{rest}' on.")
-        found.append(SpecEntry(match["key"], match["value"]))
+        entries.append(SpecEntry(match["key"], match["value"]))
         position = match.end()
-    return tuple(found)
+    return tuple(entries)
 
 
 def _token(key: object) -> str:

@@ -67,28 +67,28 @@ def add_to(registry: SpecRegistry, entry_points: Iterable[EntryPoint] | None = N
     """
     if entry_points is None:
         # All at once: asking for one group takes as long.
-        found = importlib.metadata.entry_points()
-        entry_points = [point for group in GROUPS for point in found.select(group=group)]
+        installed_points = importlib.metadata.entry_points()
+        entry_points = [point for group in GROUPS for point in installed_points.select(group=group)]
     ours = (point for point in entry_points if not point.value.startswith(_NOVAS_OWN))
     for point in sorted(ours, key=lambda point: (_distribution(point), point.group, point.name, point.value)):
         _add(registry, point)
 
 
-def converted(found: object) -> ExtraSpecValidator:
+def converted(definition: object) -> ExtraSpecValidator:
     """Return the validator that an object of a plug-in describes by its attributes, such as one of Nova's class.
 
     :raises BadDefinition: an attribute is missing
     """
-    if isinstance(found, ExtraSpecValidator):
-        return found
+    if isinstance(definition, ExtraSpecValidator):
+        return definition
     values: JSONObject = {}
     for field in fields(ExtraSpecValidator):
-        value = getattr(found, field.name, None)
+        value = getattr(definition, field.name, None)
         if value is not None:
             values[field.name] = value
     missing = [name for name in ("name", "description", "value") if name not in values]
     if missing:
-        raise BadDefinition(f"A {type(found).__name__} without {' and '.join(missing)} is no validator.")
+        raise BadDefinition(f"A {type(definition).__name__} without {' and '.join(missing)} is no validator.")
     return ExtraSpecValidator(**values)
 
 
@@ -119,12 +119,12 @@ def _add(registry: SpecRegistry, point: EntryPoint) -> None:
 
 
 def _validators(point: EntryPoint) -> Iterator[object]:
-    found = point.load()
+    validators = point.load()
     if point.group == NOVA:
-        found = found.register()
-    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-        raise TypeError(f"{type(found).__name__} is not a list of validators")
-    yield from found
+        validators = validators.register()
+    if isinstance(validators, str | bytes | Mapping) or not isinstance(validators, Iterable):
+        raise TypeError(f"{type(validators).__name__} is not a list of validators")
+    yield from validators
 
 
 def _owner(registry: SpecRegistry, validator: ExtraSpecValidator) -> str:
@@ -137,15 +137,15 @@ def _owner(registry: SpecRegistry, validator: ExtraSpecValidator) -> str:
     """
     if not isinstance(validator.name, str):
         return ""
-    taken = registry.get(validator.name)
-    if taken:
-        return "" if taken.gives_way and taken.is_removed else taken.origin or _THIS
+    existing = registry.get(validator.name)
+    if existing:
+        return "" if existing.gives_way and existing.is_removed else existing.origin or _THIS
     template = Template(validator.name, validator.parameters)
     keys = [validator.name]
     if template.parameters:
         keys = [key for value in _TRIED if template.values(key := value.join(template.literals)) is not None]
-    found = [lookup[0] for lookup in map(registry.find, keys) if lookup]
-    return _THIS if any(not item.origin and not item.gives_way for item in found) else ""
+    others = [lookup[0] for lookup in map(registry.find, keys) if lookup]
+    return _THIS if any(not item.origin and not item.gives_way for item in others) else ""
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -17,13 +17,13 @@ from ironic_rules.models.documents import JSONObject
 _VALUE_KEYS = ("min", "max", "enum", "pattern", "format")
 
 
-def describe(found: Registered) -> JSONObject:
+def describe(registered: Registered) -> JSONObject:
     """Return what there is to know about one extra spec or image property.
 
     Names of libraries that a parameter can be, such as the standard traits, are left out: ``enum`` of the parameter is
     true where there are some.
     """
-    validator = found.validator
+    validator = registered.validator
     return {
         "name": validator.name,
         "namespace": validator.namespace,
@@ -32,21 +32,21 @@ def describe(found: Registered) -> JSONObject:
         "removed": validator.removed or None,
         "replaced_by": validator.replaced_by or None,
         "advice": validator.advice or None,
-        "value": value_of(found),
+        "value": value_of(registered),
         "parameters": [
             {"name": parameter.name, "description": text_of(parameter.description), "pattern": parameter.pattern,
              "enum": parameter.choices is not None}
-            for parameter in found.template.parameters],
+            for parameter in registered.template.parameters],
         "drivers": [str(driver) for driver in validator.drivers],
         "requires": [str(name) for name in validator.requires],
         "see_also": validator.see_also or None,
-        "origin": found.origin or None,
+        "origin": registered.origin or None,
     }
 
 
-def value_of(found: Registered) -> JSONObject:
+def value_of(registered: Registered) -> JSONObject:
     """Return what the value of an extra spec must be: its type, its description, and its limits if it has any."""
-    described = found.validator.value
+    described = registered.validator.value
     value: JSONObject = {"type": described["type"].__name__, "description": text_of(described.get("description"))}
     for key in _VALUE_KEYS:
         if described.get(key) is not None:
@@ -62,14 +62,14 @@ def matching(items: Iterable[Registered], namespace: str | None = None, type_: s
 
     :param text: in upper or lower case
     """
-    wanted = text.casefold() if text else ""
+    folded_text = text.casefold() if text else ""
     return [
         item for item in items
         if (namespace is None or item.validator.namespace == namespace)
         and (type_ is None or item.validator.value["type"].__name__ == type_)
         and (status is None or item.validator.status == status)
-        and (not wanted or wanted in item.validator.name.casefold()
-             or wanted in item.validator.description.casefold())]
+        and (not folded_text or folded_text in item.validator.name.casefold()
+             or folded_text in item.validator.description.casefold())]
 
 
 def text_of(text: object) -> str:
@@ -133,8 +133,8 @@ def _value(item: Registered) -> str:
     if "enum" in value:
         kind = f"one of {', '.join(f'``{choice}``' for choice in value['enum'])}"
     if "aliases" in value:
-        others = ", ".join(f"``{alias}`` for ``{choice}``" for alias, choice in value["aliases"].items())
-        kind += f", in upper or lower case{f'; also {others}' if others else ''}"
+        aliases = ", ".join(f"``{alias}`` for ``{choice}``" for alias, choice in value["aliases"].items())
+        kind += f", in upper or lower case{f'; also {aliases}' if aliases else ''}"
     bounds = [f"{words} {value[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in value]
     if bounds:
         kind += f", {' and '.join(bounds)}"
@@ -164,27 +164,27 @@ def namespaces(extra_specs: SpecRegistry, image_properties: SpecRegistry) -> dic
 
     Keys that were removed are left out, and names with parameters whose values cannot be listed.
     """
-    found = {}
+    by_file = {}
     for name, items in extra_specs.namespaces().items():
-        found[f"flavor-{name or 'general'}.json"] = _namespace(
+        by_file[f"flavor-{name or 'general'}.json"] = _namespace(
             f"Flavor::{name or 'general'}", "Flavors", f"{name}:" if name else "", items, [FLAVOR])
     by_prefix: dict[str, list[Registered]] = {}
     for item in image_properties:
         by_prefix.setdefault(prefix_of(item), []).append(item)
     for prefix, items in sorted(by_prefix.items()):
         name = prefix.rstrip(":_") or "general"
-        found[f"image-{name}.json"] = _namespace(f"Image::{name}", "Images", prefix, items, [IMAGE, VOLUME])
-    return {name: namespace for name, namespace in found.items() if namespace["properties"]}
+        by_file[f"image-{name}.json"] = _namespace(f"Image::{name}", "Images", prefix, items, [IMAGE, VOLUME])
+    return {name: namespace for name, namespace in by_file.items() if namespace["properties"]}
 
 
-def write_metadefs(folder: Path, found: dict[str, JSONObject]) -> list[Path]:
+def write_metadefs(folder: Path, namespaces_by_file: dict[str, JSONObject]) -> list[Path]:
     """Write namespaces to a folder, which is made where it is missing; return the files.
 
     :raises OSError: it cannot be written
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for name, namespace in found.items():
+    for name, namespace in namespaces_by_file.items():
         files.append(folder / name)
         files[-1].write_text(json.dumps(namespace, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
     return files
@@ -236,13 +236,13 @@ def _property(item: Registered, key: str) -> JSONObject:
     description = f"{text_of(validator.description)} {text_of(value.get('description'))}".strip()
     if validator.replaced_by:
         description += f" Use {validator.replaced_by} instead."
-    found: JSONObject = {"title": title, "description": description, "type": _METADEF_TYPES[value["type"]]}
+    result: JSONObject = {"title": title, "description": description, "type": _METADEF_TYPES[value["type"]]}
     for theirs, ours in (("minimum", "min"), ("maximum", "max")):
         if value.get(ours) is not None:
-            found[theirs] = value[ours]
+            result[theirs] = value[ours]
     if value.get("pattern") is not None:
         # Expressions of JSON schemas match anywhere.
-        found["pattern"] = f"^(?:{value['pattern']})$"
+        result["pattern"] = f"^(?:{value['pattern']})$"
     if value.get("enum") is not None:
-        found["enum"] = list(value["enum"])
-    return found
+        result["enum"] = list(value["enum"])
+    return result

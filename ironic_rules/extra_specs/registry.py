@@ -73,8 +73,8 @@ class Similar:
         for number, _ in ranked[:_CANDIDATES]:
             name, original = self._names[number]
             candidates[name] = original
-        found = difflib.get_close_matches(text, candidates, n=1, cutoff=_CUTOFF)
-        return candidates[found[0]] if found else None
+        closest = difflib.get_close_matches(text, candidates, n=1, cutoff=_CUTOFF)
+        return candidates[closest[0]] if closest else None
 
 
 class Hints:
@@ -107,13 +107,13 @@ class Hints:
                     return upper
                 if prefix not in self._choices:
                     self._choices[prefix] = Similar(template.choices())
-                found = self._choices[prefix].to(after)
-                if found and self._is_supported(f"{before}:{found}"):
-                    return f"{before}:{found}"
+                candidate = self._choices[prefix].to(after)
+                if candidate and self._is_supported(f"{before}:{candidate}"):
+                    return f"{before}:{candidate}"
         if colon and before not in self._namespaces:
             for namespace in difflib.get_close_matches(before, self._namespaces, n=2):
-                if self._is_supported(found := f"{namespace}:{key.partition(':')[2]}"):
-                    return found
+                if self._is_supported(candidate := f"{namespace}:{key.partition(':')[2]}"):
+                    return candidate
         return self._names.to(key)
 
     def _prepare(self) -> None:
@@ -126,8 +126,8 @@ class Hints:
         self._size = size
 
     def _is_supported(self, key: str) -> bool:
-        found = self._registry.find(key)
-        return found is not None and not found[0].is_removed
+        lookup = self._registry.find(key)
+        return lookup is not None and not lookup[0].is_removed
 
 
 def _trigrams(text: str) -> set[str]:
@@ -164,13 +164,13 @@ class Template:
         used = literals[1::2]
         self.literals = literals[::2]
         self.parameters = tuple(map(_parameter, parameters))
-        known = {parameter.name: parameter for parameter in self.parameters}
-        if len(known) < len(self.parameters) or sorted(used) != sorted(known):
+        by_name = {parameter.name: parameter for parameter in self.parameters}
+        if len(by_name) < len(self.parameters) or sorted(used) != sorted(by_name):
             raise BadDefinition(f"The parameters of the name are {', '.join(used) or 'none'}; described are "
                                 f"{', '.join(parameter.name for parameter in self.parameters) or 'none'}.")
         if any("{" in literal or "}" in literal for literal in self.literals):
             raise BadDefinition("A brace in the name belongs to no parameter.")
-        self._used = [known[parameter] for parameter in used]
+        self._used = [by_name[parameter] for parameter in used]
         self.prefix, self.suffix = self.literals[0], self.literals[-1]
         #: more literal names are tried before less literal ones
         self.weight = sum(map(len, self.literals))
@@ -188,10 +188,10 @@ class Template:
             return {} if name == self.prefix else None
         if len(name) < len(self.prefix) + len(self.suffix):
             return None
-        found = self._match(name[len(self.prefix):len(name) - len(self.suffix)])
-        if found is None:
+        match = self._match(name[len(self.prefix):len(name) - len(self.suffix)])
+        if match is None:
             return None
-        values = {parameter.name: found.group(group)
+        values = {parameter.name: match.group(group)
                   for parameter, group in zip(self._used, self._groups, strict=True)}
         if self._has_choices and not all(values[parameter.name] in parameter.choices()
                                          for parameter in self._used if parameter.choices):
@@ -256,8 +256,8 @@ def _parameter(described: Mapping[str, Any]) -> NameParameter:
     name = described["name"]
     description = str(described.get("description") or "")
     refuse_unknown(described, ("name", "description", "type", "pattern", "enum"), f"Parameter '{printable(name, 64)}'")
-    given = [key for key in ("type", "pattern", "enum") if described.get(key) is not None]
-    if not given:
+    constraints = [key for key in ("type", "pattern", "enum") if described.get(key) is not None]
+    if not constraints:
         raise BadDefinition(f"Parameter '{name}' has neither a type nor a pattern.")
     pattern = described.get("pattern") or _TYPES.get(described.get("type", str))
     if not isinstance(pattern, str):
@@ -329,13 +329,13 @@ class Registered:
 class SpecRegistry:
     """Validators by name. Finding one never looks at all of them.
 
-    :ivar what: what a validator describes, for messages: ``extra spec`` or ``image property``
+    :ivar noun: the noun for the described objects in messages: ``extra spec`` or ``image property``
     :ivar plain: those without parameters, by name
     :ivar warnings: the problems of plug-ins
     """
 
-    def __init__(self, what: str, validators: Iterable[ExtraSpecValidator] = ()) -> None:
-        self.what = what
+    def __init__(self, noun: str, validators: Iterable[ExtraSpecValidator] = ()) -> None:
+        self.noun = noun
         self.plain: dict[str, Registered] = {}
         self.warnings: list[PluginWarning] = []
         #: Templates of this package, of plug-ins, and of this package that give way to those of plug-ins.
@@ -359,23 +359,23 @@ class SpecRegistry:
         _check_documentation(validator)
         existing = self.get(name)
         if existing and not (origin and existing.gives_way and existing.is_removed):
-            raise BadDefinition(f"There is another {self.what} of its name.")
+            raise BadDefinition(f"There is another {self.noun} of its name.")
         template = Template(name, validator.parameters, is_trusted=not origin)
-        found = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
+        registered = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
         if existing:
             del self._by_name[existing.validator.name]
-        self._by_name[name] = found
-        self._shapes[shape(name)] = found
+        self._by_name[name] = registered
+        self._shapes[shape(name)] = registered
         if template.parameters:
-            self._templates[1 if origin else 2 * found.gives_way].add(template, found)
+            self._templates[1 if origin else 2 * registered.gives_way].add(template, registered)
         else:
-            self.plain[name] = found
+            self.plain[name] = registered
 
     def find(self, key: str) -> tuple[Registered, dict[str, str]] | None:
         """Return what describes the extra spec ``key``, and the values of its parameters; None if nothing does."""
-        found = self.plain.get(key)
-        if found:
-            return found, {}
+        registered = self.plain.get(key)
+        if registered:
+            return registered, {}
         for templates in self._templates:
             lookup = templates.find(key)
             if lookup:
@@ -388,17 +388,17 @@ class SpecRegistry:
 
     def __iter__(self) -> Iterator[Registered]:
         """Yield all of them, by name."""
-        return iter(sorted(self._by_name.values(), key=lambda found: found.validator.name))
+        return iter(sorted(self._by_name.values(), key=lambda registered: registered.validator.name))
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def namespaces(self) -> dict[str, list[Registered]]:
         """Return all of them by namespace, both sorted; that of names without one is empty."""
-        found: dict[str, list[Registered]] = {}
+        by_namespace: dict[str, list[Registered]] = {}
         for item in self:
-            found.setdefault(item.validator.namespace, []).append(item)
-        return dict(sorted(found.items()))
+            by_namespace.setdefault(item.validator.namespace, []).append(item)
+        return dict(sorted(by_namespace.items()))
 
 
 def _check_documentation(validator: ExtraSpecValidator) -> None:
@@ -407,6 +407,6 @@ def _check_documentation(validator: ExtraSpecValidator) -> None:
         if not isinstance(getattr(validator, field), str):
             raise BadDefinition(f"'{field}' is not a text.")
     for field in ("drivers", "requires"):
-        found = getattr(validator, field)
-        if not isinstance(found, list | tuple) or not all(isinstance(item, str) for item in found):
+        texts = getattr(validator, field)
+        if not isinstance(texts, list | tuple) or not all(isinstance(item, str) for item in texts):
             raise BadDefinition(f"'{field}' is not a list of texts.")

@@ -103,8 +103,8 @@ def _alternatives(words: list[str]) -> str | None:
 def _several(operator: str, operands: list[str]) -> str | None:
     if not operands:
         return f"A value follows '{operator}'."
-    found = next((word for word in operands if word in OPERATORS), None)
-    return f"'{found}' does not follow '{operator}'." if found else None
+    operator_word = next((word for word in operands if word in OPERATORS), None)
+    return f"'{operator_word}' does not follow '{operator}'." if operator_word else None
 
 
 def _one(operator: str, operands: list[str]) -> str | None:
@@ -116,8 +116,8 @@ def _one(operator: str, operands: list[str]) -> str | None:
 
 
 def _attached(text: str) -> str | None:
-    found = next((operator for operator in OPERATORS if text.startswith(operator)), None)
-    return f"A space follows '{found}'." if found else None
+    leading = next((operator for operator in OPERATORS if text.startswith(operator)), None)
+    return f"A space follows '{leading}'." if leading else None
 
 
 def _is_number(text: str) -> bool:

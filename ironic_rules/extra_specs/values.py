@@ -286,8 +286,8 @@ class ChoiceRule(ValueRule):
     def _nearest(self, text: str) -> str | None:
         if self._folded is None:
             return nearest(text, self.allowed)
-        found = nearest(text, self._folded)
-        return self._folded[found] if found else None
+        choice = nearest(text, self._folded)
+        return self._folded[choice] if choice else None
 
 
 class PatternRule(ValueRule):
@@ -344,9 +344,9 @@ def rule_of(value: Mapping[str, Any]) -> ValueRule:
         return _integer(value)
     if kind is bool:
         return BooleanRule()
-    given = [key for key in ("enum", "pattern", "format") if value.get(key) is not None]
-    if len(given) > 1:
-        raise BadDefinition(f"Its value has {' and '.join(given)}, of which only one can be.")
+    constraints = [key for key in ("enum", "pattern", "format") if value.get(key) is not None]
+    if len(constraints) > 1:
+        raise BadDefinition(f"Its value has {' and '.join(constraints)}, of which only one can be.")
     if value.get("enum") is not None:
         return _choice(value["enum"], value.get("aliases"))
     if value.get("aliases") is not None:
@@ -361,15 +361,15 @@ def rule_of(value: Mapping[str, Any]) -> ValueRule:
     return TextRule()
 
 
-def refuse_unknown(described: Mapping[str, object], known: Collection[str], subject: str) -> None:
+def refuse_unknown(described: Mapping[str, object], valid: Collection[str], subject: str) -> None:
     """Refuse what a definition says and nothing would check; a key with None says nothing.
 
     :raises BadDefinition: the description has another key
     """
-    for key, given in described.items():
-        if given is not None and key not in known:
-            near = nearest(str(key), known)
-            hint = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(known))}."
+    for key, value in described.items():
+        if value is not None and key not in valid:
+            near = nearest(str(key), valid)
+            hint = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(valid))}."
             raise BadDefinition(f"{subject} cannot have '{printable(key, _SHOWN)}'; {hint}")
 
 

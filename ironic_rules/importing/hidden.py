@@ -72,11 +72,11 @@ class SecretsFile:
         self._found: dict[str, dict[Path, JSON]] = {}
         if not isinstance(document, dict):
             raise ConfigurationError(f"{name} must have an object with the secrets of each object by its UUID or name")
-        for ident, given in document.items():
-            if not isinstance(given, dict):
+        for ident, values in document.items():
+            if not isinstance(values, dict):
                 raise ConfigurationError(f"{name}: /{printable(ident, 64)} must be an object with the secrets by their "
                                          "JSON pointers")
-            for pointer, value in given.items():
+            for pointer, value in values.items():
                 try:
                     self._found.setdefault(str(ident), {})[documents.parse_pointer(str(pointer))] = value
                 except documents.PointerError as exc:
@@ -144,8 +144,8 @@ class IronicDatabase:
         if kind not in self._known:
             with refusals(), self._reading() as conn:
                 self._known[kind] = self._documents(conn, kind)
-        found = at(self._known[kind].get(uuid), path)
-        return None if found == MASK else found
+        value = at(self._known[kind].get(uuid), path)
+        return None if value == MASK else value
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -179,10 +179,10 @@ class IronicDatabase:
         step = sa.table(steps, sa.column(reference), sa.column("args"), first)
         query = sa.select(owner.c.uuid, step.c.args).select_from(
             owner.join(step, owner.c.id == step.c[reference])).order_by(owner.c.id, step.c[first.name])
-        found: dict[str, JSONObject] = {}
+        by_owner: dict[str, JSONObject] = {}
         for row in conn.execute(query):
-            found.setdefault(row.uuid, {"steps": []})["steps"].append({"args": _loaded(row.args)})
-        return found
+            by_owner.setdefault(row.uuid, {"steps": []})["steps"].append({"args": _loaded(row.args)})
+        return by_owner
 
 
 def _loaded(value: JSON | bytes) -> JSON:

@@ -31,7 +31,7 @@ class Kind:
 
     :ivar shape: checks the fields that clients may write
     :ivar written: the others that are imported, as they are shown
-    :ivar left: fields that are not imported, and why; they are reported where they are not empty
+    :ivar reasons: for fields that are not imported, why; they are reported where they are not empty
     :ivar derived: further fields without which nothing is lost
     :ivar defaults: values of fields that this version does not have, but behaves so
     :ivar volatile: fields whose values of today may differ from those that were imported
@@ -41,38 +41,38 @@ class Kind:
     fields: Fields
     shape: schema.Object
     written: frozenset[str] = frozenset()
-    left: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
     defaults: Mapping[str, JSON] = field(default_factory=dict)
     volatile: frozenset[str] = frozenset()
 
     @property
-    def taken(self) -> frozenset[str]:
+    def imported(self) -> frozenset[str]:
         """All fields that are imported."""
         return frozenset(self.shape.fields) | self.written
 
     def split(self, document: JSONObject) -> tuple[JSONObject, dict[str, str]]:
         """Return the fields that are imported, and those that would be lost, each with the reason."""
-        taken, lost = {}, {}
+        imported, lost = {}, {}
         for name, value in document.items():
-            if name in self.taken:
-                taken[name] = value
+            if name in self.imported:
+                imported[name] = value
             elif (value not in EMPTY and name not in _DERIVED and name not in self.derived
                   and value != self.defaults.get(name)):
-                lost[name] = self.left.get(name, "this version does not have the field")
-        return taken, lost
+                lost[name] = self.reasons.get(name, "this version does not have the field")
+        return imported, lost
 
     def load(self, document: JSONObject, problems: list[Problem]) -> JSONObject:
         """Return the imported fields as they are stored, without those that have no value.
 
         :param problems: gets what prevents that
         """
-        given = {name: value for name, value in document.items() if value is not None}
+        values = {name: value for name, value in document.items() if value is not None}
         loaded: JSONObject = self.shape.check(
-            {name: value for name, value in given.items() if name in self.shape.fields}, "", problems) or {}
-        for name in self.written & given.keys():
+            {name: value for name, value in values.items() if name in self.shape.fields}, "", problems) or {}
+        for name in self.written & values.keys():
             try:
-                loaded[name] = _loaded(self.fields, name, given[name])
+                loaded[name] = _loaded(self.fields, name, values[name])
             except ValueError as exc:
                 problems.append(Problem(f"/{name}", str(exc)))
         return {name: value for name, value in loaded.items() if value is not None}
@@ -101,8 +101,8 @@ NODE_KIND = Kind(
         "provision_state", "target_provision_state", "provision_updated_at", "power_state", "last_error", "fault",
         "boot_mode", "secure_boot", "raid_config", "target_raid_config", "inspection_started_at",
         "inspection_finished_at", "auto_discovered"},
-    left={"driver_internal_info": _STEPS_RUN, "clean_step": _STEPS_RUN, "deploy_step": _STEPS_RUN,
-          "service_step": _STEPS_RUN, "console_enabled": "a console of the other service is not started here"},
+    reasons={"driver_internal_info": _STEPS_RUN, "clean_step": _STEPS_RUN, "deploy_step": _STEPS_RUN,
+             "service_step": _STEPS_RUN, "console_enabled": "a console of the other service is not started here"},
     derived=frozenset({"traits", "allocation_uuid", "reservation", "target_power_state"}),
     volatile=frozenset({"power_state", "last_error", "provision_updated_at", "inspection_started_at",
                         "inspection_finished_at"}))

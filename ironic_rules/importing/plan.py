@@ -168,8 +168,8 @@ class _Planner:
         """Add all objects of a kind that belongs to no node."""
         for part in in_parts(self._source.objects(kind)):
             with self._db.reader() as conn:
-                stored = _STORED[kind](conn, [each["uuid"] for each in part])
-            items = [self._item(KINDS[kind], each, stored.get(each["uuid"].lower())) for each in part]
+                stored = _STORED[kind](conn, [document["uuid"] for document in part])
+            items = [self._item(KINDS[kind], document, stored.get(document["uuid"].lower())) for document in part]
             for item in items:
                 _CHECKS.get(kind, _nothing)(self, item)
             with self._db.reader() as conn:
@@ -179,22 +179,22 @@ class _Planner:
         """Add all nodes, with what belongs to each."""
         parts: dict[str, dict[str, list[JSONObject]]] = {kind: {} for kind in OF_NODE}
         for kind in OF_NODE:
-            for each in self._source.objects(kind):
-                parts[kind].setdefault(str(each.get("node_uuid")).lower(), []).append(each)
+            for document in self._source.objects(kind):
+                parts[kind].setdefault(str(document.get("node_uuid")).lower(), []).append(document)
         for page in in_parts(self._source.objects("node")):
-            uuids = [each["uuid"].lower() for each in page]
+            uuids = [document["uuid"].lower() for document in page]
             with self._db.reader() as conn:
                 stored = _stored_rows(conn, "node", uuids)
                 stored_parts = {kind: _stored_parts(conn, kind, stored) for kind in OF_NODE}
                 ids = {row["uuid"]: row["id"] for row in stored.values()}
                 traits = node_sets.list_traits(conn, ids.values())
-            items = [self._node(each, stored.get(each["uuid"].lower())) for each in page]
+            items = [self._node(document, stored.get(document["uuid"].lower())) for document in page]
             for item in items:
                 for kind in OF_NODE:
-                    known = stored_parts[kind].get(item.uuid, {})
-                    item.parts[kind] = [self._part(item, kind, each, known.get(each["uuid"].lower()))
-                                        for each in parts[kind].pop(item.uuid, [])]
-                    more = known.keys() - {each["uuid"] for each in item.parts[kind]}
+                    stored_of_node = stored_parts[kind].get(item.uuid, {})
+                    item.parts[kind] = [self._part(item, kind, document, stored_of_node.get(document["uuid"].lower()))
+                                        for document in parts[kind].pop(item.uuid, [])]
+                    more = stored_of_node.keys() - {document["uuid"] for document in item.parts[kind]}
                     if item.exists and more:
                         item.problems.append(Problem(f"/{kind}s", f"here it also has {enumeration(sorted(more))}"))
                 if item.exists and sorted(item.traits) != sorted(traits[ids[item.uuid]]):
@@ -205,11 +205,11 @@ class _Planner:
                 new = [item for item in items if not item.exists]
                 self._check_unique(conn, "node", [(item, item.uuid, item.values) for item in new])
                 for kind in OF_NODE:
-                    self._check_unique(conn, kind, [(item, each["uuid"], each) for item in new
-                                                    for each in item.parts[kind]])
+                    self._check_unique(conn, kind, [(item, document["uuid"], document) for item in new
+                                                    for document in item.parts[kind]])
         self._check_references()
-        for kind, left in parts.items():
-            for node, orphans in left.items():
+        for kind, orphaned in parts.items():
+            for node, orphans in orphaned.items():
                 problem = Problem("/node_uuid", f"the other cloud does not list the node {printable(node, 64)}")
                 self.plan.items.append(Item(kind, orphans[0]["uuid"], None, {}, [problem]))
 
@@ -245,42 +245,42 @@ class _Planner:
         if item.exists and stored is None:
             item.problems.append(Problem(where, "the node here does not have it"))
         values = self._values(item, KINDS[kind], document, stored, where)
-        if kind == "port" and (found := addresses.mac_of_infiniband(values.get("address"))) is not None:
+        if kind == "port" and (mac := addresses.mac_of_infiniband(values.get("address"))) is not None:
             if not self._settings.infiniband:
                 item.problems.append(Problem(where, "is an address of InfiniBand: infiniband_addresses is off here"))
-            values["address"] = found
+            values["address"] = mac
         return {**values, "uuid": document["uuid"].lower()}
 
     def _values(self, item: Item, kind: Kind, document: JSONObject, stored: JSONObject | None,
                 where: str) -> JSONObject:
         """Return the fields of an object as they are stored; note what is lost, hidden, wrong or different."""
-        taken, lost = kind.split(document)
+        imported, lost = kind.split(document)
         for name, reason in lost.items():
             self.plan.lose(item, f"/{name}", reason, kind.name)
-        self._reveal(item, kind, taken, stored, where)
+        self._reveal(item, kind, imported, stored, where)
         problems: list[Problem] = []
-        values = kind.load(taken, problems)
+        values = kind.load(imported, problems)
         if stored is not None and not problems:
-            problems += _differences(kind, taken, values, stored)
+            problems += _differences(kind, imported, values, stored)
         item.problems += [Problem(f"{where}{problem.where}", problem.text) for problem in problems]
         return values
 
-    def _reveal(self, item: Item, kind: Kind, taken: JSONObject, stored: JSONObject | None, where: str) -> None:
+    def _reveal(self, item: Item, kind: Kind, imported: JSONObject, stored: JSONObject | None, where: str) -> None:
         """Replace what the other cloud hides: by what is here, else by what a place of secrets has."""
-        hidden_paths = list(hidden.places(taken))
-        if kind.name == "inspection_rule" and taken.get("sensitive") is True:
-            hidden_paths += [(name,) for name in ("conditions", "actions") if taken.get(name) is None]
+        hidden_paths = list(hidden.places(imported))
+        if kind.name == "inspection_rule" and imported.get("sensitive") is True:
+            hidden_paths += [(name,) for name in ("conditions", "actions") if imported.get(name) is None]
         for path in hidden_paths:
             value = hidden.at(stored, path)
             for place in self._settings.secrets if value is None else ():
-                value = place.value(kind.name, str(taken["uuid"]).lower(), taken.get("name"), path)
+                value = place.value(kind.name, str(imported["uuid"]).lower(), imported.get("name"), path)
                 if value is not None:
                     break
             pointer = documents.format_pointer(path)
             if value is not None:
-                hidden.put(taken, path, value)
+                hidden.put(imported, path, value)
             elif path in self._settings.left_out:
-                hidden.remove(taken, path)
+                hidden.remove(imported, path)
                 self.plan.lose(item, pointer, "hidden, and left out as requested", kind.name)
             else:
                 item.problems.append(Problem(where + pointer, HIDDEN))
@@ -293,19 +293,19 @@ class _Planner:
             yield Problem("/driver", f"{exc} --replace can give the node another one.")
             return
         for kind in INTERFACES:
-            name, known = values.get(f"{kind}_interface"), offered[driver][kind]["enabled"]
-            if name is not None and name not in known:
+            name, enabled = values.get(f"{kind}_interface"), offered[driver][kind]["enabled"]
+            if name is not None and name not in enabled:
                 yield Problem(f"/{kind}_interface", (
-                    f"is {printable(name, 64)}, and enabled here for {driver} are {enumeration(known)}: enable it, or "
-                    f"use --replace {kind}_interface:{printable(name, 64)}=NAME"))
+                    f"is {printable(name, 64)}, and enabled here for {driver} are {enumeration(enabled)}: enable it, "
+                    f"or use --replace {kind}_interface:{printable(name, 64)}=NAME"))
         if all(values.get(name) is None or name in INTERFACE_FIELDS for name in INTERFACE_FIELDS):
             for name in INTERFACE_FIELDS:
                 values.setdefault(name, offered[driver][name.removesuffix("_interface")]["default"])
 
     def _check_groups(self, item: Item) -> None:
-        known = {each["uuid"] for each in item.parts["portgroup"]}
+        uuids = {group["uuid"] for group in item.parts["portgroup"]}
         for port in item.parts["port"]:
-            if port.get("portgroup_uuid") not in (None, *known):
+            if port.get("portgroup_uuid") not in (None, *uuids):
                 item.problems.append(Problem(f"/ports/{port.get('address')}/portgroup_uuid",
                                              "is not a port group of the node"))
 
@@ -313,10 +313,10 @@ class _Planner:
         """Check that what nodes refer to is here, or imported."""
         named = {"chassis_uuid": ("chassis", chassis), "parent_node": ("node", nodes)}
         for name, (kind, table) in named.items():
-            wanted = {item.values[name] for item in self.plan.items
-                      if item.kind == "node" and not item.exists and item.values.get(name)}
+            referenced = {item.values[name] for item in self.plan.items
+                          if item.kind == "node" and not item.exists and item.values.get(name)}
             with self._db.reader() as conn:
-                present = _uuids(conn, table, wanted)
+                present = _uuids(conn, table, referenced)
             for item in self.plan.items:
                 if item.kind != "node" or item.exists or (uuid := item.values.get(name)) in (None, *present):
                     continue
@@ -333,8 +333,8 @@ class _Planner:
             item.problems.append(Problem("/node_uuid", "an allocation has a node exactly if it is active"))
         if node is None or item.exists:
             return
-        known = self._items.get(("node", str(node)))
-        if known is None or known.problems:
+        owner = self._items.get(("node", str(node)))
+        if owner is None or owner.problems:
             item.problems.append(Problem("/node_uuid", f"node {printable(node, 64)} cannot be imported"))
 
     def check_rule(self, item: Item) -> None:
@@ -357,21 +357,21 @@ class _Planner:
             item.problems += checks.problems(steps, [checks.without(self._settings.disallowed_steps)])
 
     def _check_unique(self, conn: sa.Connection, kind: str,
-                      given: Sequence[tuple[Item, str, JSONObject]]) -> None:
+                      candidates: Sequence[tuple[Item, str, JSONObject]]) -> None:
         """Check that no object here has a value that only one may have."""
         if (table := TABLES.get(kind)) is None:
             return
         for name in _UNIQUE.get(kind, ()):
-            wanted = {values[name] for _, _, values in given if values.get(name)}
-            query = sa.select(table.c[name], table.c.uuid).where(table.c[name].in_(wanted))
-            taken = {row[0]: row.uuid for row in conn.execute(query)} if wanted else {}
-            for item, uuid, values in given:
-                owner = taken.get(values.get(name))
+            unique = {values[name] for _, _, values in candidates if values.get(name)}
+            query = sa.select(table.c[name], table.c.uuid).where(table.c[name].in_(unique))
+            owners = {row[0]: row.uuid for row in conn.execute(query)} if unique else {}
+            for item, uuid, values in candidates:
+                owner = owners.get(values.get(name))
                 if owner not in (None, uuid):
                     item.problems.append(Problem("" if kind == item.kind else f"/{kind}s", (
                         f"{name} {printable(values[name], 64)} is that of the {kind.replace('_', ' ')} {owner} here")))
-        foreign = _uuids(conn, table, [uuid for item, uuid, _ in given if kind != item.kind])
-        for item, uuid, _ in given:
+        foreign = _uuids(conn, table, [uuid for item, uuid, _ in candidates if kind != item.kind])
+        for item, uuid, _ in candidates:
             if uuid in foreign:
                 item.problems.append(Problem(f"/{kind}s", f"{uuid} exists here, and belongs to another node"))
 
@@ -403,17 +403,17 @@ def _state_problems(document: Mapping[str, JSON]) -> Iterator[Problem]:
         yield Problem("/target_power_state", f"is {printable(target, 64)}: wait until the other cloud has reached it")
 
 
-def _differences(kind: Kind, given: JSONObject, values: JSONObject, stored: JSONObject) -> list[Problem]:
+def _differences(kind: Kind, imported: JSONObject, values: JSONObject, stored: JSONObject) -> list[Problem]:
     """Return what differs between an object of the other cloud and the one with its UUID here."""
-    names = [name for name in given if name not in kind.volatile | {"created_at", "uuid", "node_uuid"}]
+    names = [name for name in imported if name not in kind.volatile | {"created_at", "uuid", "node_uuid"}]
     new, old = {}, {}
     for name in names:
         value, here = values.get(name), stored.get(name)
         if value not in EMPTY or here not in EMPTY:
             new[name], old[name] = value, here
-    found = documents.difference(old, new)
-    shown = [Problem(str(each["path"]), _difference(old, new, str(each["path"]))) for each in found[:_MOST_DIFFERENCES]]
-    if rest := len(found) - len(shown):
+    places = [str(operation["path"]) for operation in documents.difference(old, new)]
+    shown = [Problem(place, _difference(old, new, place)) for place in places[:_MOST_DIFFERENCES]]
+    if rest := len(places) - len(shown):
         shown.append(Problem("", f"{rest} more values differ here"))
     return shown
 
@@ -453,26 +453,26 @@ def _stored_parts(conn: sa.Connection, kind: str, owners: Mapping[str, JSONObjec
     if kind == "port":
         query = sa.select(table, portgroups.c.uuid.label("portgroup_uuid")).outerjoin(
             portgroups, portgroups.c.id == table.c.portgroup_id)
-    found: dict[str, dict[str, JSONObject]] = {}
+    by_node: dict[str, dict[str, JSONObject]] = {}
     for row in conn.execute(query.where(table.c.node_id.in_(by_id))) if by_id else ():
-        found.setdefault(by_id[row.node_id], {})[row.uuid] = row._asdict()
-    return found
+        by_node.setdefault(by_id[row.node_id], {})[row.uuid] = row._asdict()
+    return by_node
 
 
 def _stored_templates(conn: sa.Connection, uuids: Iterable[str]) -> dict[str, JSONObject]:
-    found = {}
+    templates = {}
     for uuid in uuids:
         try:
             row = deploy_templates.get(conn, uuid)
         except NotFound:
             continue
-        found[row.uuid] = {"name": row.name, "description": row.description, "extra": row.extra,
-                           "steps": [step.to_wire() for step in row.steps]}
-    return found
+        templates[row.uuid] = {"name": row.name, "description": row.description, "extra": row.extra,
+                               "steps": [step.to_wire() for step in row.steps]}
+    return templates
 
 
 def _stored_rules(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, JSONObject]:
-    return {rule.uuid: {name: getattr(rule, name) for name in kinds.RULE_KIND.taken}
+    return {rule.uuid: {name: getattr(rule, name) for name in kinds.RULE_KIND.imported}
             for rule in inspection_rules.some_rules(conn, [uuid.lower() for uuid in uuids])}
 
 

@@ -88,12 +88,12 @@ class Cloud:
         self._errors = (SDKException, ClientException)
         try:
             self._api: Any = openstack.connect(cloud=name).baremetal
-            found = self._api.get_endpoint_data()
+            endpoint = self._api.get_endpoint_data()
         except self._errors as exc:
             raise self._failure(exc) from exc
-        if found is None or found.max_microversion is None:
+        if endpoint is None or endpoint.max_microversion is None:
             raise ConfigurationError(f"{self.name}: no bare metal API replies at {printable(self._api.get_endpoint())}")
-        self.version: tuple[int, int] | None = int(found.max_microversion[0]), int(found.max_microversion[1])
+        self.version: tuple[int, int] | None = int(endpoint.max_microversion[0]), int(endpoint.max_microversion[1])
 
     def objects(self, kind: str) -> Sequence[JSONObject]:
         """Return all objects of a kind, from as many pages as the cloud has.
@@ -103,14 +103,14 @@ class Cloud:
         listed = LISTS[kind]
         if self.version is not None and self.version < listed.since:
             return []
-        found: dict[str, JSONObject] = {}
+        by_uuid: dict[str, JSONObject] = {}
         marker = ""
         while True:
             reply = self._get(f"{listed.path}&limit={_PAGE}" + (f"&marker={quote(marker, safe='')}" if marker else ""))
             page = _list_of(reply, listed.key, self.name)
-            found |= {str(each.get("uuid")): each for each in page}
+            by_uuid |= {str(item.get("uuid")): item for item in page}
             if not page or not reply.get("next"):
-                return list(found.values())
+                return list(by_uuid.values())
             last, marker = marker, parse_qs(urlsplit(str(reply["next"])).query).get("marker", [""])[0]
             if marker in ("", last):
                 raise ConfigurationError(f"{self.name}: {listed.path}: the link to the next page does not lead on")
@@ -185,10 +185,10 @@ class Files:
             raise ConfigurationError(f"{name}: /{printable(unknown[0], 64)} is none of {', '.join(sorted(kinds))} and "
                                      "inventories")
         for key, kind in kinds.items():
-            for each in _list_of(document, key, name) if key in document else ():
-                self._found[kind][str(each.get("uuid"))] = each
+            for item in _list_of(document, key, name) if key in document else ():
+                self._found[kind][str(item.get("uuid"))] = item
         inventories = document.get("inventories", {})
-        if not isinstance(inventories, dict) or not all(isinstance(each, dict) for each in inventories.values()):
+        if not isinstance(inventories, dict) or not all(isinstance(item, dict) for item in inventories.values()):
             raise ConfigurationError(f"{name}: /inventories must be an object with an object for each node")
         self._inventories |= inventories
 
@@ -206,13 +206,13 @@ def _kind_of(name: str, objects: Sequence[object]) -> str:
 
 
 def _list_of(document: Mapping[str, JSON], key: str, name: str) -> list[JSONObject]:
-    found = document.get(key)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    items = document.get(key)
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ConfigurationError(f"{name}: /{key} must be a list of objects")
-    for index, each in enumerate(found):
-        if not isinstance(each.get("uuid"), str):
+    for index, item in enumerate(items):
+        if not isinstance(item.get("uuid"), str):
             raise ConfigurationError(f"{name}: /{key}/{index}/uuid must be a text")
-    return found
+    return items
 
 
 def _document(name: str) -> object:

@@ -57,17 +57,17 @@ class Writer:
         """
         if item.kind == "node":
             # Not in the transaction: the other cloud may be slow.
-            found = self._inventories(item.uuid)
-            self._db.write(lambda conn: self._write_node(conn, item, found))
+            node_inventory = self._inventories(item.uuid)
+            self._db.write(lambda conn: self._write_node(conn, item, node_inventory))
         else:
             self._db.write(lambda conn: _WRITERS[item.kind](conn, item.values, self._author))
 
     def finish(self) -> None:
         """Have the conductors find the facts of imported inventories, also of an import that was interrupted."""
         with self._db.reader() as conn:
-            wanted = db_facts.all_facts(conn) if db_facts.are_missing(conn) else []
-        if wanted:
-            self._db.write(lambda conn: fact_sets.begin(conn, wanted, None))
+            missing = db_facts.all_facts(conn) if db_facts.are_missing(conn) else []
+        if missing:
+            self._db.write(lambda conn: fact_sets.begin(conn, missing, None))
 
     def _write_node(self, conn: sa.Connection, item: Item, inventory_found: JSONObject | None) -> None:
         row = nodes.create(conn, {**dict.fromkeys(INTERFACE_FIELDS), **item.values})
@@ -76,9 +76,9 @@ class Writer:
             node_sets.set_traits(conn, row.id, item.traits)
         groups = {}
         for values in item.parts.get("portgroup", ()):
-            made = portgroups.create(conn, _of_node(values, row.id))
-            groups[values["uuid"]] = made.id
-            outbox.note(conn, "port group", "create", made)
+            group_row = portgroups.create(conn, _of_node(values, row.id))
+            groups[values["uuid"]] = group_row.id
+            outbox.note(conn, "port group", "create", group_row)
         for values in item.parts.get("port", ()):
             group = values.get("portgroup_uuid")
             outbox.note(conn, "port", "create", ports.create(
@@ -94,17 +94,17 @@ class Writer:
 
 
 def _of_node(values: Mapping[str, object], node_id: int) -> JSONObject:
-    kept = {name: value for name, value in values.items() if name not in ("node_uuid", "portgroup_uuid")}
-    return {**kept, "node_id": node_id}
+    fields = {name: value for name, value in values.items() if name not in ("node_uuid", "portgroup_uuid")}
+    return {**fields, "node_id": node_id}
 
 
-def _write_inventory(conn: sa.Connection, node_id: int, found: JSONObject) -> None:
-    sent, plugin_data = found.get("inventory"), found.get("plugin_data")
-    if not isinstance(sent, dict) or documents.unstorable(found) is not None:
+def _write_inventory(conn: sa.Connection, node_id: int, node_data: JSONObject) -> None:
+    sent, plugin_data = node_data.get("inventory"), node_data.get("plugin_data")
+    if not isinstance(sent, dict) or documents.unstorable(node_data) is not None:
         return
-    kept = plugin_data if isinstance(plugin_data, dict) else {}
-    number = inventory.receive(conn, node_id, sent, kept, None)
-    inventory.finish(conn, number, kept, inventory.PROCESSED)
+    stored_data = plugin_data if isinstance(plugin_data, dict) else {}
+    number = inventory.receive(conn, node_id, sent, stored_data, None)
+    inventory.finish(conn, number, stored_data, inventory.PROCESSED)
 
 
 def _write_template(conn: sa.Connection, values: JSONObject, author: Author) -> None:

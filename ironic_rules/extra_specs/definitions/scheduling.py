@@ -291,8 +291,8 @@ _HYPER_V = "Nova 29.0.0"
 _LONG_AGO = "a release of Nova before 21.0.0"
 
 
-def _hyper_v(name: str, what: str) -> ExtraSpecValidator:
-    return ExtraSpecValidator(f"os:{name}", f"{what} of instances on Hyper-V with RemoteFX.", _TEXT, removed=_HYPER_V,
+def _hyper_v(name: str, noun: str) -> ExtraSpecValidator:
+    return ExtraSpecValidator(f"os:{name}", f"{noun} of instances on Hyper-V with RemoteFX.", _TEXT, removed=_HYPER_V,
                               advice="It was for Hyper-V, whose driver was removed as well; nothing takes its place.")
 
 
