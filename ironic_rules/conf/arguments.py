@@ -43,15 +43,15 @@ def parse(conf: cfg.ConfigOpts, argv: Sequence[str], **how: Any) -> None:
     :raises ConfigurationError: a file cannot be read
     """
     _without_shell_completion(conf)
-    told = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told), readable_files():
+        with contextlib.redirect_stderr(errors), readable_files():
             conf(list(argv), **how)
     except SystemExit as exc:
         if exc.code:
-            raise WrongArguments(_as_typed(conf, told.getvalue())) from exc
+            raise WrongArguments(_as_typed(conf, errors.getvalue())) from exc
         raise
-    sys.stderr.write(told.getvalue())
+    sys.stderr.write(errors.getvalue())
 
 
 def _without_shell_completion(conf: cfg.ConfigOpts) -> None:
@@ -63,7 +63,7 @@ def _without_shell_completion(conf: cfg.ConfigOpts) -> None:
 def _as_typed(conf: cfg.ConfigOpts, text: str) -> str:
     """Return oslo.config's error with the argument's name in place of the one under which its value is kept."""
     names = {option.dest: option.name.replace("_", "-") for option, _ in conf._all_cli_opts()}
-    return re.sub(r"\bargument --(\w+):", lambda found: f"argument --{names.get(found[1], found[1])}:", text)
+    return re.sub(r"\bargument --(\w+):", lambda match: f"argument --{names.get(match[1], match[1])}:", text)
 
 
 @contextlib.contextmanager

@@ -32,17 +32,17 @@ def given(conf: cfg.ConfigOpts) -> dict[str, dict[str, GivenValue]]:
 
     Includes options that are not registered. If an option occurs more than once, its last value counts.
     """
-    found: dict[str, dict[str, GivenValue]] = {}
+    by_section: dict[str, dict[str, GivenValue]] = {}
     for place, sections in reversed(_read(conf)):
         for section, options in sections.items():
-            found.setdefault(section, {}).update(
+            by_section.setdefault(section, {}).update(
                 {name: GivenValue(values[-1] if values else "", place) for name, values in options.items()})
-    written = {_folded(section): section for section in found}
+    written = {_folded(section): section for section in by_section}
     for variable, value in os.environ.items():
         if named := _VARIABLE.fullmatch(variable):
             group = named[1] if named[1] == "DEFAULT" else named[1].lower()
-            found.setdefault(written.get(group, group), {})[named[2].lower()] = GivenValue(value, variable)
-    return found
+            by_section.setdefault(written.get(group, group), {})[named[2].lower()] = GivenValue(value, variable)
+    return by_section
 
 
 def sections_of(conf: cfg.ConfigOpts) -> dict[str, str]:
@@ -57,12 +57,12 @@ def values_of(conf: cfg.ConfigOpts, section: str, name: str) -> list[str]:
 
 def repeated(conf: cfg.ConfigOpts) -> dict[tuple[str, str], list[str]]:
     """Return the files that have an option more than once, by section and name, with one entry for each time."""
-    found = {}
+    places = {}
     for place, sections in reversed(_read(conf)):
         for section, options in sections.items():
-            found.update({(section, name): [place] * len(values)
-                          for name, values in options.items() if len(values) > 1})
-    return found
+            places.update({(section, name): [place] * len(values)
+                           for name, values in options.items() if len(values) > 1})
+    return places
 
 
 def file_of(conf: cfg.ConfigOpts, names: Collection[tuple[str, str]]) -> str | None:

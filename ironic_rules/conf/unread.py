@@ -43,8 +43,8 @@ def lines(conf: cfg.ConfigOpts) -> list[str]:
 
     :param conf: with the service's own options registered, after the files have been read
     """
-    given = sources.given(conf)
-    unread, known = {section: list(options) for section, options in given.items()}, _Known(conf)
+    values = sources.given(conf)
+    unread, known = {section: list(options) for section, options in values.items()}, _Known(conf)
     # Only for what is not known yet: loading the options of a library takes longer than to read all of the service's.
     for load in (None, _library_options, _other_options):
         if load is _other_options and set(unread) <= _OWN_GROUPS:
@@ -57,7 +57,7 @@ def lines(conf: cfg.ConfigOpts) -> list[str]:
             break
     files = sources.sections_of(conf)
     return [line for section, names in unread.items()
-            for line in _told(section, {name: given[section][name].place for name in names}, known.by_group,
+            for line in _told(section, {name: values[section][name].place for name in names}, known.by_group,
                               files.get(section))]
 
 
@@ -76,16 +76,16 @@ def unprotected(conf: cfg.ConfigOpts, groups: Collection[str] = ()) -> list[str]
 
     :param groups: only of these; empty: of all
     """
-    found = []
+    lines = []
     for section, options in sources.given(conf).items():
         group = section if section == "DEFAULT" else section.lower()
-        for name, given in options.items():
+        for name, setting in options.items():
             protection = ironic.PROTECTIONS.get((group, name.replace("-", "_")))
-            if protection is not None and protection.is_requested(given.value) and (not groups or group in groups):
-                value = printable(secrets.mask_text(given.value), _MAX_VALUE)
-                found.append(f"{given.place}: [{group}]{name} = {value}: no process reads this option. "
+            if protection is not None and protection.is_requested(setting.value) and (not groups or group in groups):
+                value = printable(secrets.mask_text(setting.value), _MAX_VALUE)
+                lines.append(f"{setting.place}: [{group}]{name} = {value}: no process reads this option. "
                              f"{protection.instead} Then remove this option.")
-    return found
+    return lines
 
 
 class _Known:
@@ -155,7 +155,7 @@ def _keystone_options(conf: cfg.ConfigOpts) -> frozenset[str]:
     return frozenset(names)
 
 
-def _told(section: str, places: Mapping[str, str], known: Mapping[str, set[str]],
+def _told(section: str, places: Mapping[str, str], options_by_group: Mapping[str, set[str]],
           file: str | None) -> Iterator[str]:
     """Yield the lines of a section.
 
@@ -163,7 +163,7 @@ def _told(section: str, places: Mapping[str, str], known: Mapping[str, set[str]]
     :param file: that of the section; None: only variables have the group
     """
     group = f"[{printable(section, 64)}]"
-    of_group = known.get(section.lower()) if section != _NOT_DEFAULT else None
+    of_group = options_by_group.get(section.lower()) if section != _NOT_DEFAULT else None
     base = section.partition(":")[0].lower()
     if of_group is None:
         place = file or next(iter(places.values()))
@@ -172,20 +172,20 @@ def _told(section: str, places: Mapping[str, str], known: Mapping[str, set[str]]
             return
         renamed = {name: ironic.RENAMED[section.lower(), name] for name in places
                    if (section.lower(), name) in ironic.RENAMED}
-        yield f"{place}: {group}: no process reads this group{_question(_similar_group(section, known))}"
+        yield f"{place}: {group}: no process reads this group{_question(_similar_group(section, options_by_group))}"
         yield from (f"{places[name]}: {group}{name}: here this is {other}." for name, other in renamed.items())
         return
     for name, place in places.items():
         yield f"{place}: {group}{printable(name, 64)}: no process reads this option{_hint(section, name, of_group)}"
 
 
-def _similar_group(section: str, known: Mapping[str, set[str]]) -> str | None:
+def _similar_group(section: str, options_by_group: Mapping[str, set[str]]) -> str | None:
     if section == _NOT_DEFAULT:
         return "[DEFAULT]"
     # The groups of libraries resemble each other, and what one means is nothing for another.
     if section.lower().startswith("oslo_") or section.lower() in ironic.GROUPS:
         return None
-    similar = misspelt(section, known)
+    similar = misspelt(section, options_by_group)
     return f"[{'DEFAULT' if similar == 'default' else similar}]" if similar else None
 
 

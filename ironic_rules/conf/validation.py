@@ -76,10 +76,10 @@ def _of_file(path: str) -> str | None:
             parser.read_file(file)
         for kind in _KINDS:
             keys = [key.strip() for key in parser.get(kind, "keys").split(",") if key.strip()]
-            wanted = [f"{kind[:-1]}_{key}" for key in keys]
+            sections = [f"{kind[:-1]}_{key}" for key in keys]
             if kind == "loggers" and "root" not in keys:
                 return "[loggers]keys must have root"
-            if missing := [name for name in wanted if name not in parser]:
+            if missing := [name for name in sections if name not in parser]:
                 return f"the section [{printable(missing[0], 64)}] is missing, which [{kind}]keys names"
     except OSError as exc:
         return f"it cannot be read: {exc.strerror}"
@@ -172,22 +172,22 @@ def check(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = Fal
         are used: the hosts of a deployment need not have the same file.
     :raises ConfigurationError: with all problems, each in one line: file, group, option, value, and what is allowed
     """
-    if found := problems(conf, groups=groups, api=api, conductor=conductor):
-        raise ConfigurationError("\n".join(found))
+    if texts := problems(conf, groups=groups, api=api, conductor=conductor):
+        raise ConfigurationError("\n".join(texts))
 
 
 def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = False,
              conductor: bool = False) -> list[str]:
     """Return one line for each problem. Parameters as of :func:`check`."""
     values = _Values()
-    found = list(_unreadable(conf, groups, values))
-    found += [OptionProblem("DEFAULT", *text) for text in log_problems(lambda name: values["DEFAULT", name])]
+    option_problems = list(_unreadable(conf, groups, values))
+    option_problems += [OptionProblem("DEFAULT", *text) for text in log_problems(lambda name: values["DEFAULT", name])]
     if api:
-        found += _discovery(values)
+        option_problems += _discovery(values)
     if conductor:
-        found += _heartbeats(values)
-        found += _not_installed(values)
-    return [*(_line(conf, problem) for problem in found), *unread.unprotected(conf, groups)]
+        option_problems += _heartbeats(values)
+        option_problems += _not_installed(values)
+    return [*(_line(conf, problem) for problem in option_problems), *unread.unprotected(conf, groups)]
 
 
 def told(conf: cfg.ConfigOpts, group: str, name: str, reason: str) -> str:
@@ -202,7 +202,7 @@ def unresolved(conf: cfg.ConfigOpts, group: str, error: cfg.NoSuchOptError) -> s
     """
     missing = _innermost(error).opt_name
     reference = re.compile(rf"(?<!\$)(?:\$\$)*\$(?:{re.escape(missing)}\b|\{{{re.escape(missing)}\}})")
-    names = [name for name, given in sources.given(conf).get(group, {}).items() if reference.search(given.value)]
+    names = [name for name, setting in sources.given(conf).get(group, {}).items() if reference.search(setting.value)]
     return "\n".join(f"[{group}]{name}: {_no_option(missing)}." for name in names) or printable(error)
 
 
@@ -394,11 +394,11 @@ def _allowed(kind: object) -> str:
     if type(kind) is types.URI:
         begin = " or ".join(f"{scheme}://" for scheme in kind.schemes or ())
         return "a URL is required" + (f" that begins with {begin}" if begin else "")
-    if type(kind) is types.List and (each := _allowed(kind.item_type)):
-        return f"entries, separated by commas, are required: each {each.replace(' is required', '')}"
+    if type(kind) is types.List and (item := _allowed(kind.item_type)):
+        return f"entries, separated by commas, are required: each {item.replace(' is required', '')}"
     if type(kind) is types.Dict:
-        each = _allowed(kind.value_type).replace(" is required", "").replace("one of these: ", "one of ")
-        return "KEY:VALUE entries, separated by commas, are required" + (f", where VALUE is {each}" if each else "")
+        item = _allowed(kind.value_type).replace(" is required", "").replace("one of these: ", "one of ")
+        return "KEY:VALUE entries, separated by commas, are required" + (f", where VALUE is {item}" if item else "")
     return ""
 
 

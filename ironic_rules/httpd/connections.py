@@ -139,19 +139,19 @@ class Connection(HTTPConnection):  # type: ignore[misc]
 
     def communicate(self) -> bool:
         """Serve the request, in a worker, and those that follow at once; return whether the connection is kept."""
-        kept = self._communicate()
-        while kept and self.front.take_next(self):
-            kept = self._communicate()
-        return kept
+        is_kept = self._communicate()
+        while is_kept and self.front.take_next(self):
+            is_kept = self._communicate()
+        return is_kept
 
     def _communicate(self) -> bool:
-        kept: bool = super().communicate()
+        is_kept: bool = super().communicate()
         try:
             self.send()
         except OSError:  # the client has gone
             self.forget_reply()
             return False
-        return kept
+        return is_kept
 
     def write(self, data: bytes) -> int:
         """Take a piece of the reply, as the file that cheroot writes to."""
@@ -284,8 +284,8 @@ class Front:
 
     def phases(self) -> dict[tuple[str, ...], float]:
         """Return the number of connections by what they wait for, for the metrics."""
-        found = collections.Counter(connection.phase for connection in list(self._open))
-        return {(phase.value,): found[phase] for phase in Phase}
+        counts = collections.Counter(connection.phase for connection in list(self._open))
+        return {(phase.value,): counts[phase] for phase in Phase}
 
     @property
     def waiting(self) -> int:
@@ -345,19 +345,19 @@ class Front:
 
         Anything but one small request, of the same kind, is left to the front, with what has arrived of it.
         """
-        done = connection.head
-        if (done is None or connection.unsent or connection.ends or connection.received or connection.is_at_end
+        replied = connection.head
+        if (replied is None or connection.unsent or connection.ends or connection.received or connection.is_at_end
                 or connection in self._large):
             return False
         received = b""
-        of_probes = is_probe(done)
+        of_probes = is_probe(replied)
         for _ in range(_NEXT_PARTS):
             others_wait = self._probes.is_waiting if of_probes else self.server.requests.qsize
             if self._stops or others_wait or not (data := connection.receive_soon()):
                 break
             received += data
-            if found := self._small_request(received):
-                head, body = found
+            if request := self._small_request(received):
+                head, body = request
                 if is_probe(head) is not of_probes:
                     body.close()
                     break
@@ -440,10 +440,10 @@ class Front:
         return False
 
     def _shake_hands(self, connection: Connection) -> None:
-        wanted = connection.shake_hands()
-        if wanted is Handshake.DONE:
+        handshake = connection.shake_hands()
+        if handshake is Handshake.DONE:
             connection.enter(Phase.HEAD)
-        self._selector.modify(connection.socket, wanted.value or selectors.EVENT_READ, connection)
+        self._selector.modify(connection.socket, handshake.value or selectors.EVENT_READ, connection)
 
     def _read(self, connection: Connection) -> bool:
         size = _PIECE
@@ -545,9 +545,9 @@ class Front:
                 self._large.add(connection)
         self.server.process_conn(connection)
 
-    def _next_large(self, done: Connection) -> None:
+    def _next_large(self, former: Connection) -> None:
         with self._guard:
-            self._large.discard(done)
+            self._large.discard(former)
             try:
                 following = self._large_waiting.get_nowait()
             except queue.Empty:
@@ -672,11 +672,11 @@ class Front:
         If none waits for its client, those end whose request has not begun: first those that have sent more requests,
         and others only ``for_others``, the last ones first.
         """
-        found = list(connections)
-        waiting = sorted((connection for connection in found if connection.phase is not Phase.WORK),
+        candidates = list(connections)
+        waiting = sorted((connection for connection in candidates if connection.phase is not Phase.WORK),
                          key=lambda connection: connection.since)
         if not waiting:
-            waiting = sorted((connection for connection in found if connection.received or for_others),
+            waiting = sorted((connection for connection in candidates if connection.received or for_others),
                              key=lambda connection: (not connection.received, -connection.since))
         most = max(1, int(self._limits.connections * _EVICTED))
         closed = 0
@@ -792,8 +792,8 @@ class Front:
             for connection in connections:
                 if connection.unsent:
                     selector.register(connection.socket, selectors.EVENT_WRITE, connection)
-            while selector.get_map() and (left := until - time.monotonic()) > 0:
-                for key, _ in selector.select(left):
+            while selector.get_map() and (remaining_s := until - time.monotonic()) > 0:
+                for key, _ in selector.select(remaining_s):
                     try:
                         is_sent = key.data.send()
                     except OSError:  # the client has gone

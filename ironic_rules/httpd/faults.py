@@ -99,13 +99,13 @@ def _fault(code: int, text: str, debuginfo: str | None = None) -> JSONObject:
 
 def _placed(error: Invalid) -> list[dict[str, str]]:
     """Return the problems one by one, as many as the text of an error has room for."""
-    room, found = _MAX_TEXT, []
+    room, placed = _MAX_TEXT, []
     for problem in error.problems:
         room -= len(problem.where) + len(problem.text) + 2
         if room < 0:
             break
-        found.append({"pointer": problem.where, "text": problem.text})
-    return found
+        placed.append({"pointer": problem.where, "text": problem.text})
+    return placed
 
 
 def _shortened(text: str) -> str:

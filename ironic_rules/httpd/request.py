@@ -93,13 +93,13 @@ def _with_path(headers: dict[bytes, bytes], line: bytes) -> bytes:
         return b" ".join((method, b"/" + target.lstrip(b"/"), version))
     if (method == b"CONNECT" and _HOST.fullmatch(target)) or (method, target) == (b"OPTIONS", b"*"):
         return line
-    found = _ABSOLUTE.fullmatch(target)
-    if not found:
+    match = _ABSOLUTE.fullmatch(target)
+    if not match:
         raise Invalid("The target of the request is neither a path nor a URL with http or https.")
-    if not _HOST.fullmatch(found[1]):
+    if not _HOST.fullmatch(match[1]):
         raise Invalid("The URL in the first line has no host that is a name or an address, with or without a port.")
-    headers[b"Host"] = found[1]
-    return b" ".join((method, b"/" + found[2].lstrip(b"/"), version))
+    headers[b"Host"] = match[1]
+    return b" ".join((method, b"/" + match[2].lstrip(b"/"), version))
 
 
 def _length(headers: dict[bytes, bytes], line: bytes) -> int | None:
@@ -293,9 +293,9 @@ class _Chunks:
             if (text and not _TRAILER.fullmatch(text)) or self._trailers > _MAX_LINE:
                 raise Invalid("What follows the last chunk of the body is no header, or too long.")
             return
-        found = _CHUNK.fullmatch(text)
-        if not found:
+        match = _CHUNK.fullmatch(text)
+        if not match:
             raise Invalid("The size of a chunk is malformed.")
-        self._left = int(found[1], 16)
+        self._left = int(match[1], 16)
         if not self._left:
             self._trailers = 0

@@ -162,16 +162,16 @@ class Address(NamedTuple):
 
     def refused(self, error: OSError, port: int | None = None) -> ConfigurationError:
         """Return the error for an address that cannot be used; ``port`` is the number that was chosen."""
-        said = f"Cannot listen on {self.host}, port {self.port if port is None else port}"
-        return cannot_listen(said, f"{self.prefix}host_ip", f"{self.prefix}port", error)
+        reason = f"Cannot listen on {self.host}, port {self.port if port is None else port}"
+        return cannot_listen(reason, f"{self.prefix}host_ip", f"{self.prefix}port", error)
 
 
 def addresses(conf: cfg.ConfigOpts) -> list[Address]:
     """Return where the API listens: for all clients, or for operators and then for ramdisks."""
-    found = [Address(conf.api.host_ip, conf.api.port)]
+    listeners = [Address(conf.api.host_ip, conf.api.port)]
     if conf.api.public_port is not None:
-        found.append(Address(conf.api.public_host_ip, conf.api.public_port, "[api]public_"))
-    return found
+        listeners.append(Address(conf.api.public_host_ip, conf.api.public_port, "[api]public_"))
+    return listeners
 
 
 class ApiServer:
@@ -307,12 +307,12 @@ def _listen(address: Address) -> socket.socket:
     where = address[:2]
     try:
         family, kind, proto, _, _ = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found: socket.socket = _Server.prepare_socket(where, family, kind, proto, True, None)
-        found.bind(where)
-        found.listen(_BACKLOG)
+        listener: socket.socket = _Server.prepare_socket(where, family, kind, proto, True, None)
+        listener.bind(where)
+        listener.listen(_BACKLOG)
     except OSError as exc:
         raise address.refused(exc) from exc
-    return found
+    return listener
 
 
 def _allow_files(number: int) -> None:

@@ -81,13 +81,13 @@ class TlsConnection(Connection):
         first = self.unsent[0]
         if len(first) >= _RECORD or len(self.unsent) == 1:
             return first[:_RECORD]
-        found, size = [], 0
+        pieces, size = [], 0
         for piece in self.unsent:
-            found.append(piece[:_RECORD - size])
-            size += len(found[-1])
+            pieces.append(piece[:_RECORD - size])
+            size += len(pieces[-1])
             if size == _RECORD:
                 break
-        return b"".join(found)
+        return b"".join(pieces)
 
     def end_sending(self) -> None:
         """Tell the client, in TLS and below it, that nothing more comes."""

@@ -154,8 +154,8 @@ def as_first_process(work: Callable[[], int]) -> int:
 
 def link_problems(address: str) -> Iterator[str]:
     """Yield why browsers on the host cannot reach an address of the lab."""
-    found = subprocess.run(["ip", "-o", "route", "get", address], capture_output=True, text=True, env={"PATH": PATH})
-    if found.stdout.startswith("local "):
+    process = subprocess.run(["ip", "-o", "route", "get", address], capture_output=True, text=True, env={"PATH": PATH})
+    if process.stdout.startswith("local "):
         yield f"this computer has the address {address}, at which --keep would show the page of the lab's service."
 
 
@@ -174,11 +174,11 @@ def route(address: str) -> None:
     run(["ip", "route", "add", f"{address}/32", "via", INSIDE, "dev", LINK])
 
 
-def separate(folder: Path, kept: Mapping[str, Path], *, hides_kvm: bool) -> None:
+def separate(folder: Path, mounts: Mapping[str, Path], *, hides_kvm: bool) -> None:
     """Give this process, in namespaces of its own, a view of the host's files that the lab may change.
 
     :param folder: of the lab, the same one as outside
-    :param kept: folders of this view -> the folders that have their files
+    :param mounts: folders of this view -> the folders that have their files
     :param hides_kvm: whether QEMU must not find it: where it exists and does not work, libvirt tries it for a minute
     """
     if hides_kvm and Path("/dev/kvm").exists():
@@ -194,7 +194,7 @@ def separate(folder: Path, kept: Mapping[str, Path], *, hides_kvm: bool) -> None
         run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={layered},upperdir={upper},workdir={work}", layered])
     folder.mkdir(parents=True, exist_ok=True)
     run(["mount", "--bind", str(_MADE / "folder"), str(folder)])
-    for target, source in kept.items():
+    for target, source in mounts.items():
         source.mkdir(parents=True, exist_ok=True)
         Path(target).mkdir(parents=True, exist_ok=True)
         run(["mount", "--bind", str(source), target])
@@ -233,16 +233,16 @@ def run(command: Sequence[str], *, timeout_s: float = 600, environment: Mapping[
     """
     env = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", **(environment or {})}
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log or subprocess.PIPE,
-                              stderr=log or subprocess.PIPE, env=env, timeout=timeout_s)
+        process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log or subprocess.PIPE,
+                                 stderr=log or subprocess.PIPE, env=env, timeout=timeout_s)
     except subprocess.TimeoutExpired as exc:
         raise LabError(f"{' '.join(command)} has not ended after {timeout_s:.0f} s.") from exc
     except OSError as exc:
         raise LabError(f"{command[0]} cannot be started: {exc.strerror}.") from exc
-    if done.returncode:
-        said = _last((done.stderr or b"").decode(errors="replace")) or f"exit status {done.returncode}"
-        raise LabError(f"{' '.join(command)}: {said}")
-    return (done.stdout or b"").decode(errors="replace")
+    if process.returncode:
+        reason = _last((process.stderr or b"").decode(errors="replace")) or f"exit status {process.returncode}"
+        raise LabError(f"{' '.join(command)}: {reason}")
+    return (process.stdout or b"").decode(errors="replace")
 
 
 def remove(folder: Path) -> None:

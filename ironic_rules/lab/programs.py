@@ -157,11 +157,11 @@ class Programs:
 
 def unit_settings(files: Iterable[Path]) -> dict[str, list[str]]:
     """Return the settings of a unit and its drop-ins, in which later files override earlier ones by coming last."""
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for file in files:
         for name, value in _SETTING.findall(file.read_text(encoding="utf-8")):
-            found.setdefault(name, []).append(value)
-    return found
+            settings.setdefault(name, []).append(value)
+    return settings
 
 
 def last_lines(file: Path, number: int = 8) -> str:
@@ -176,7 +176,7 @@ def last_lines(file: Path, number: int = 8) -> str:
     return "\n".join(f"    {line[:160]}" for line in lines[-number:]) or "    (nothing)"
 
 
-def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, check: Callable[[], None] = lambda: None,
+def wait_for(name: str, condition: Callable[[], bool], timeout_s: float, check: Callable[[], None] = lambda: None,
              interval_s: float = 0.3) -> None:
     """Wait until ``condition`` is true.
 
@@ -187,5 +187,5 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float, check: 
     while not condition():
         check()
         if time.monotonic() > end:
-            raise LabError(f"{what}: not within {timeout_s:.0f} s.")
+            raise LabError(f"{name}: not within {timeout_s:.0f} s.")
         time.sleep(interval_s)

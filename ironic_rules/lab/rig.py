@@ -145,24 +145,24 @@ class Rig:
         self._reachable("the BMC", f"http://{BMC}:{BMC_PORT}/redfish/v1/", but=200)
         self.recorder.note("lab", "the BMC runs")
 
-    def _reachable(self, what: str, url: str, but: int) -> None:
+    def _reachable(self, name: str, url: str, but: int) -> None:
         def answers() -> bool:
             try:
                 return httpx.get(url, timeout=20, trust_env=False).status_code in (200, 403, but)
             except httpx.HTTPError:
                 return False
 
-        wait_for(what, answers, START_S, self.programs.check)
+        wait_for(name, answers, START_S, self.programs.check)
 
     def machine(self, name: str, firmware: str, *, has_unplugged_adapter: bool = False, clock_s: int = 0) -> Machine:
         """Return the machine of this name, which is made if there is none."""
         if name not in self.machines:
             settings = self.settings
-            made = Machine(name, firmware, settings.run_folder / "machines", settings.memory_mib, settings.processors,
-                           settings.accelerator, INTERFACE, has_unplugged_adapter, clock_s)
-            made.define()
-            self.machines[name] = made
-            self.recorder.follow(f"console of {name}", made.console)
+            new = Machine(name, firmware, settings.run_folder / "machines", settings.memory_mib, settings.processors,
+                          settings.accelerator, INTERFACE, has_unplugged_adapter, clock_s)
+            new.define()
+            self.machines[name] = new
+            self.recorder.follow(f"console of {name}", new.console)
         return self.machines[name]
 
     def work_folder(self, name: str) -> Path:
@@ -203,8 +203,8 @@ class Rig:
     def nodes(self) -> list[JSONObject]:
         """Return all nodes, complete."""
         answer = self._get("/v1/nodes/detail")
-        found: list[JSONObject] = answer["nodes"]
-        return found
+        nodes: list[JSONObject] = answer["nodes"]
+        return nodes
 
     def node(self, name: str) -> JSONObject:
         return self._get(f"/v1/nodes/{name}")
@@ -224,8 +224,8 @@ class Rig:
                 answer = self._http.get(path)
                 if answer.status_code < 500:
                     answer.raise_for_status()
-                    found: JSONObject = answer.json()
-                    return found
+                    document: JSONObject = answer.json()
+                    return document
             except httpx.TransportError:
                 if tries == 4:
                     raise
@@ -264,9 +264,9 @@ def _with_libvirt(folder: Path) -> dict[str, str]:
     """Return the environment in which Python finds libvirt's module, also where it is a package of the distribution."""
     if importlib.util.find_spec("libvirt") is not None:
         return {}
-    found = folder / "python"
-    found.mkdir()
+    python_folder = folder / "python"
+    python_folder.mkdir()
     for pattern in _LIBVIRT:
         for file in Path("/usr/lib/python3/dist-packages").glob(pattern):
-            (found / file.name).symlink_to(file)
-    return {"PYTHONPATH": str(found)}
+            (python_folder / file.name).symlink_to(file)
+    return {"PYTHONPATH": str(python_folder)}

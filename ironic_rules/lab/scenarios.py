@@ -47,8 +47,8 @@ class Scenarios:
 
     def _discovered(self, watch: Watch) -> JSONObject:
         while True:
-            found = [node for node in self.rig.nodes() if node["auto_discovered"]]
-            for node in found:
+            discovered = [node for node in self.rig.nodes() if node["auto_discovered"]]
+            for node in discovered:
                 self._note_state(node)
                 if node["provision_state"] in ("enroll", "inspect failed"):
                     return node
@@ -124,8 +124,8 @@ class Scenarios:
         finished = datetime.datetime.fromisoformat(str(node["inspection_finished_at"]))
         if not began <= finished <= datetime.datetime.now(datetime.UTC):
             raise LabError(f"the clock of the machine has reached the service: finished at {finished}")
-        if (found := sorted(self.rig.addresses(THIRD))) != sorted(machine.adapters):
-            raise LabError(f"the node has the ports {found}, and the machine the adapters {machine.adapters}")
+        if (macs := sorted(self.rig.addresses(THIRD))) != sorted(machine.adapters):
+            raise LabError(f"the node has the ports {macs}, and the machine the adapters {machine.adapters}")
 
     def discover_again(self) -> None:
         """Switch a discovered machine on again: DHCP does not answer it, and its node stays as it is."""
@@ -315,7 +315,7 @@ def run(rig: Rig, names: Sequence[str], boots: Sequence[str], within_s: float | 
 
 def parts_of(scenarios: Scenarios, names: Sequence[str], boots: Sequence[str]) -> list[tuple[str, Callable[[], None]]]:
     """Return the parts of scenarios, in their order, with their names."""
-    wanted = set(SCENARIOS if "all" in names else names)
+    requested = set(SCENARIOS if "all" in names else names)
     table = (
         ("discover", "discover", scenarios.discover, True),
         ("discover", "switch it on again", scenarios.discover_again, True),
@@ -325,7 +325,7 @@ def parts_of(scenarios: Scenarios, names: Sequence[str], boots: Sequence[str]) -
         ("deploy", "deploy", scenarios.deploy, True),
         ("rescue", "rescue", scenarios.rescue, True),
         ("deploy", "undeploy", scenarios.undeploy, True),
-        ("rescue", "undeploy", scenarios.undeploy, "deploy" not in wanted),
+        ("rescue", "undeploy", scenarios.undeploy, "deploy" not in requested),
         ("faults", "faults", scenarios.faults, True),
     )
-    return [(name, part) for scenario, name, part, is_wanted in table if scenario in wanted and is_wanted]
+    return [(name, part) for scenario, name, part, is_wanted in table if scenario in requested and is_wanted]

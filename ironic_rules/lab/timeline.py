@@ -99,8 +99,8 @@ def events_of(source: str, line: str) -> Iterator[tuple[str, str, bool]]:
 
 def _matched(patterns: Iterable[tuple[re.Pattern[str], str, bool, str]], line: str) -> Iterator[tuple[str, str, bool]]:
     for pattern, step, is_error, text in patterns:
-        if found := pattern.search(line):
-            yield step, text.format(**found.groupdict()).strip(), is_error
+        if match := pattern.search(line):
+            yield step, text.format(**match.groupdict()).strip(), is_error
 
 
 def _of_web_server(line: str) -> Iterator[tuple[str, str, bool]]:
@@ -122,28 +122,28 @@ def _of_web_server(line: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _of_api(line: str) -> Iterator[tuple[str, str, bool]]:
-    found = _API.search(line)
-    if found is None:
+    match = _API.search(line)
+    if match is None:
         return
-    path, status = found["path"].partition("?")[0], int(found["status"])
+    path, status = match["path"].partition("?")[0], int(match["status"])
     if path.startswith("/v1/continue_inspection"):
-        yield "agent", f"the agent on {found['client']} runs", False
+        yield "agent", f"the agent on {match['client']} runs", False
         yield "report", f"the report is answered with {status}", status >= 400
     elif path.startswith("/v1/lookup"):
-        yield "agent", f"the agent on {found['client']} looks for its node: {status}", status >= 400
+        yield "agent", f"the agent on {match['client']} looks for its node: {status}", status >= 400
     elif path.startswith("/v1/heartbeat"):
-        yield "heartbeat", f"the agent on {found['client']} waits for a command: {status}", status >= 400
+        yield "heartbeat", f"the agent on {match['client']} waits for a command: {status}", status >= 400
 
 
 def _of_bmc(line: str) -> Iterator[tuple[str, str, bool]]:
-    found = _BMC.search(line)
-    if found is None:
+    match = _BMC.search(line)
+    if match is None:
         return
-    status = int(found["status"])
+    status = int(match["status"])
     for end, step, text in (("ComputerSystem.Reset", "power", "the BMC switches the machine"),
                             ("VirtualMedia.InsertMedia", "medium", "the BMC inserts a virtual medium"),
                             ("VirtualMedia.EjectMedia", "medium ejected", "the BMC ejects a virtual medium")):
-        if found["path"].rstrip("/").endswith(end):
+        if match["path"].rstrip("/").endswith(end):
             yield step, text if status < 400 else f"{text}: {status}", status >= 400
 
 

@@ -69,12 +69,12 @@ class Numbers:
         times = self._times[name]
         bounds = self._families[name].bounds
         with self._lock:
-            found = times.get(labels)
-            if found is None:
+            series = times.get(labels)
+            if series is None:
                 labels = self._bounded(labels, len(times))
-                found = times.setdefault(labels, _Times(len(bounds)))
-            found.counts[bisect.bisect_left(bounds, seconds)] += 1
-            found.sum_s += seconds
+                series = times.setdefault(labels, _Times(len(bounds)))
+            series.counts[bisect.bisect_left(bounds, seconds)] += 1
+            series.sum_s += seconds
 
     def gauge(self, name: str, read: Read) -> None:
         """Let ``read`` return the values of a gauge whenever they are read. Values of several are added up."""
@@ -91,7 +91,7 @@ class Numbers:
         """Yield the histograms as they are now."""
         for name, times in self._times.items():
             with self._lock:
-                values = {labels: Timed(list(found.counts), found.sum_s) for labels, found in times.items()}
+                values = {labels: Timed(list(series.counts), series.sum_s) for labels, series in times.items()}
             yield self._families[name], values
 
     def gauges(self) -> Iterator[tuple[Family, dict[Labels, float]]]:

@@ -67,11 +67,11 @@ class Builder:
             with tempfile.TemporaryDirectory(dir=self._cache, prefix=_TEMPORARY) as name:
                 work = Path(name)
                 self._make(recipe, work, self._cache / f"{folder.name}.log")
-                made = work / "files"
+                new = work / "files"
                 old = work / "old"
                 if folder.exists():
                     os.rename(folder, old)
-                os.rename(made, folder)
+                os.rename(new, folder)
         return folder
 
     def _make(self, recipe: Recipe, work: Path, log: Path) -> None:
@@ -172,9 +172,9 @@ class Builder:
             # mmdebstrap mounts file systems of the machine below it, of which nothing must be removed.
             for mounted in reversed(_mounts_below(path)):
                 subprocess.run(["umount", mounted], check=False)
-            if left := _mounts_below(path):
+            if mounts := _mounts_below(path):
                 raise ConfigurationError(f"An interrupted build has left mounts, which cannot be ended: "
-                                         f"{', '.join(left)}")
+                                         f"{', '.join(mounts)}")
             shutil.rmtree(path)
 
 
@@ -219,11 +219,11 @@ def check_space(folder: Path, needed: int) -> None:
 
 
 def _kernel(archive: tarfile.TarFile, out: Path) -> None:
-    found = sorted((member for member in archive if cpio.absolute(member.name).startswith("/boot/vmlinuz-")),
-                   key=lambda member: member.name)
-    if not found:
+    kernels = sorted((member for member in archive if cpio.absolute(member.name).startswith("/boot/vmlinuz-")),
+                     key=lambda member: member.name)
+    if not kernels:
         raise ConfigurationError("The packages contain no kernel.")
-    content = archive.extractfile(found[-1])
+    content = archive.extractfile(kernels[-1])
     assert content is not None
     with out.open("wb") as file:
         shutil.copyfileobj(content, file)
@@ -250,10 +250,10 @@ def _content(archive: tarfile.TarFile, recipe: Recipe) -> str:
     """Return a list of what is in the ramdisk: packages of Debian, and of the agent, with their versions."""
     status = archive.extractfile("./var/lib/dpkg/status")
     assert status is not None
-    found = []
+    packages = []
     for paragraph in status.read().decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
         if "Package" in fields:
-            found.append(f"{fields['Package']} {fields['Version']}")
-    return "\n".join([f"# Recipe {recipe.digest()}, Debian {recipe.suite}", *sorted(found), "",
+            packages.append(f"{fields['Package']} {fields['Version']}")
+    return "\n".join([f"# Recipe {recipe.digest()}, Debian {recipe.suite}", *sorted(packages), "",
                       *recipe.requirements.splitlines(), ""])

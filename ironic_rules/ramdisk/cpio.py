@@ -56,11 +56,11 @@ def absolute(name: str) -> str:
 
 def _hard_links(archive: tarfile.TarFile) -> dict[str, int]:
     """Return the number of further names of files that have several."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for member in archive:
         if member.islnk():
-            found[absolute(member.linkname)] = found.get(absolute(member.linkname), 0) + 1
-    return found
+            counts[absolute(member.linkname)] = counts.get(absolute(member.linkname), 0) + 1
+    return counts
 
 
 def _header(out: BinaryIO, path: str, inode: int, mode: int, owner: tuple[int, int], links: int, mtime: int, size: int,

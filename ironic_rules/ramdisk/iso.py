@@ -142,8 +142,8 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _digest(files: Sequence[Path]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()[:32]
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:32]

@@ -132,8 +132,8 @@ class Recipe:
 
     def all_packages(self) -> list[str]:
         """Return the names of all packages of Debian that are requested, sorted."""
-        wanted = {name for names in PACKAGES.values() for name in names} | set(self.packages)
-        return sorted(wanted | set(FIRMWARE if self.has_firmware else ()))
+        requested = {name for names in PACKAGES.values() for name in names} | set(self.packages)
+        return sorted(requested | set(FIRMWARE if self.has_firmware else ()))
 
     def sources(self) -> list[str]:
         """Return the lines of apt's ``sources.list``."""
@@ -145,19 +145,19 @@ class Recipe:
 
     def files(self) -> dict[str, File]:
         """Return the ramdisk's own files and links, by their paths."""
-        found = {path: File(content, 0o755 if path.startswith(_EXECUTABLE) else 0o644)
+        files = {path: File(content, 0o755 if path.startswith(_EXECUTABLE) else 0o644)
                  for path, content in _files_below(resources.files(__package__) / "root")}
         for unit, wanted_by in _ENABLED.items():
-            found[f"{_UNIT}{wanted_by}.wants/{unit.rpartition('/')[2]}"] = File(target=unit)
+            files[f"{_UNIT}{wanted_by}.wants/{unit.rpartition('/')[2]}"] = File(target=unit)
         masked = [name for name in _MASKED if not (self.keys and name == "ssh.service")]
         # The rescue starts the SSH server; nothing else does if no one may log in.
-        found |= {f"{_UNIT}{name}": File(target="/dev/null") for name in masked if name != "ssh.service"}
+        files |= {f"{_UNIT}{name}": File(target="/dev/null") for name in masked if name != "ssh.service"}
         if self.keys:
-            found["/root/.ssh/authorized_keys"] = File(self.keys.encode(), 0o600)
-            found[f"{_UNIT}multi-user.target.wants/ssh.service"] = File(target="/usr/lib/systemd/system/ssh.service")
+            files["/root/.ssh/authorized_keys"] = File(self.keys.encode(), 0o600)
+            files[f"{_UNIT}multi-user.target.wants/ssh.service"] = File(target="/usr/lib/systemd/system/ssh.service")
         if self.certificates:
-            found["/usr/local/share/ca-certificates/operator.crt"] = File(self.certificates.encode())
-        return found | {
+            files["/usr/local/share/ca-certificates/operator.crt"] = File(self.certificates.encode())
+        return files | {
             "/init": File(target="/usr/lib/systemd/systemd"),
             "/etc/hostname": File(b"ramdisk\n"), "/etc/hosts": File(b"127.0.0.1 localhost ramdisk\n::1 localhost\n"),
             "/etc/machine-id": File(), "/etc/resolv.conf": File(target="/run/systemd/resolve/stub-resolv.conf"),

@@ -135,12 +135,12 @@ class Client:
             self.get("/v1/nodes", limit=1, fields="uuid")
         except ApiError as exc:
             if exc.status == 406:
-                wanted, known = self._version[VERSION_HEADER], body["default_version"]
-                least, most = str(known.get("min_version")), str(known.get("version"))
-                if _numbers(least) <= _numbers(wanted) <= _numbers(most):
-                    raise ApiError(406, f"API version {wanted} does not have what the simulation needs: "
+                requested, versions = self._version[VERSION_HEADER], body["default_version"]
+                least, most = str(versions.get("min_version")), str(versions.get("version"))
+                if _numbers(least) <= _numbers(requested) <= _numbers(most):
+                    raise ApiError(406, f"API version {requested} does not have what the simulation needs: "
                                         f"use a later one, up to {most}") from exc
-                raise ApiError(406, f"{self.endpoint} does not support API version {wanted}, only {least} to {most}"
+                raise ApiError(406, f"{self.endpoint} does not support API version {requested}, only {least} to {most}"
                                ) from exc
             raise
 

@@ -172,12 +172,12 @@ def matched_rules(events: Any, names: Mapping[str, str]) -> list[str]:
     :param events: items of ``GET /v1/nodes/{node}/history``
     :param names: rule UUID -> name; other UUIDs in the text are not rules
     """
-    found: dict[str, None] = {}
+    matched: dict[str, None] = {}
     for event in events:
         text = str(event.get("event") or "")
         if _INSPECTION_EVENT in f"{event.get('event_type') or ''} {text}".lower():
-            found |= dict.fromkeys(uuid.lower() for uuid in _UUID.findall(text) if uuid.lower() in names)
-    return [names[uuid] for uuid in found]
+            matched |= dict.fromkeys(uuid.lower() for uuid in _UUID.findall(text) if uuid.lower() in names)
+    return [names[uuid] for uuid in matched]
 
 
 def table(rows: list[Row], width: int = _LOG_WIDTH) -> Table:

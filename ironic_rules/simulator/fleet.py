@@ -77,16 +77,16 @@ class Fleet:
     def clean_up(self) -> list[str]:
         """Delete every node that was created. Return one line per node that could not be deleted."""
         self._client.stop.clear()
-        left: list[str] = []
+        undeleted: list[str] = []
 
         def delete(run: MachineRun) -> None:
             try:
                 node_setup.delete(self._client, run.machine.uuid)
             except ClientError as exc:
-                left.append(f"{run.machine.name}: {exc}")
+                undeleted.append(f"{run.machine.name}: {exc}")
 
         self._each("Deleting", [run for run in self.outcome.runs if run.created], delete)
-        return left
+        return undeleted
 
     def _prepare_all(self) -> None:
         def prepare(run: MachineRun) -> None:
@@ -127,17 +127,17 @@ class Fleet:
             while True:
                 finished = all_sent.is_set()
                 with self._lock:
-                    asked = list(self._processing)
-                if finished and not asked:
+                    processing = list(self._processing)
+                if finished and not processing:
                     return
                 begin = time.perf_counter()
-                done = self._left_inspecting(asked)
+                finished_runs = self._left_inspecting(processing)
                 now = time.perf_counter()
-                for run in done:
+                for run in finished_runs:
                     run.done_at = now
-                advance(len(done))
+                advance(len(finished_runs))
                 with self._lock:
-                    gone = {id(run) for run in done}
+                    gone = {id(run) for run in finished_runs}
                     self._processing = [run for run in self._processing if id(run) not in gone]
                 if finished:
                     deadline = deadline or now + self._timeout_s
@@ -147,15 +147,15 @@ class Fleet:
                 pause_s = max(_LAST_POLL_S if finished else _POLL_S, 4 * (now - begin))
                 (self._client.stop if finished else all_sent).wait(pause_s)
 
-    def _left_inspecting(self, asked: list[MachineRun]) -> list[MachineRun]:
-        if not asked:
+    def _left_inspecting(self, runs: list[MachineRun]) -> list[MachineRun]:
+        if not runs:
             return []
         try:
             nodes = self._client.pages("/v1/nodes", "nodes", provision_state=states.INSPECTING, fields="uuid")
             busy = {node["uuid"] for node in nodes}
         except ClientError:
             return []  # the service may be restarting; the deadline limits this
-        return [run for run in asked if run.machine.uuid not in busy]
+        return [run for run in runs if run.machine.uuid not in busy]
 
     def _verify_all(self) -> None:
         runs = [run for run in self.outcome.runs if run.callback is not None and not run.problem]

@@ -117,15 +117,15 @@ def pxe_mac(inventory: JSONObject) -> str | None:
 
 def _bmc_addresses(inventory: JSONObject) -> dict[str, str]:
     """Return the usable addresses of the BMC by key; ramdisks send 0.0.0.0 and ::/0 for "none"."""
-    found = {}
+    usable = {}
     for key in ("bmc_address", "bmc_v6address"):
         try:
             address = ipaddress.ip_address(inventory.get(key) or "")
         except ValueError:
             continue
         if not address.is_unspecified:
-            found[key] = str(inventory[key])
-    return found
+            usable[key] = str(inventory[key])
+    return usable
 
 
 def _replacements(inventory: JSONObject, run_id: str, index: int) -> dict[str, str]:

@@ -31,8 +31,8 @@ def enrol(client: Client, machine: SimulatedMachine, driver: str) -> None:
     _create(client, "/v1/nodes", body, lambda: [client.get(f"/v1/nodes/{machine.uuid}", fields="uuid")["uuid"]])
     if machine.pxe_mac:
         port = {"node_uuid": machine.uuid, "address": machine.pxe_mac}
-        found = client.pages("/v1/ports/detail", "ports", address=machine.pxe_mac)
-        _create(client, "/v1/ports", port, lambda: [item["node_uuid"] for item in found])
+        ports = client.pages("/v1/ports/detail", "ports", address=machine.pxe_mac)
+        _create(client, "/v1/ports", port, lambda: [item["node_uuid"] for item in ports])
 
 
 def start_inspection(client: Client, machine: SimulatedMachine, timeout_s: float) -> None:
@@ -82,11 +82,11 @@ def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], time
         state = node["provision_state"]
         if state in goal:
             return node
-        wanted = " or ".join(sorted(goal))
+        expected = " or ".join(sorted(goal))
         if state not in passing or (state == states.ENROLL and node.get("last_error")):
-            raise SetupFailed(f"expected {wanted}, is {state}: {node.get('last_error') or 'no error given'}")
+            raise SetupFailed(f"expected {expected}, is {state}: {node.get('last_error') or 'no error given'}")
         if time.monotonic() > deadline:
-            raise SetupFailed(f"still {state} after {timeout_s:g} s, expected {wanted}")
+            raise SetupFailed(f"still {state} after {timeout_s:g} s, expected {expected}")
         client.stop.wait(pause_s)
         pause_s = min(pause_s * 1.6, _SLOWEST_POLL_S)
 
@@ -124,8 +124,8 @@ def _create(client: Client, path: str, body: JSONObject, owners: Callable[[], li
         if exc.status != 409:
             raise
         try:
-            found = owners()
+            owner_uuids = owners()
         except ApiError:
-            found = []
-        if found != [body.get("node_uuid") or body["uuid"]]:
+            owner_uuids = []
+        if owner_uuids != [body.get("node_uuid") or body["uuid"]]:
             raise
