@@ -22,7 +22,7 @@ def _table(widths: str, *rows: Iterable[str]) -> str:
 def changes() -> str:
     """Return the reStructuredText of the table of changes."""
     return _table("15 50 35", ("Change", "Requested in this order", "Done when"),
-                  *((area.name, area.asked, area.done) for area in CHANGES))
+                  *((area.name, area.request, area.completion) for area in CHANGES))
 
 
 def deviations() -> str:

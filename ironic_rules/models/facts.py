@@ -135,5 +135,5 @@ def digest(written: Iterable[tuple[int, int, object]]) -> str:
     return hashlib.blake2b(repr(sorted(written)).encode(), digest_size=8).hexdigest()
 
 
-FACT = Fields.of(Fact, made={"links": 1, "problems": 1})
+FACT = Fields.of(Fact, computed={"links": 1, "problems": 1})
 SUMMARY = FACT.summary

@@ -178,18 +178,18 @@ def record(cls: Cls) -> Cls:
 class Fields(Mapping[str, Field]):
     """The fields of a resource by name, in the order of replies."""
 
-    def __init__(self, fields: Iterable[Field], made: Mapping[str, int], inputs: Mapping[str, int],
+    def __init__(self, fields: Iterable[Field], computed: Mapping[str, int], inputs: Mapping[str, int],
                  filters: Iterable[Filter]) -> None:
         """Prefer :meth:`of`, which reads a class.
 
-        :param made: fields of replies that are not in the rows, with the first minor version that has them
+        :param computed: fields of replies that are not in the rows, with the first minor version that has them
         :param inputs: fields of requests that replies do not have, with the first minor version that has them
         :param filters: filters of lists in addition to those by the value of a field
         """
         self._fields = {entry.name: entry for entry in fields}
         #: all fields of replies
-        self.shown = frozenset({*self.columns, *made})
-        self._since = {name: self._fields[name].since for name in self.columns} | dict(made) | dict(inputs)
+        self.shown = frozenset({*self.columns, *computed})
+        self._since = {name: self._fields[name].since for name in self.columns} | dict(computed) | dict(inputs)
         self._hidden = {minor: frozenset(name for name, since in self._since.items() if minor < since)
                         for minor in range(max(self._since.values()) + 1)}
         by_value = (Filter(entry.name, entry.type, entry.filter, entry.text, choices=entry.choices)
@@ -197,14 +197,14 @@ class Fields(Mapping[str, Field]):
         self.filters = {declared.name: declared for declared in (*by_value, *filters)}
 
     @classmethod
-    def of(cls, resource: type, *, made: Mapping[str, int] | None = None, inputs: Mapping[str, int] | None = None,
+    def of(cls, resource: type, *, computed: Mapping[str, int] | None = None, inputs: Mapping[str, int] | None = None,
            filters: Iterable[Filter] = ()) -> Fields:
         """Return the fields of a class that :func:`form` or :func:`record` made."""
         hints = typing.get_type_hints(resource)
         declared: Mapping[str, Any] = getattr(resource, "__form_fields__", None) or {
             entry.name: entry for entry in dataclasses.fields(resource)}
         fields = (_field(name, hints[name], entry.metadata[_METADATA]) for name, entry in declared.items())
-        return cls(fields, made or {}, inputs or {}, filters)
+        return cls(fields, computed or {}, inputs or {}, filters)
 
     def __getitem__(self, name: str) -> Field:
         return self._fields[name]

@@ -127,8 +127,8 @@ SUB_RESOURCES = ("ports", "states", "portgroups", "volume")
 NODE = Fields.of(
     Node,
     # Traits and conductor come from other tables.
-    made={"traits": 37, "links": 1, "conductor": 49, "ports": 1, "states": 14, "portgroups": 24,
-          "volume": 32},
+    computed={"traits": 37, "links": 1, "conductor": 49, "ports": 1, "states": 14, "portgroups": 24,
+              "volume": 32},
     filters=(Filter("associated", Type.BOOLEAN), Filter("shard", since=82, many=True),
              Filter("sharded", Type.BOOLEAN, since=82), Filter("include_children", Type.BOOLEAN, since=83),
              Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51),

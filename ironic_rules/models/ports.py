@@ -62,6 +62,6 @@ _SHARD = Filter("shard", since=82, many=True)
 #: Filter by the nodes' groups: networking-baremetal sends it in whatever version it negotiated.
 _CONDUCTOR_GROUPS = Filter("conductor_groups", many=True)
 
-PORT = Fields.of(Port, made={"links": 1}, inputs={"node_ident": 94},
+PORT = Fields.of(Port, computed={"links": 1}, inputs={"node_ident": 94},
                  filters=(*_OF_NODE, _ADDRESS, Filter("portgroup", since=24), _SHARD, _CONDUCTOR_GROUPS))
-PORT_GROUP = Fields.of(PortGroup, made={"links": 1, "ports": 24}, filters=(*_OF_NODE, _ADDRESS, _SHARD))
+PORT_GROUP = Fields.of(PortGroup, computed={"links": 1, "ports": 24}, filters=(*_OF_NODE, _ADDRESS, _SHARD))

@@ -50,7 +50,7 @@ class Allocation(Protocol):
     node_uuid: str | None = field(column=False, text=Text.UUID)
 
 
-ALLOCATION = Fields.of(Allocation, made={"links": 1}, inputs={"node": 58}, filters=(Filter("node"),))
+ALLOCATION = Fields.of(Allocation, computed={"links": 1}, inputs={"node": 58}, filters=(Filter("node"),))
 
 
 @form
@@ -66,7 +66,7 @@ class Chassis(Protocol):
     extra: JSONObject = field(patch=True)
 
 
-CHASSIS = Fields.of(Chassis, made={"links": 1, "nodes": 1})
+CHASSIS = Fields.of(Chassis, computed={"links": 1, "nodes": 1})
 
 
 #: ``{hardware type: {interface kind: {"enabled": [names], "default": name}, …}}``, as conductors register it.
@@ -130,7 +130,7 @@ class Operation:
 
 
 #: ``progress`` counts nodes: total, done, changed, failed, left.
-OPERATION = Fields.of(Operation, made={"progress": 1, "errors": 1, "links": 1})
+OPERATION = Fields.of(Operation, computed={"progress": 1, "errors": 1, "links": 1})
 
 
 MAX_RUNBOOK_STEPS = 256
@@ -156,7 +156,7 @@ class Runbook(Protocol):
     traits: list[str] = field()
 
 
-RUNBOOK = Fields.of(Runbook, made={"links": 1})
+RUNBOOK = Fields.of(Runbook, computed={"links": 1})
 
 
 def runbook_fits(runbook: Runbook, traits: Collection[str]) -> bool:
@@ -205,5 +205,5 @@ class VolumeTarget(Protocol):
 
 
 _OF_NODE = (Filter("node"),)
-VOLUME_CONNECTOR = Fields.of(VolumeConnector, made={"links": 1}, filters=_OF_NODE)
-VOLUME_TARGET = Fields.of(VolumeTarget, made={"links": 1}, filters=_OF_NODE)
+VOLUME_CONNECTOR = Fields.of(VolumeConnector, computed={"links": 1}, filters=_OF_NODE)
+VOLUME_TARGET = Fields.of(VolumeTarget, computed={"links": 1}, filters=_OF_NODE)

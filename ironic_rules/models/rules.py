@@ -73,7 +73,7 @@ class Rule:
         return {name: getattr(self, name) for name in WRITABLE if name != "uuid" or self.uuid}
 
 
-RULE = Fields.of(Rule, made={"links": 1, "valid": 1, "problems": 1}, filters=(
+RULE = Fields.of(Rule, computed={"links": 1, "valid": 1, "problems": 1}, filters=(
     Filter("built_in", Type.BOOLEAN), Filter("valid", Type.BOOLEAN), Filter("description"), Filter("op"),
     Filter("writes", text=Text.POINTER)))
 #: Fields of a list without ``detail`` and ``fields``.
@@ -395,7 +395,7 @@ class LegacyRule:
         return {name: getattr(self, name) for name in LEGACY_WRITABLE if name != "uuid" or self.uuid}
 
 
-LEGACY_RULE = Fields.of(LegacyRule, made={"links": 1})
+LEGACY_RULE = Fields.of(LegacyRule, computed={"links": 1})
 #: Fields that a user may set.
 LEGACY_WRITABLE = LEGACY_RULE.where(lambda entry: entry.create)
 

@@ -74,4 +74,4 @@ class DeployTemplate:
     steps: tuple[Step, ...] = field(patch=True, required=True, column=False, default=())
 
 
-DEPLOY_TEMPLATE = Fields.of(DeployTemplate, made={"links": 1})
+DEPLOY_TEMPLATE = Fields.of(DeployTemplate, computed={"links": 1})

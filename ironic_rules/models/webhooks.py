@@ -48,7 +48,7 @@ class Webhook(Protocol):
     delivered_at: datetime.datetime | None = field()
 
 
-WEBHOOK = Fields.of(Webhook, made={"links": 1})
+WEBHOOK = Fields.of(Webhook, computed={"links": 1})
 
 
 def problem_of_secret(text: str) -> str | None:

@@ -32,8 +32,8 @@ class Area:
     """A kind of change: what is asked of a BMC, and what counts as done."""
 
     name: str
-    asked: str
-    done: str
+    request: str
+    completion: str
 
 
 POWER = Area("power", "The first type of reset that the BMC offers.",

@@ -36,7 +36,7 @@ class Record:
     mode: str = field(patch=True, default="quick")
 
 
-THING = Fields.of(Thing, made={"links": 1, "extra": 4}, inputs={"ident": 3}, filters=(Filter("colour", since=2),))
+THING = Fields.of(Thing, computed={"links": 1, "extra": 4}, inputs={"ident": 3}, filters=(Filter("colour", since=2),))
 
 
 def test_types_come_from_the_annotations():
