@@ -144,7 +144,7 @@ class TestRules(command.Lister):
 
     def _many(self, requests: Requests, file_rules: rule_file.GivenRules, filters: dict[str, str],
               expected: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Return what an inspection of each of many nodes would do, once for those with the same result."""
+        """Return the results of a dry run over many nodes, one row for those with the same result."""
         try:
             operation = requests.dry_run({"nodes": filters, "rules": file_rules.rules})
         except exceptions.CommandError as error:

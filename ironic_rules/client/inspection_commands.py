@@ -114,7 +114,7 @@ def waited_operation(requests: Requests, operation: dict[str, Any], stream: Text
 
 
 def operation_row(operation: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return what is shown of an operation."""
+    """Return the shown values of an operation."""
     return tuple(_OPERATION_FORMS[name](operation[name]) if name in _OPERATION_FORMS else operation[name]
                  for name in names)
 
@@ -261,7 +261,7 @@ class ListVersions(OfNode, command.Lister):
 
 
 class DiffVersions(OfNode, command.Lister):
-    """Show what has changed in the hardware of a node between two inspections.
+    """Show the changes in the hardware of a node between two inspections.
 
     By default, these are the last two that were successful.
     """

@@ -219,8 +219,7 @@ class CheckFlavor(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("flavor", metavar="<flavor>", help="Name or ID of the flavor.")
-        parser.add_argument("--permissive", action="store_true",
-                            help="Unknown keys are warnings, not problems.")
+        parser.add_argument("--permissive", action="store_true", help="Unknown keys are warnings, not problems.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:

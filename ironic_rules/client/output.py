@@ -41,7 +41,7 @@ class _Rules(upstream.RuleManager):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def warnings_shown(app: Any) -> Iterator[None]:
-    """Print the warnings of what python-ironicclient's commands do meanwhile."""
+    """Print the warnings that requests of python-ironicclient's commands cause in the block."""
     client = app.client_manager.baremetal
     silent, client.inspection_rule = client.inspection_rule, _Rules(client.inspection_rule.api)
     try:

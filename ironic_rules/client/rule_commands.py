@@ -90,8 +90,7 @@ def add_export_arguments(parser: argparse.ArgumentParser, noun: str, all_note: s
     parser.add_argument("file", metavar="<file>", nargs="?", default="-",
                         help="File to write or overwrite. Default: '-', the standard output.")
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--bundle", metavar="<bundle>",
-                        help=f"{noun} of this bundle. Default: those without a bundle.")
+    chosen.add_argument("--bundle", metavar="<bundle>", help=f"{noun} of this bundle. Default: those without a bundle.")
     chosen.add_argument("--all", action="store_true", help=f"{noun} of all bundles, each with its bundle{all_note}.")
 
 

@@ -216,7 +216,7 @@ class Requests:
         return dict(self._json("POST", f"/v1/extra_specs/validate?validation={mode}", body=specs))
 
     def explain_flavor(self, flavor: str) -> dict[str, Any]:
-        """Return what a flavor does."""
+        """Return the explanation of a flavor."""
         return dict(self._json("GET", f"/v1/flavors/{quote(flavor, safe='')}/explanation"))
 
     def facts(self, query: Mapping[str, object]) -> list[dict[str, Any]]:

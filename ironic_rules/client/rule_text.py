@@ -1,6 +1,6 @@
 """Rules as text: JSON and YAML are read, YAML is written.
 
-What :func:`write` returns, :func:`documents` reads back with the same values and types.
+:func:`documents` reads text of :func:`write` with the same values and types.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LITERAL = re.compile(r"(?:\S(?:.*\S)?\n)*\S(?:.*\S)?\n?")
 _LINE = 80
 
 
-# LibYAML, where PyYAML is built with it, reads a file in a third of the time.
+# LibYAML, where PyYAML is built with it, reads a file faster.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML limited to the values of JSON.
 

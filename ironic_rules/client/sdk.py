@@ -94,8 +94,7 @@ class InspectionRules:
         """Return the current state of a rule."""
         return _known(rule).fetch(self._baremetal)
 
-    def patch_inspection_rule(
-            self, rule: str | InspectionRule, patch: Sequence[dict[str, Any]]) -> InspectionRule:
+    def patch_inspection_rule(self, rule: str | InspectionRule, patch: Sequence[dict[str, Any]]) -> InspectionRule:
         """Change a rule by operations of RFC 6902; return it."""
         return _known(rule).patch(self._baremetal, list(patch))
 

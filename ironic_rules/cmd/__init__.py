@@ -1,6 +1,6 @@
 """The commands. Importing this package selects oslo.service's threading backend.
 
-That has to happen before oslo.messaging is imported, which would otherwise select eventlet for the whole process.
+The backend must be selected before oslo.messaging is imported, which would otherwise select eventlet for the process.
 """
 
 import gc

@@ -107,8 +107,7 @@ def _registry(images: bool) -> SpecRegistry:
 
 def _list(arguments: argparse.Namespace) -> int:
     items = output_extra_specs.matching(_registry(arguments.images), arguments.namespace, arguments.type,
-                                        arguments.status,
-                                        arguments.text)
+                                        arguments.status, arguments.text)
     if arguments.format == "json":
         print(json.dumps([output_extra_specs.describe(item) for item in items], indent=2, ensure_ascii=False))
         return CLEAN
@@ -150,7 +149,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _inputs(arguments: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.FlavorSpecs]]]:
-    """Yield the name, the text, and the flavors or images of each file; first of all ``key=value`` arguments."""
+    """Yield the name, the text, and the flavors or images of each file, ``key=value`` arguments first."""
     pairs = [argument for argument in arguments if argument != "-" and "=" in argument and not os.path.isfile(argument)]
     if pairs:
         yield _ARGUMENTS, "", [flavor_files.FlavorSpecs("", "", tuple(map(flavor_files.pair, pairs)))]

@@ -127,7 +127,7 @@ def _secrets(conf: cfg.ConfigOpts) -> Iterator[Secrets]:
 
 
 def _offered(conf: cfg.ConfigOpts, db: Database) -> dict[str | None, selection.Description]:
-    """Return what the conductors that are alive offer, by their groups."""
+    """Return the offers of the conductors that are alive, by their groups."""
     groups: dict[str | None, list[selection.Description]] = {}
     with db.reader() as conn:
         for row in conductors.alive(conn, conf.conductor.heartbeat_timeout):

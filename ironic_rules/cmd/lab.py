@@ -229,8 +229,7 @@ def _inside(arguments: argparse.Namespace) -> int:
         lab_rig.set_up()
         for file in arguments.rules:
             lab_rig.commands("rules", {"RULES": str(file.absolute())})
-        scenarios.run(lab_rig, arguments.scenario, arguments.boot or scenarios.BOOTS,
-                      arguments.within)
+        scenarios.run(lab_rig, arguments.scenario, arguments.boot or scenarios.BOOTS, arguments.within)
         print(f"{name}: as it should be.", flush=True)
         status = 0
         if arguments.keep:

@@ -93,8 +93,7 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
     kinds = [inventories.load(path) for path in conf.inventory] or shipped_samples()
     run_id = conf.run_id or secrets.token_hex(3)
     with Client(conf.endpoint, conf.api_version, retry=Retry(base_delay_s=conf.retry_delay),
-                connections=conf.concurrency, headers=headers(conf.header),
-                authority=conf.cacert) as client:
+                connections=conf.concurrency, headers=headers(conf.header), authority=conf.cacert) as client:
         client.check()
         machines = [inventories.vary(kind, run_id, index)
                     for index, kind in enumerate(itertools.islice(itertools.cycle(kinds), conf.nodes))]

@@ -82,7 +82,7 @@ class Process(cotyledon.Service):
         raise NotImplementedError
 
     def stop(self) -> int:
-        """Let what is being processed finish, as far as the service does that; return the exit status."""
+        """Let running work finish, as far as the service does that; return the exit status."""
         raise NotImplementedError
 
     def is_well(self) -> bool:

@@ -257,6 +257,6 @@ VALUES: dict[tuple[str, str], dict[str, str]] = {
 
 
 def advice(group: str, name: str, words: Iterable[str]) -> Iterator[str]:
-    """Yield what to set instead of those ``words`` that are Ironic's, each text once."""
+    """Yield the advice on those ``words`` that are Ironic's, each text once."""
     advice_by_word = VALUES.get((group, name), {})
     yield from dict.fromkeys(advice_by_word[word] for word in words if word in advice_by_word)

@@ -39,7 +39,7 @@ _MAX_VALUE = 200
 def lines(conf: cfg.ConfigOpts) -> list[str]:
     """Return one line for each group and option that no process of the service reads, with its file or variable.
 
-    What other installed packages, such as those of hooks, list by the entry point ``oslo.config.opts`` counts as read.
+    Options that other packages, such as those of hooks, list by the entry point ``oslo.config.opts`` count as read.
 
     :param conf: with the service's own options registered, after the files have been read
     """

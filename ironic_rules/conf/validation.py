@@ -135,8 +135,7 @@ def error_of_setup(conf: cfg.ConfigOpts, error: BaseException) -> ConfigurationE
             f"{printable(reason)}.")
     if isinstance(error, OSError):
         place = "log_file" if conf.log_file else "log_dir"
-        return ConfigurationError(
-            f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
+        return ConfigurationError(f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
     return ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")
 
 
@@ -375,7 +374,7 @@ def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, s
 
 
 def allowed(option: cfg.Opt) -> str:
-    """Return what is allowed as value of an option; empty for types whose errors say it."""
+    """Return the requirement for an option's value; empty for types whose errors say it."""
     return _allowed(option.type)
 
 

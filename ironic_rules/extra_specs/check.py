@@ -73,7 +73,7 @@ def check(specs: object, mode: str = STRICT, registry: SpecRegistry | None = Non
 
 def warnings(specs: object, mode: str = STRICT, registry: SpecRegistry | None = None,
              pointer: str = "") -> list[SpecProblem]:
-    """Return what to tell about extra specs that are not refused, in their order.
+    """Return the warnings about extra specs that are not refused, in their order.
 
     Keys that are deprecated or removed, of kind ``deprecated``; where the mode is permissive also keys that are not
     known, of kind ``unknown``. Nothing where checks are off.

@@ -119,7 +119,7 @@ class _Mapping(dict[Any, Any]):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Any, Any]]) -> _Mapping:
-        """Return what JSON has as an object."""
+        """Return the mapping for an object of JSON."""
         pairs = list(pairs)
         mapping = cls(pairs)
         mapping.entries = tuple(_entry(key, value) for key, value in pairs)
@@ -224,12 +224,11 @@ def _image(pointer: str, item: _Mapping) -> FlavorSpecs:
 
 def _properties(entries: Iterable[SpecEntry]) -> tuple[SpecEntry, ...]:
     """Return the properties among all that an image has."""
-    return tuple(entry for entry in entries
-                 if entry.key not in _IMAGE_FIELDS and not entry.key.startswith(_OWN_PREFIX))
+    return tuple(entry for entry in entries if entry.key not in _IMAGE_FIELDS and not entry.key.startswith(_OWN_PREFIX))
 
 
 def _with_properties(pointer: str, item: _Mapping) -> FlavorSpecs | None:
-    """Return what a client prints with properties, None if there are none."""
+    """Return the flavor or image that a client prints with properties, None if there are none."""
     key = next((key for key in item if str(key).lower() == "properties"), None)
     properties = None if key is None else item[key]
     if isinstance(properties, _Mapping):

@@ -18,7 +18,7 @@ _VALUE_KEYS = ("min", "max", "enum", "pattern", "format")
 
 
 def describe(registered: Registered) -> JSONObject:
-    """Return what there is to know about one extra spec or image property.
+    """Return the description of one extra spec or image property.
 
     Names of libraries that a parameter can be, such as the standard traits, are left out: ``enum`` of the parameter is
     true where there are some.
@@ -45,7 +45,7 @@ def describe(registered: Registered) -> JSONObject:
 
 
 def value_of(registered: Registered) -> JSONObject:
-    """Return what the value of an extra spec must be: its type, its description, and its limits if it has any."""
+    """Return the requirements of an extra spec's value: its type, its description, and its limits if it has any."""
     described = registered.validator.value
     value: JSONObject = {"type": described["type"].__name__, "description": text_of(described.get("description"))}
     for key in _VALUE_KEYS:
@@ -191,7 +191,7 @@ def write_metadefs(folder: Path, namespaces_by_file: dict[str, JSONObject]) -> l
 
 
 def prefix_of(item: Registered) -> str:
-    """Return what the names of image properties of one kind begin with; empty if it is none of the known prefixes."""
+    """Return the known prefix of the names of image properties of one kind; empty if there is none."""
     return next((prefix for prefix in _PREFIXES if item.validator.name.startswith(prefix)), "")
 
 

@@ -191,8 +191,7 @@ class Template:
         match = self._match(name[len(self.prefix):len(name) - len(self.suffix)])
         if match is None:
             return None
-        values = {parameter.name: match.group(group)
-                  for parameter, group in zip(self._used, self._groups, strict=True)}
+        values = {parameter.name: match.group(group) for parameter, group in zip(self._used, self._groups, strict=True)}
         if self._has_choices and not all(values[parameter.name] in parameter.choices()
                                          for parameter in self._used if parameter.choices):
             return None
@@ -204,7 +203,7 @@ class Template:
         return self._has_choices
 
     def choices(self) -> list[str]:
-        """Return what can take the place of the last parameter, sorted; empty if that is not one of many names."""
+        """Return the choices for the last parameter, sorted; empty if it is not one of many names."""
         last = self._used[-1] if self._used else None
         return sorted(last.choices()) if last and last.choices else []
 
@@ -372,7 +371,7 @@ class SpecRegistry:
             self.plain[name] = registered
 
     def find(self, key: str) -> tuple[Registered, dict[str, str]] | None:
-        """Return what describes the extra spec ``key``, and the values of its parameters; None if nothing does."""
+        """Return the definition of the extra spec ``key``, and the values of its parameters; None if there is none."""
         registered = self.plain.get(key)
         if registered:
             return registered, {}
@@ -383,7 +382,7 @@ class SpecRegistry:
         return None
 
     def get(self, name: str) -> Registered | None:
-        """Return what has the name ``name``, with parameters in braces, however they are named; None if nothing has."""
+        """Return the definition of ``name``, with parameters of any name in braces; None if there is none."""
         return self._by_name.get(name) or self._shapes.get(shape(name))
 
     def __iter__(self) -> Iterator[Registered]:

@@ -25,7 +25,7 @@ _SHOWN_CPUS = 32
 def cpu_map_problem(text: str, strict: bool) -> str | None:
     """Return the problem of a CPU map as a sentence, or None. The time is linear in the length of ``text``.
 
-    What Nova takes as well, though it has no meaning (``3-1``, ``0-3-5``), is a problem only if ``strict``.
+    A text without meaning that Nova accepts (``3-1``, ``0-3-5``) is a problem only if ``strict``.
     """
     if not text:
         return "A CPU map has at least one CPU."
@@ -73,7 +73,7 @@ def _malformed_cpus(item: str) -> str:
 
 
 def _magnitude(digits: str) -> tuple[int, str]:
-    """Return what numbers compare by, without converting texts of any length to integers."""
+    """Return the key by which numbers compare, without converting texts of any length to integers."""
     significant = digits.lstrip("0")
     return len(significant), significant
 

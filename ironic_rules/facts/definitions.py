@@ -161,7 +161,7 @@ class _Definition:
         return Scope(self.names, False, strict, self.problems, self.limits, warnings=values.Warnings())
 
     def note(self, scope: Scope, where: str) -> None:
-        """Note what the templates of a part read."""
+        """Note the fields that the templates of a part read."""
         for used in scope.fields:
             if used.root != "item" and used.root not in ROOTS:
                 names = ", ".join(self.names)

@@ -144,7 +144,7 @@ class FactData:
         return value, wrong or problem
 
     def _items(self, fact: CompiledFact) -> tuple[list[Any], str | None]:
-        """Return what is combined, and the problem of one of its values."""
+        """Return the values to combine, and the problem of one of them."""
         view = self._view
         problem: str | None = None
         values: list[Any] = []

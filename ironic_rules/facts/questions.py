@@ -1,7 +1,7 @@
 """Questions to the database, made of conditions of rules.
 
-A condition is compiled by the rule engine. What databases compare as the engine does becomes a comparison; any other
-condition becomes a function that the engine evaluates for each different value. So a question means what the rule with
+A condition is compiled by the rule engine. A condition that databases evaluate as the engine does becomes a comparison.
+Any other becomes a function that the engine evaluates for each different value. So a question means what the rule with
 its conditions means. Only what no index has is refused: the inventory, and conditions with two values of a node.
 """
 
@@ -151,8 +151,7 @@ class _Reading:
         if self._name == "contains":
             op, values, _ = self._comparison(place) or ("fulfils", (), False)
             # A list matches if one of its items does, so that a list of one item shows whether that does.
-            function = None if op != "fulfils" else lambda value: self._outcome(
-                _data(place, [value])) != self._inverted
+            function = None if op != "fulfils" else lambda value: self._outcome(_data(place, [value])) != self._inverted
             return Test(place, op, values, self._inverted, missing, function)
         if self._name == "one-of" and _field(self._args.get("values")) and _is_scalar(self._args.get("value")):
             return Test(place, "one of", _constants([self._args["value"]]), self._inverted, missing)

@@ -90,7 +90,7 @@ class Interface(ExtensionPoint):
         """
 
     def warnings(self, task: Task) -> list[Problem]:
-        """Return what is suspicious about the node's properties, although :meth:`validate` accepts them."""
+        """Return warnings about properties of the node that :meth:`validate` accepts."""
         return []
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
@@ -319,7 +319,7 @@ class BootInterface(Interface):
         """Undo ``prepare_ramdisk``. Safe to repeat, even if nothing was prepared."""
 
     def ramdisk_files(self, task: Task) -> RamdiskFiles | None:
-        """Return what the machine loads after ``prepare_ramdisk``; None if nothing is prepared, or it is not known.
+        """Return the files that the machine loads after ``prepare_ramdisk``; None if none are prepared or known.
 
         :raises IronicRulesError: a property of the node or an option has changed, and is wrong now
         """
@@ -386,7 +386,7 @@ class ManagementInterface(Interface, abc.ABC):
         """
 
     def machine_ids(self, task: Task) -> set[str]:
-        """Return what identifies the machine, as ``models.machine_ids`` does; none if the BMC does not report it."""
+        """Return the identifiers of the machine, as ``models.machine_ids`` does; none if the BMC reports none."""
         return set()
 
     def get_mac_addresses(self, task: Task) -> list[str]:
@@ -600,7 +600,7 @@ class ConsoleInterface(Interface):
             task.node.console_enabled = enabled
 
     def get_console(self, task: Task) -> JSONObject:
-        """Return how clients reach the console, such as ``{"type": "socat", "url": "tcp://…"}``."""
+        """Return the access of clients to the console, such as ``{"type": "socat", "url": "tcp://…"}``."""
         raise self.refuse(task, "get_console")
 
 

@@ -130,7 +130,7 @@ class EnabledHardware:
         return self._description
 
     def register(self) -> dict[str, JSONObject]:
-        """Return what a conductor registers: ``describe()``, and each type's ``properties`` and steps.
+        """Return the registration of a conductor: ``describe()``, and each type's ``properties`` and steps.
 
         ``ramdisk_deploy_interfaces`` are those whose ramdisk has its own steps. ``deploy_steps``, ``clean_steps`` and
         ``service_steps`` are ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
@@ -216,8 +216,7 @@ class EnabledHardware:
         return {
             key: text
             for kind, offer in self._description[driver].items() for name in offer["enabled"]
-            for key, text in self._interfaces[kind][name].get_properties().items()
-        }
+            for key, text in self._interfaces[kind][name].get_properties().items()}
 
 
 def _load_interfaces(conf: cfg.ConfigOpts, kind: str) -> dict[str, type[Interface]]:

@@ -71,8 +71,7 @@ class Pretends(Interface):
         "asynchronous": {"description": "End when the ramdisk calls back, not by itself. Default: false.",
                          "schema": declaration.BOOLEAN_ARGUMENT},
     }, rerunnable=True, abortable=True)
-    def pretend(self, task: Task, seconds: float = 0, error: object = None,
-                asynchronous: bool = False) -> str | None:
+    def pretend(self, task: Task, seconds: float = 0, error: object = None, asynchronous: bool = False) -> str | None:
         """Do nothing, with the duration and the result that the arguments specify."""
         time.sleep(seconds)
         if error is not None:

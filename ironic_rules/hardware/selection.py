@@ -18,7 +18,7 @@ Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def union(descriptions: Iterable[Description]) -> dict[str, dict[str, JSONObject]]:
-    """Return what at least one conductor offers; the default of a kind is that of the first conductor that has one."""
+    """Return the offers of all conductors together; the default of a kind is that of the first conductor with one."""
     merged: dict[str, dict[str, JSONObject]] = {}
     for description in descriptions:
         for driver, kinds in description.items():
@@ -32,7 +32,7 @@ def union(descriptions: Iterable[Description]) -> dict[str, dict[str, JSONObject
 
 
 def of_group(offered: Mapping[str | None, Description], group: str, driver: str) -> Description:
-    """Return what the conductors of a group offer.
+    """Return the offers of the conductors of a group.
 
     :param offered: by the names of the groups with live conductors, and what all of them together offer under None
     :raises DriverNotFound: 400, no conductor of the group is alive, or none of them offers the driver

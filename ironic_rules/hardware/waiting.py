@@ -40,7 +40,7 @@ def left_s() -> float:
 class RequestDeadline:
     """Ends the requests in a ``with`` block after a time, by shutting down their connection.
 
-    What the request then raises is an ``httpx.HTTPError``; :attr:`is_over` tells why.
+    The interrupted request raises an ``httpx.HTTPError``; :attr:`is_over` tells why.
 
     :param seconds: for everything in the block
     """

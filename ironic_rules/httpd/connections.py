@@ -54,7 +54,7 @@ _EVICTED = 0.02
 #: sending when the connection closes never sees the reply.
 _MOST_DISCARDED = 4
 #: Milliseconds that a worker waits for each part of a client's next request while no other request waits for a worker:
-#: a request that goes from the front to a worker costs 0.1 ms more, as much as a third of the shortest ones.
+#: the way from the front to a worker would add much to a short request.
 _NEXT_MS = 1
 #: Number of these parts: many clients send head and body separately.
 _NEXT_PARTS = 2
@@ -186,7 +186,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         return self.socket.sendmsg(itertools.islice(self.unsent, _MOST_PIECES))
 
     def receive(self, size: int) -> bytes:
-        """Return what has arrived; nothing: the client has ended.
+        """Return the octets that have arrived; none: the client has ended.
 
         :raises BlockingIOError: nothing has
         :raises OSError: the connection is broken
@@ -214,7 +214,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.front.put(self)
 
     def receive_soon(self) -> bytes:
-        """Return what the client sends in the next moment; nothing: it sends nothing, or the connection is broken."""
+        """Return the octets that the client sends in the next moment; none also if the connection is broken."""
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
         if not poll.poll(_NEXT_MS):

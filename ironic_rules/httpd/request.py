@@ -225,7 +225,7 @@ class Body:
         self._room.take(len(piece), len(piece) if self._file is None else 0)
 
     def stream(self) -> IO[bytes]:
-        """Return what the body is read from."""
+        """Return the file from which the body is read."""
         if self._file is None:
             self._file = io.BytesIO(self._kept)
         self._file.seek(0)

@@ -59,7 +59,7 @@ class TlsConnection(Connection):
         return Handshake.DONE
 
     def receive(self, size: int) -> bytes:
-        """Return what has arrived, at most a record of it, whatever size is requested.
+        """Return octets that have arrived, at most a record of them, whatever size is requested.
 
         :raises BlockingIOError: there is no whole record yet
         :raises OSError: the connection is broken

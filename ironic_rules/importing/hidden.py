@@ -98,7 +98,7 @@ class AskedSecrets:
         self._given: dict[tuple[str, Path], str] = {}
 
     def value(self, kind: str, uuid: str, name: str | None, path: Path) -> JSON:
-        """Return what was answered for the path; nothing: None."""
+        """Return the answer for the path; None if there is none."""
         if (kind, path) not in self._given:
             self._given[kind, path] = self._ask(
                 f"{documents.format_pointer(path)} of each {kind.replace('_', ' ')} that hides it, such as "

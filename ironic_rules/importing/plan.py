@@ -126,7 +126,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of an import, besides the two clouds.
+    """The arguments of an import, without the two clouds.
 
     :ivar secrets: places of secrets, in the order in which they are asked
     :ivar left_out: paths of hidden values that are left out where no place has them
@@ -146,7 +146,7 @@ class Settings:
 
 
 def make(db: Database, source: Source, settings: Settings) -> Plan:
-    """Return what an import of ``source`` would do.
+    """Return the plan of an import of ``source``.
 
     :raises ConfigurationError: the cloud or a place of secrets cannot be read
     """
@@ -266,7 +266,7 @@ class _Planner:
         return values
 
     def _reveal(self, item: Item, kind: Kind, imported: JSONObject, stored: JSONObject | None, where: str) -> None:
-        """Replace what the other cloud hides: by what is here, else by what a place of secrets has."""
+        """Replace values that the other cloud hides: by the values here, else by those of a place of secrets."""
         hidden_paths = list(hidden.places(imported))
         if kind.name == "inspection_rule" and imported.get("sensitive") is True:
             hidden_paths += [(name,) for name in ("conditions", "actions") if imported.get(name) is None]
@@ -404,7 +404,7 @@ def _state_problems(document: Mapping[str, JSON]) -> Iterator[Problem]:
 
 
 def _differences(kind: Kind, imported: JSONObject, values: JSONObject, stored: JSONObject) -> list[Problem]:
-    """Return what differs between an object of the other cloud and the one with its UUID here."""
+    """Return the differences between an object of the other cloud and the one with its UUID here."""
     names = [name for name in imported if name not in kind.volatile | {"created_at", "uuid", "node_uuid"}]
     new, old = {}, {}
     for name in names:
@@ -446,7 +446,7 @@ def _stored_rows(conn: sa.Connection, kind: str, uuids: Sequence[str]) -> dict[s
 
 
 def _stored_parts(conn: sa.Connection, kind: str, owners: Mapping[str, JSONObject]) -> dict[str, dict[str, JSONObject]]:
-    """Return what nodes have, by the UUID of the node and by its own."""
+    """Return the rows of a kind that belong to nodes, by the UUID of the node and by their own."""
     table = TABLES[kind]
     by_id = {row["id"]: uuid for uuid, row in owners.items()}
     query: sa.Select[Any] = sa.select(table)

@@ -1,4 +1,4 @@
-"""Write what is imported: each object, and each node with all that belongs to it, in one transaction.
+"""Write each imported object, and each node with all that belongs to it, in one transaction.
 
 So an import that is interrupted anywhere leaves whole objects, and the next one continues with those that are missing.
 Nothing is sent to a machine, and no conductor is told: a node appears in the state that it has in the other cloud.

@@ -246,7 +246,7 @@ def run(command: Sequence[str], *, timeout_s: float = 600, environment: Mapping[
 
 
 def remove(folder: Path) -> None:
-    """Remove what a lab has left; mounts of it ended with its namespaces."""
+    """Remove the files of a lab; its mounts ended with its namespaces."""
     end = time.monotonic() + 10
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=time.monotonic() < end)

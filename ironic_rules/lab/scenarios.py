@@ -265,8 +265,7 @@ class Watch:
 
     def has_happened(self, step: str, *, is_error: bool) -> bool:
         """Return whether a step has failed, or succeeded."""
-        return any(event.step == step and event.is_error == is_error
-                   for event in self._rig.recorder.since(self._first))
+        return any(event.step == step and event.is_error == is_error for event in self._rig.recorder.since(self._first))
 
     def failure(self) -> str:
         return failure(self._rig.recorder.since(self._first), self._path, self._machine)

@@ -148,7 +148,7 @@ def _of_bmc(line: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def missing(path: Sequence[str], events: Sequence[Event]) -> str | None:
-    """Return which step of a path is the first without success, and what to check; None if there is none.
+    """Return the first step of a path without success, and the thing to check; None if there is none.
 
     A kernel that has started, and then panics, is without success.
     """

@@ -94,11 +94,11 @@ class LegacyAction(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
-        """Do what the action does if its rule matches."""
+        """Carry out the action of a rule that matches."""
 
     @property
     def has_cleanup(self) -> bool:
-        """True if it does anything if its rule does not match, besides that its values are taken back."""
+        """Whether the action does more than take back its values when its rule does not match."""
         return False
 
     @property

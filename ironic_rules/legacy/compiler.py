@@ -88,7 +88,7 @@ def is_readable(body: Any, complain: Complain) -> bool:
 
 
 def check_fields(body: Mapping[str, Any], complain: Complain) -> None:
-    """Complain of the fields of a body besides its conditions and actions."""
+    """Complain of the fields of a body other than conditions and actions."""
     for key in body:
         if key not in LEGACY_WRITABLE and key not in _REPLIED:
             complain(f"/{pointer_token(key)}", _unknown("field", key, LEGACY_WRITABLE))
@@ -313,8 +313,7 @@ class _Pass:
                 self._miss(plugin_module.ACTIONS, action.action, f"{action.where}/action",
                            [*ACTIONS, *self._plugins.actions])
                 return None
-            return PluginAction(
-                action.action, Given(action.where, action.params, self._scope), plugin)
+            return PluginAction(action.action, Given(action.where, action.params, self._scope), plugin)
         params, path = dict(action.params), "path"
         if "path" in kind.required and "key" in params:
             if "path" in params:

@@ -259,7 +259,7 @@ def convert(rule: LegacyRule, *, limits: Limits = DEFAULT) -> Conversion:
 
 
 def _heading(rule: LegacyRule, notes: dict[Problem, None]) -> JSONObject:
-    """Return the fields besides conditions and actions."""
+    """Return the fields other than conditions and actions."""
     fields: JSONObject = {"uuid": rule.uuid} if rule.uuid else {}
     if rule.description is not None:
         fields["description"] = rule.description[:MAX_TEXT]

@@ -52,8 +52,7 @@ class NodeInfo:
     def node(self, ironic: object = None) -> Record:
         """Return a copy of the node, with the changes so far."""
         values = self._task.node.read()
-        return Record({name: clone(values[name]) for name in (*NODE.columns, "traits") if name in values},
-                      id=self.uuid)
+        return Record({name: clone(values[name]) for name in (*NODE.columns, "traits") if name in values}, id=self.uuid)
 
     def get_by_path(self, path: str, ironic: object = None) -> Any:
         """Return the value at a path of the node, such as ``/extra/foo``.

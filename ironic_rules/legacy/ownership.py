@@ -54,7 +54,7 @@ class Ledger:
         self._parsed: tuple[Any, JSONObject, bool] = (None, {}, False)
 
     def begin(self, rule: str, action: int) -> None:
-        """Note which action of which rule writes from now on."""
+        """Note the rule and its action that write from now on."""
         self.rule, self._action = rule, action
 
     def _note(self, kind: str, place: str, **fields: Any) -> None:
@@ -204,7 +204,7 @@ class Ledger:
 
 
 def _missing(doc: object, tokens: tuple[str, ...]) -> int:
-    """Return how many objects have to be made for the value at ``tokens``."""
+    """Return the number of objects that have to be made for the value at ``tokens``."""
     for depth, token in enumerate(tokens[:-1]):
         child = find(doc, (token,))
         if child is MISSING:
@@ -505,7 +505,7 @@ def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]
 
 
 def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return what was written to the capabilities and to each list, by the path."""
+    """Return the values written to the capabilities and to each list, by the path."""
     parts: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     for value in owned:
         if value.kind in (CAPABILITY, ITEM):

@@ -250,8 +250,7 @@ def _with_parents(get: Getter, parts: Sequence[JSONPath], most: int) -> Callable
             budget.look(len(data) * len(names))
             # Each finds at most the parts of one value.
             data = _limited(itertools.chain.from_iterable(
-                part.find(datum) for datum in data
-                if not isinstance(part, Parent) or datum.context is not None), most)
+                part.find(datum) for datum in data if not isinstance(part, Parent) or datum.context is not None), most)
         return [datum.value for datum in data]
 
     return find

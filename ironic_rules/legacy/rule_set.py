@@ -53,7 +53,7 @@ class LegacyFailure:
 
 @dataclass(frozen=True, slots=True)
 class LegacyOutcome:
-    """The results of the rules besides the changes of the drafts.
+    """The results of the rules, without the changes of the drafts.
 
     :ivar owned: all values that rules own on the node from now on, in the order of writing; after a failure as before
     :ivar forgotten: values that were changed since, and are not owned any more
@@ -289,7 +289,7 @@ class _Run:
         return holds
 
     def _state(self) -> State:
-        """Return what rules can change, if they are explained."""
+        """Return the values that rules can change, if they are explained."""
         return whole_state({}, self.task) if self.explainer is not None else {}
 
     def _changes_since(self, before: State) -> JSONObject:

@@ -125,7 +125,7 @@ def _rendered(parts: tuple[str | template.Field, ...], limit: int) -> Compiled:
 
 def processed(inventory: Mapping[str, object], plugin_data: Mapping[str, object], *,
               auto_discovered: bool = False) -> JSONObject:
-    """Return the data with the keys that ironic-inspector's rules read, besides all that the ramdisk has sent.
+    """Return the data that the ramdisk has sent, with the keys that ironic-inspector's rules read.
 
     :param plugin_data: with what hooks write: ``all_interfaces``, ``local_gb``, ``parsed_lldp`` and ``extra``
     :param auto_discovered: whether this inspection has enrolled the node

@@ -51,8 +51,7 @@ class Numbers:
             name: {} if family.labels else {(): 0} for name, family in families.items() if family.kind == COUNTER}
         self._times: dict[str, dict[Labels, _Times]] = {
             name: {} for name, family in families.items() if family.kind == HISTOGRAM}
-        self._gauges: dict[str, list[Read]] = {
-            name: [] for name, family in families.items() if family.kind == GAUGE}
+        self._gauges: dict[str, list[Read]] = {name: [] for name, family in families.items() if family.kind == GAUGE}
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Add to a counter; ``labels`` in the order of the catalog."""

@@ -50,6 +50,6 @@ class BootParameters(NamedTuple):
 
 
 def read(file: bytes) -> BootParameters | None:
-    """Return what the file says; None if it is no such file."""
+    """Return the parameters in the file; None if it is no such file."""
     match = _FILE.fullmatch(file.decode("latin-1")) if len(file) == SIZE else None
     return BootParameters(match[1], match[2]) if match else None

@@ -110,8 +110,7 @@ def _size(expression: JSON, where: str) -> Callable[[Any], bool]:
         raise BadHint(f"{where} is neither a number of GiB nor a text")
     used, values = _split(str(expression).strip().lower(), where)
     if used and used not in _NUMBER_OPERATORS:
-        raise BadHint(
-            f"{where}: the operator {used} is not for numbers; valid: {', '.join(sorted(_NUMBER_OPERATORS))}")
+        raise BadHint(f"{where}: the operator {used} is not for numbers; valid: {', '.join(sorted(_NUMBER_OPERATORS))}")
     if used == _RANGE:
         return _size_range(values[0], where)
     if not all(re.fullmatch(r"\+?[0-9]{1,15}", value) and int(value) > 0 for value in values):

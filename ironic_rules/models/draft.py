@@ -101,16 +101,14 @@ class _Draft:
         self._private.clear()
         return {
             name: value.isoformat() if isinstance(value, datetime.datetime) else value
-            for name, value in self._values.items()
-        }
+            for name, value in self._values.items()}
 
     def changes(self) -> JSONObject:
         """Return the new value of each field that differs from its original value."""
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
-            if value is not (old := self._original.get(name, MISSING)) and not documents.same(value, old)
-        }
+            if value is not (old := self._original.get(name, MISSING)) and not documents.same(value, old)}
 
     def current(self, name: str) -> Any:
         """Return the current value of a field, to be read at once: later writes may change it. Not to be changed."""

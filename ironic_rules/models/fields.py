@@ -127,7 +127,7 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
           summary: bool = False, state: bool = False, filter: int | None = None, choices: Iterable[str] = (),
           text: Text = Text.LINE, max_length: int = MAX_LENGTH, min_length: int = 0,
           default: Any = dataclasses.MISSING, default_factory: Any = dataclasses.MISSING) -> Any:
-    """Declare the properties of a field besides its type.
+    """Declare the properties of a field, except for its type.
 
     :param since: first minor version of the API that supports it
     :param shown: replies contain it; only the service itself reads the others

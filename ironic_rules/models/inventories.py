@@ -60,8 +60,7 @@ def is_virtual_medium(disk: Mapping[str, object]) -> bool:
     name, model, vendor = (str(disk.get(key) or "")[:256] for key in ("name", "model", "vendor"))
     size = disk.get("size")
     is_small = isinstance(size, int) and (size == _FLOPPY_SIZE or (disk.get("tran") == "usb" and size < _LEAST_ON_USB))
-    return (_NO_DISK.fullmatch(name) is not None or is_small
-            or _MEDIUM.search(f"{vendor} {model}") is not None)
+    return (_NO_DISK.fullmatch(name) is not None or is_small or _MEDIUM.search(f"{vendor} {model}") is not None)
 
 
 @dataclass(frozen=True, slots=True)

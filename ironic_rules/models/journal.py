@@ -105,8 +105,7 @@ class DraftJournal:
         """
         entries = iter(reversed(self.entries))
         if name is not None:
-            entries = itertools.dropwhile(
-                lambda entry: not isinstance(entry, Change) or entry.name != name, entries)
+            entries = itertools.dropwhile(lambda entry: not isinstance(entry, Change) or entry.name != name, entries)
         action = None
         for entry in entries:
             if isinstance(entry, Checkpoint):

@@ -58,7 +58,7 @@ class Kept:
         self._ports = {id(port): (port, _values(port, self._of_port)) for port in task.ports}
 
     def problem(self) -> str | None:
-        """Return what was written that may not be, or cannot be stored; None if there is nothing. Quotes no value."""
+        """Return the reason why the plug-in's changes cannot be stored; None if they can. Quotes no value."""
         task = self._task
         if task.node is not self._node:
             return "it replaced task.node"
@@ -93,7 +93,7 @@ class Kept:
 
 
 def problem_of_data(data: Mapping[str, JSON]) -> str | None:
-    """Return what in the plug-in data cannot be stored; None if all can. Quotes no value."""
+    """Return the reason why the plug-in data cannot be stored; None if they can. Quotes no value."""
     problem = documents.unstorable(data)
     return None if problem is None else _text(problem, "the plug-in data")
 

@@ -24,7 +24,7 @@ _LONGEST = MAX_LENGTH - len(_SERIAL)
 
 
 def of(serial: object, uuid: object) -> set[str]:
-    """Return what identifies a machine with this serial number and this system UUID; nothing for unusable values.
+    """Return the identifiers of a machine with this serial number and this system UUID; none for unusable values.
 
     Firmware writes the first fields of a UUID in either byte order, and BMC and operating system may differ: both are
     returned.
@@ -54,7 +54,7 @@ def _kinds(ids: Collection[str]) -> set[str]:
 
 
 def of_report(inventory: Mapping[str, JSON], plugin_data: Mapping[str, JSON]) -> set[str]:
-    """Return what identifies the machine of a report.
+    """Return the identifiers of the machine of a report.
 
     ironic-python-agent sends the serial number; the collector of hardware-detect sends the UUID, too.
     """

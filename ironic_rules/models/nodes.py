@@ -71,8 +71,7 @@ class Node(Protocol):
     owner: str | None = field(since=50, patch=True, rules=True, filter=50)
     parent_node: str | None = field(since=83, patch=True, filter=83, max_length=36)
     power_interface: str | None = field(since=31, patch=True, rules=True)
-    power_state: str | None = field(
-        steps=True, state=True, summary=True, choices=(states.POWER_ON, states.POWER_OFF))
+    power_state: str | None = field(steps=True, state=True, summary=True, choices=(states.POWER_ON, states.POWER_OFF))
     properties: JSONObject = field(patch=True, rules=True)
     protected: bool = field(since=48, create=False, patch=True, rules=True)
     protected_reason: str | None = field(since=48, create=False, patch=True, text=Text.LINES, max_length=_LONG)

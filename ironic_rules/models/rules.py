@@ -69,7 +69,7 @@ class Rule:
                       if value is not None or name not in RULE or RULE[name].nullable})
 
     def said(self) -> JSONObject:
-        """Return what a user has specified of the rule: the fields that can be written."""
+        """Return the user's specification of the rule: the fields that can be written."""
         return {name: getattr(self, name) for name in WRITABLE if name != "uuid" or self.uuid}
 
 
@@ -346,7 +346,7 @@ class Counts:
         return self.considered, self.evaluated, self.matched, self.failed
 
     def add(self, earlier: Counts) -> None:
-        """Add what was counted before."""
+        """Add earlier counts."""
         self.considered += earlier.considered
         self.evaluated += earlier.evaluated
         self.matched += earlier.matched
@@ -391,7 +391,7 @@ class LegacyRule:
                       if value is not None or name not in LEGACY_RULE or LEGACY_RULE[name].nullable})
 
     def said(self) -> JSONObject:
-        """Return what a user has specified of the rule."""
+        """Return the user's specification of the rule."""
         return {name: getattr(self, name) for name in LEGACY_WRITABLE if name != "uuid" or self.uuid}
 
 

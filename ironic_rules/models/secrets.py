@@ -327,8 +327,7 @@ class Concealment:
             return {
                 mask_text(key) if isinstance(key, str) else key:
                 MASK if item is not None and is_secret_key(key)
-                else self.hide(item, (*place, str(key)) if place else ())
-                for key, item in value.items()}
+                else self.hide(item, (*place, str(key)) if place else ()) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item, (*place, str(index)) if place else ()) for index, item in enumerate(value)]
         return value

@@ -60,8 +60,7 @@ SERVICEHOLD = "service hold"
 
 ALL = frozenset(
     value for name, value in list(globals().items())
-    if name.isupper() and isinstance(value, str) and not name.startswith(("POWER_", "SOFT_", "REBOOT"))
-)
+    if name.isupper() and isinstance(value, str) and not name.startswith(("POWER_", "SOFT_", "REBOOT")))
 
 #: States in which a conductor works on the node and holds its lock; if the conductor fails, another one resumes.
 TRANSIENT = frozenset({VERIFYING, DEPLOYING, DELETING, CLEANING, INSPECTING, ADOPTING, RESCUING, UNRESCUING, SERVICING})
@@ -193,8 +192,7 @@ def after_event(node: Node, event: str) -> Transition | None:
     successor = transition(node.provision_state, event)
     if node.target_provision_state == ENROLL and successor is not None and event == "wait":
         return successor._replace(target=ENROLL)
-    manual = (node.target_provision_state == MANAGEABLE
-              and node.provision_state in (CLEANING, CLEANWAIT, CLEANHOLD))
+    manual = (node.target_provision_state == MANAGEABLE and node.provision_state in (CLEANING, CLEANWAIT, CLEANHOLD))
     if manual and successor is not None and successor.target == AVAILABLE:
         return successor._replace(target=MANAGEABLE)
     return successor

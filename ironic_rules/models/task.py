@@ -59,7 +59,7 @@ class Watch:
         self.on_overdue: Callable[[Exception], None] | None = None
 
     def begin(self, kind: str, failure: Callable[..., Exception], *subject: Any) -> None:
-        """Note what begins now, instead of what was noted before.
+        """Note the work that begins now, instead of the work noted before.
 
         :param failure: returns the error if it does not end in time; called with ``subject`` and the reason
         :raises Abandoned: what was noted before ended too late
@@ -184,7 +184,7 @@ class Task:
 
     def begin_work(self, before_ramdisk: Callable[[Task], None],
                    agent_token: Callable[[], str | None] = lambda: None) -> None:
-        """Set what the work on a node may store before its end.
+        """Set the functions by which the work on a node acts before its end.
 
         :param before_ramdisk: invalidates the agent token of the node at once, and waits for what its ramdisk needs;
             called with the task, which it must not keep
@@ -210,7 +210,7 @@ class Task:
 
     def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory,
                          sharing: Sharing = UNSHARED) -> None:
-        """Set what hooks can know of this inspection besides its data.
+        """Set the facts about this inspection that hooks can read in addition to its data.
 
         :param foreign_addresses: MAC addresses of the inventory that belong to other nodes
         :param previous_inventory: returns the inventory of the node's last successful inspection before this one

@@ -123,7 +123,7 @@ class Watch:
         self._drain()
 
     def take_reads(self) -> collections.Counter[str]:
-        """Return how often each file was read since the last call."""
+        """Return the number of reads of each file since the last call."""
         self._drain()
         reads, self._reads = self._reads, collections.Counter()
         return reads
@@ -225,13 +225,13 @@ def running(pid_file: str) -> int | None:
 
 
 def started(pid_file: str) -> str | None:
-    """Return what identifies the running dnsmasq of a PID file; None if none runs."""
+    """Return the identity of the running dnsmasq of a PID file; None if none runs."""
     pid = running(pid_file)
     return None if pid is None else identity_of(pid)
 
 
 def identity_of(pid: int) -> str | None:
-    """Return what identifies a running process, its id and its start time; None if it is not running."""
+    """Return the identity of a running process, its id and its start time; None if it is not running."""
     try:
         # The second field, the name of the program, may contain spaces; the start time is the 20th after it.
         return f"{pid} {Path(f'/proc/{pid}/stat').read_text(errors='replace').rpartition(')')[2].split()[19]}"
@@ -249,8 +249,7 @@ def reload(pid_file: str) -> bool:
     return True
 
 
-_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{plan.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
-                   re.MULTILINE)
+_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{plan.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$", re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}").fullmatch
 #: Names of files with single changes of several groups, see ``targets.hostsdir``.
 is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
@@ -378,7 +377,7 @@ class Hostsdir:
         return 0 if written is None else written.lines
 
     def peek(self) -> list[tuple[str, str]]:
-        """Return what ``read`` yields, without locking the folder; an empty list if it cannot be read."""
+        """Return the items of ``read``, without locking the folder; an empty list if it cannot be read."""
         try:
             self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             return list(self.read())
@@ -411,8 +410,7 @@ class Hostsdir:
     def foreign_names(self) -> list[str]:
         """Return the names of files that dnsmasq reads and that are not the filter's."""
         with os.scandir(self._folder) as entries:
-            return sorted(entry.name for entry in entries
-                          if not is_ours(entry.name) and not _IGNORED(entry.name))
+            return sorted(entry.name for entry in entries if not is_ours(entry.name) and not _IGNORED(entry.name))
 
     def forget(self, name: str) -> None:
         """Discard what is known of a file, so that the next ``write`` writes it."""

@@ -402,7 +402,7 @@ class Plan:
     def compare(self, refused: set[str]) -> Comparison:
         """Return a comparison with all ports of the database, to which they have to be given.
 
-        The plan is not changed; messages may be applied to it meanwhile.
+        The plan is not changed; messages may be applied to it during the comparison.
 
         :param refused: invalid addresses are added to this set
         """

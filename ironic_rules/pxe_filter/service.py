@@ -99,8 +99,8 @@ _OBSERVE_S = 1.0
 #: messages cause one reading.
 _READ_AFTER_S = 0.05
 #: While messages are received, a reading begins at the earliest after so many times as long as the last one has taken;
-#: maximum number of seconds for that. With thousands of nodes on inspection a reading takes 50 ms, and what messages
-#: change would wait for the processor.
+#: maximum number of seconds for that. Otherwise changes by messages wait for the processor, with thousands of nodes on
+#: inspection.
 _REST, _MAX_REST_S = 4, 1.0
 #: Maximum number of addresses in one message; more are an error of the sender.
 _MAX_ADDRESSES = 100_000
@@ -313,7 +313,7 @@ class FilterService:
             event.set()
 
     def _write_told(self, area: Area, event: threading.Event) -> None:
-        """Write what messages change: at once after an idle time, otherwise together with those that follow."""
+        """Write changes by messages: at once after an idle time, otherwise together with the following changes."""
         written_at = 0.0
         while not self._stopped:
             is_told = event.wait(_OBSERVE_S)

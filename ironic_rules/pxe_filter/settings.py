@@ -134,7 +134,7 @@ def _database(settings: TargetSettings) -> str:
 
 
 def _places(settings: TargetSettings) -> dict[str, str]:
-    """Return what only one target can use, each with its option."""
+    """Return the places that only one target can use, each with its option."""
     if settings.target == "hostsdir":
         return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in settings.options.dhcp_hostsdir}
     if settings.target == "kea" and not settings.deny_unknown:

@@ -104,7 +104,7 @@ class Area:
         return self.statistics.unwritten == 0 and self.statistics.unread <= 0
 
     def write(self) -> None:
-        """Write what messages have changed, and what could not be written before."""
+        """Write changes by messages, and groups that could not be written before."""
         self._writer.write()
         self._tell_unknown()
 
@@ -235,14 +235,13 @@ class Area:
                     LOG.warning("%s of %s was changed by another process; it is written again", change.what,
                                 target.name)
                     self.statistics.healed += 1
-                    self._writer.note(change.groups | ({plan.UNKNOWN_FILE} if change.unknown else set()),
-                                      target=target)
+                    self._writer.note(change.groups | ({plan.UNKNOWN_FILE} if change.unknown else set()), target=target)
                     self._writer.note(self._plan.remember(change.addresses))
             if changes:
                 self.write()
 
     def _remove_leftovers(self) -> None:
-        """Remove what is no longer needed, once everything else is written."""
+        """Remove unneeded files and lines, once everything else is written."""
         if self.is_behind:
             return
         with self._writer.turn, self._lock:
@@ -259,8 +258,9 @@ _MAX_REFUSED = 10_000
 class Keeper:
     """The areas of a filter, and one reading of the database for all of them.
 
-    The database is read without a lock, so that messages are processed meanwhile; for the addresses of such messages,
-    what was read may be older and is ignored. ``sync`` may be called from one thread, ``tell`` and ``write`` from any.
+    The database is read without a lock, so that messages are processed at the same time. For the addresses of such
+    messages, the data that were read may be older and are ignored. ``sync`` may be called from one thread, ``tell`` and
+    ``write`` from any.
     """
 
     def __init__(self, settings: FilterSettings, db: Database) -> None:
@@ -304,7 +304,7 @@ class Keeper:
         return bool(known_macs) and known_macs.issuperset((*allow, *deny))
 
     def write(self) -> None:
-        """Write what messages have changed, and what could not be written before."""
+        """Write changes by messages, and groups that could not be written before."""
         self._each(Area.write)
 
     def serves(self, mac: str) -> bool:

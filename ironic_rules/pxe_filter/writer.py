@@ -1,4 +1,4 @@
-"""Writes what has changed in the plan into the targets: each group once, however often it has changed meanwhile.
+"""Writes changes of the plan into the targets: each group once, however often it has changed since the last time.
 
 Groups are written in slices. The plan is locked only while one is copied, and groups of messages come before all
 others, so a message never waits for a complete synchronization. If many groups have changed, a target that takes single
@@ -24,8 +24,8 @@ from ironic_rules.pxe_filter.targets.base import Batch, InForce, Outcome, Target
 LOG = logging.getLogger(__name__)
 
 #: Seconds that a slice may keep a server busy, or a message waiting. dnsmasq answers no request before it has read
-#: every file that was written, and each can take it 6 ms or more; so it is left alone for as long as it took, and the
-#: next slice is smaller if it took twice as long.
+#: every file that was written; so it is left alone for as long as it took, and the next slice is smaller if it took
+#: twice as long.
 _BUSY_S = 0.02
 #: Maximum number of seconds to wait for a server to read a slice, and to leave it alone afterwards.
 _PATIENCE_S = 1.0
@@ -214,7 +214,7 @@ class Writer:
     def write(self) -> bool:
         """Write everything that can be written; what cannot remains for the next call. Return whether all could be.
 
-        Messages that are received meanwhile are also written, unless nothing else is left: then they are collected
+        Messages that are received during this are also written, unless nothing else is left: then they are collected
         until the next call.
         """
         with self.turn:
@@ -285,7 +285,7 @@ class Writer:
         return True
 
     def _take_unknown(self, queue: _Queue) -> bool | None:
-        """Return what is to be written about unknown addresses; None: nothing. The caller holds the lock.
+        """Return the verdict on unknown addresses to write; None: nothing to write. The caller holds the lock.
 
         If they were allowed, those whose denial could not be written would be, too. So they are not before all else is
         written; and where they are, they are denied when a denial cannot be written.

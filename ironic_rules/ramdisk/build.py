@@ -31,7 +31,7 @@ PROGRAMS = (Program("mmdebstrap", "mmdebstrap"), Program("zstd", "zstd"), Progra
 #: Bytes that a build needs for a time. Seen: 1.9 GB.
 NEEDED = 2_500_000_000
 _TEMPORARY = ".building-"
-#: Level of zstd. 15 makes the ramdisk 1 % smaller, and takes eight times as long.
+#: Level of zstd. A higher level takes much longer and makes the ramdisk hardly smaller.
 _LEVEL = 9
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 #: Beginnings of paths that are of no use in a ramdisk, or that each machine must have of its own: keys and names.
@@ -167,7 +167,7 @@ class Builder:
             yield
 
     def _remove_left(self) -> None:
-        """Remove what a build has left that was killed."""
+        """Remove the files of a build that was killed."""
         for path in self._cache.glob(f"{_TEMPORARY}*"):
             # mmdebstrap mounts file systems of the machine below it, of which nothing must be removed.
             for mounted in reversed(_mounts_below(path)):

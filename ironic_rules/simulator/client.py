@@ -243,7 +243,7 @@ def _object(answer: httpx.Response) -> JSONObject:
 
 
 def _numbers(version: str) -> list[int]:
-    """Return what versions are compared by; those of another form are later than all others."""
+    """Return the key by which versions are compared; a version of another form is later than all others."""
     numbers = version.split(".")
     return [int(number) for number in numbers] if all(map(str.isdecimal, numbers)) else [sys.maxsize]
 

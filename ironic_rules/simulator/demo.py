@@ -85,8 +85,7 @@ def run(endpoint: str, console: Console, authority: str | None = None) -> list[R
     :raises ClientError: the service does not respond, or refuses the rules; errors of a node are in its row
     """
     machines = [machine(Sample(name, samples.inventory(name)), f"demo-{name}") for name in samples.inventory_names()]
-    with Client(endpoint, retry=Retry(base_delay_s=0.5), connections=len(machines),
-                authority=authority) as client:
+    with Client(endpoint, retry=Retry(base_delay_s=0.5), connections=len(machines), authority=authority) as client:
         client.check()
         created = load_rules(client)
         console.print(f"[bold]1.[/bold] {len(samples.rules())} example rules loaded ({created} of them new).")
@@ -119,7 +118,7 @@ def boot_machines(endpoint: str, stop: threading.Event, authority: str | None = 
 
 
 def repaired(body: JSONObject) -> JSONObject:
-    """Return what a machine sends when nothing is missing any more: no error, and a disk if it had none."""
+    """Return the report of a machine without faults: no error, and a disk if it had none."""
     inventory = {**body["inventory"], "disks": body["inventory"]["disks"] or [_DISK]}
     return {**{key: value for key, value in body.items() if key != "error"}, "inventory": inventory}
 

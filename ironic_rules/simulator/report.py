@@ -32,7 +32,7 @@ class NodeFailure:
 class PostTimes:
     """Distribution of the accepted reports' times in milliseconds; None where nothing was measured.
 
-    ``retried`` counts callbacks that needed more than one try.
+    ``retried`` counts reports that needed more than one try.
     """
 
     count: int

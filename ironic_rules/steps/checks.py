@@ -43,7 +43,7 @@ def without(disallowed: Collection[str]) -> StepCheck:
 def real_secrets(step: Step) -> Iterator[Problem]:
     """Refuse ``******`` in place of a secret.
 
-    Replies mask secrets in this way. A client that sends such a reply back would overwrite the masked secret.
+    Replies mask secrets in this way. A client that returns such a reply would overwrite the masked secret.
     """
     for where in secrets.new_masks(step.args, path=("args",)):
         yield Problem(where, "is a secret that a reply has hidden; send the secret itself")
@@ -51,7 +51,7 @@ def real_secrets(step: Step) -> Iterator[Problem]:
 
 def node_problems(offer: Offer, templates: Collection[DeployTemplate], requested: Collection[Step] = (),
                   disallowed: Collection[str] = ()) -> list[str]:
-    """Return why a node cannot run the requested steps; at most MAX_PROBLEMS problems.
+    """Return why a node cannot run the requested steps; at most ``MAX_PROBLEMS``.
 
     A step that the node's ramdisk may offer is accepted.
 
@@ -72,7 +72,7 @@ def cleaning_problems(offer: Offer) -> list[str]:
 
 def request_problems(offer: Offer, procedure: Procedure, requested: Collection[Step], *, ramdisk: bool,
                      disallowed: Collection[str] = ()) -> list[str]:
-    """Return why a node cannot run the steps of a request for cleaning or servicing; at most MAX_PROBLEMS problems.
+    """Return why a node cannot run the steps of a request for cleaning or servicing; at most ``MAX_PROBLEMS``.
 
     Each text begins with the JSON pointer of the place in the request.
 

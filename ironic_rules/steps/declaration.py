@@ -60,7 +60,7 @@ def check_schema(schema: Mapping[str, object]) -> None:
         raise TypeError(f"argsinfo has an invalid schema: {exc.message}") from exc
 
 
-# The steps of the interfaces have few different schemas, and a check takes 2 ms of a process's start.
+# The steps of the interfaces have few different schemas, and checks would slow down each process's start.
 @functools.cache
 def _check_text(schema: str) -> None:
     _VALIDATOR.check_schema(json.loads(schema))
@@ -272,7 +272,7 @@ def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) ->
 
 
 def declaration(cls: type[SteppedInterface], name: str, procedure: Procedure) -> Declaration | None:
-    """Return how ``name`` is declared in ``cls``, or else in the class that it overrides; None if it is not a step."""
+    """Return the declaration of ``name`` in ``cls``, or else in the class that it overrides; None: it is no step."""
     if not callable(getattr(cls, name, None)):
         return None
     for base in cls.__mro__:

@@ -47,7 +47,7 @@ class Requirements:
 
     @classmethod
     def of(cls, flavor: Flavor, specs: Mapping[str, str]) -> Requirements:
-        """Return what ``flavor`` requires if it has these extra specs. A malformed extra spec requires nothing."""
+        """Return the requirements of ``flavor`` if it has these extra specs. A malformed one requires nothing."""
         amounts: Counter[str] = Counter()
         traits: dict[str, list[str]] = {"required": [], "forbidden": []}
         for key, value in specs.items():
@@ -126,7 +126,7 @@ def _amount(text: str) -> int:
 
 def about_nodes(required: Requirements, *, has_class: bool, known_traits: Collection[str],
                 templates: Iterable[DeployTemplate], capable: Mapping[str, int]) -> list[Problem]:
-    """Return what keeps instances from the nodes and the templates that there are.
+    """Return the problems of a flavor with the present nodes and templates.
 
     :param has_class: whether any node has the resource class
     :param known_traits: those of the required traits that any node has

@@ -103,11 +103,11 @@ class Offer:
         return {info.key: info for info in reversed(self.steps)}
 
     def declared(self, step: Step) -> StepInfo | None:
-        """Return how the step is declared; None if no interface has it."""
+        """Return the declaration of the step; None if no interface has it."""
         return self._by_key.get(step.key)
 
     def find(self, step: Step) -> StepInfo | None:
-        """Return how the step is declared; None if no interface has it and it is not reserved."""
+        """Return the declaration of the step; None if no interface has it and it is not reserved."""
         return self.declared(step) or find_reserved(step)
 
     @property

@@ -172,7 +172,7 @@ class Preview:
 
 def preview_of_deployment(offer: Offer, enabled: Collection[DeployTemplate], instance_info: Mapping[str, JSON],
                           traits: Collection[str], disallowed: Collection[str]) -> Preview:
-    """Return what a deployment would run.
+    """Return the steps that a deployment would run.
 
     :param enabled: the templates named after the node's traits and after those that its instance requests
     :param traits: those of the node
@@ -197,7 +197,7 @@ class Judgement:
 
 
 def preview_of_cleaning(offer: Offer) -> Preview:
-    """Return what automated cleaning would run.
+    """Return the steps that automated cleaning would run.
 
     :param offer: the node's for cleaning
     """

@@ -174,8 +174,7 @@ class Poll:
 
 
 def begin_poll(internal: JSONObject, interface: str, awaited: Mapping[str, object], now: datetime.datetime,
-               timeout_s: float,
-               limit: str, *, awaits_ramdisk: bool = False) -> None:
+               timeout_s: float, limit: str, *, awaits_ramdisk: bool = False) -> None:
     """Store in ``driver_internal_info`` what to poll from now on.
 
     :param now: the time of the database's clock
@@ -192,7 +191,7 @@ def note_ramdisk(internal: JSONObject, *, awaited: bool) -> None:
 
 
 def pending_poll(internal: Mapping[str, object]) -> Poll | None:
-    """Return what is polled according to ``driver_internal_info``; None if nothing is, or if it is not readable."""
+    """Return the poll in ``driver_internal_info``; None if there is none, or if it is not readable."""
     stored = internal.get(STEP_POLL)
     if not isinstance(stored, dict):
         return None

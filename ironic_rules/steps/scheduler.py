@@ -129,7 +129,7 @@ def _scope(key: str) -> tuple[str, ...]:
 
 
 def _value(attributes: Mapping[str, Any], scope: tuple[str, ...]) -> Any:
-    """Return what is found along a path, None if nothing is."""
+    """Return the value at the end of a path, None if there is none."""
     value = attributes.get(scope[0])
     if value is None:
         value = attributes["stats"].get(scope[0])

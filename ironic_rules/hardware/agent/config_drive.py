@@ -169,7 +169,7 @@ def _image_problem(value: str) -> str | None:
 
 
 def _sizes(unpacker: Any, packed: bytes) -> Iterator[int]:
-    """Yield how many bytes have been unpacked so far, after each piece of them, which is not kept.
+    """Yield the number of bytes unpacked so far, after each piece of them, which is not kept.
 
     :raises zlib.error: the data are not in the format of the unpacker
     """

@@ -74,7 +74,7 @@ class Image:
         return _is_file(self.source)
 
     def urls(self) -> dict[str, str]:
-        """Return what the agent loads over HTTP, by its JSON pointer in the node."""
+        """Return the URLs that the agent loads over HTTP, by their JSON pointers in the node."""
         values = {f"{_WHERE}/image_source": None if self.is_file else self.source,
                   f"{_WHERE}/image_checksum": self.checksum, f"{_WHERE}/image_os_hash_value": self.hash_value}
         return {where: value for where, value in values.items() if value is not None and urls.is_meant(value)}
@@ -124,7 +124,7 @@ def _pointer(key: str, of_driver_info: Collection[str]) -> str:
 
 
 def warnings(node: Node) -> list[Problem]:
-    """Return what is weak about the image of ``instance_info``, which :func:`image_of_node` accepts."""
+    """Return weaknesses of the image of ``instance_info``, which :func:`image_of_node` accepts."""
     info = node.instance_info
     key = "image_os_hash_algo" if info.get("image_os_hash_algo") else "image_checksum"
     if info.get(key) != "md5" and not _is_digest(info.get(key), _MD5_LENGTH):

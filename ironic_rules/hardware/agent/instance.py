@@ -1,4 +1,4 @@
-"""The instance's requests of the machine besides its image (boot mode, disk), and the rescue interface ``agent``.
+"""The instance's requests of the machine other than its image (boot mode, disk), and the rescue interface ``agent``.
 
 The rescue system is the ramdisk with ironic-python-agent, with the password of the request.
 """
@@ -36,7 +36,7 @@ def requested_boot_mode(node: Node) -> str | None:
 
 
 def check(node: Node, modes: Collection[str]) -> None:
-    """Check what the instance requests of the machine.
+    """Check the instance's requests of the machine.
 
     :param modes: the boot modes that the management interface can set; none if it cannot
     :raises InvalidParameterValue: with everything that cannot be done

@@ -209,7 +209,7 @@ _DONE_ANYWAY = frozenset({("vmedia_transport_protocol", "http")})
 
 
 def check_unsupported(node: Node) -> None:
-    """Refuse what ramdisks do not take into account of a node.
+    """Refuse fields of a node that ramdisks do not take into account.
 
     :raises InvalidParameterValue: with every setting
     """
@@ -225,7 +225,7 @@ def check_unsupported(node: Node) -> None:
 
 
 def instance_problems(node: Node) -> Iterator[Problem]:
-    """Yield what instances on a disk cannot have."""
+    """Yield the problems of fields that instances on a disk cannot have."""
     yield from _set("/instance_info", node.instance_info, INSTANCE_INFO)
 
 

@@ -102,7 +102,7 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
 
 
 def check(parameters: Mapping[str, str]) -> None:
-    """Refuse what could be interpreted as anything but a kernel parameter on any way to the ramdisk.
+    """Refuse texts that could be interpreted as anything but a kernel parameter on any way to the ramdisk.
 
     :raises InvalidParameterValue: a name or a value has characters that are not allowed in a boot script
     """

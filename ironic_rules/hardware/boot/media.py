@@ -96,7 +96,7 @@ def instance_image_url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
 
 
 def refuse_with_iso(task: Task) -> None:
-    """Refuse what an instance that boots an ISO image cannot have besides it.
+    """Refuse fields that contradict the ISO image that an instance boots.
 
     :raises InvalidParameterValue: with every key of ``instance_info``
     """

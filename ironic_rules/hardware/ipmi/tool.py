@@ -296,7 +296,7 @@ class Pauses:
         self._next: OrderedDict[tuple[str, int], float] = OrderedDict()
 
     def reserve(self, bmc: tuple[str, int], interval_s: float) -> float:
-        """Return how many seconds to wait before the command that the caller is about to send."""
+        """Return the seconds to wait before the command that the caller is about to send."""
         with self._guard:
             now = time.monotonic()
             begin = max(now, self._next.pop(bmc, 0.0))
@@ -425,7 +425,7 @@ def _call(access: IPMIDriverInfo, run: IPMIToolRun, password_file: str) -> tuple
 
 
 def _refused(plan: AttemptPlan, name: str, access: IPMIDriverInfo) -> str:
-    """Return what a BMC did not do that has answered."""
+    """Return the refusal of a BMC that has answered."""
     if not plan.refused:
         return f"did not execute the command '{name}'"
     option = "driver_info/ipmi_cipher_suite" if access.cipher_suite is not None else "[ipmi]cipher_suite_versions"

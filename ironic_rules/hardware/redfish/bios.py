@@ -119,8 +119,7 @@ def converted_settings(settings: Mapping[str, JSON], present: Mapping[str, JSON]
 
 def differing_settings(settings: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
     """Return the names of the settings that the BMC does not report with the requested value, whatever its type."""
-    return sorted(name for name, value in settings.items()
-                  if name not in present or not _is_same(value, present[name]))
+    return sorted(name for name, value in settings.items() if name not in present or not _is_same(value, present[name]))
 
 
 def _is_same(requested: object, reported: object) -> bool:
@@ -260,7 +259,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         return [setting for setting in settings if setting is not None]
 
     def _registry(self, task: Task, system: object, name: object) -> dict[str, Mapping[str, Any]]:
-        """Return what is known about the settings: nothing if the BMC does not have it."""
+        """Return the registry's entries by setting; none if the BMC does not have the registry."""
         errors = self.sushy.exceptions
         try:
             return registry_attributes(documents(system), self.root(task), name)
@@ -277,7 +276,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
 
 
 def _digest(attributes: object) -> str:
-    """Return what the settings are compared by: there may be hundreds of them."""
+    """Return the digest by which settings are compared: there may be hundreds of them."""
     return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
 
 

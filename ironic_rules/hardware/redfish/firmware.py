@@ -187,7 +187,7 @@ class RedfishFirmware(FirmwareVersions):
         return f"{awaited['name']}: the BMC reports the version {awaited['version']}, as before."
 
     def _compare(self, task: Task, setting: Mapping[str, Any], awaited: Mapping[str, Any]) -> None:
-        """Tell what is known of an update for which the BMC had no task, and so no outcome."""
+        """Add a notice about an update for which the BMC had no task, and so no outcome."""
         try:
             now = self._versions(task).get(setting["component"])
         except BMCError as exc:
@@ -244,7 +244,7 @@ class RedfishFirmware(FirmwareVersions):
 
 
 def _targets(read: Callable[[str], Any], root: Mapping[str, Any], system: Any) -> JSONObject:
-    """Return what limits an update to a system: nothing if the BMC has no other one."""
+    """Return the parameters that limit an update to a system; none if the BMC has no other one."""
     systems = _at(_at(root, "Systems"), "@odata.id")
     several = isinstance(systems, str) and len(_list(read(systems), "Members")) > 1
     return {"Targets": [str(system.path)]} if several else {}

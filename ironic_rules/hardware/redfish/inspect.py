@@ -270,7 +270,7 @@ def plugin_data(resources: FoundResources) -> JSONObject:
 
 
 def lacking_resources(resources: FoundResources) -> list[str]:
-    """Return the names of what the BMC does not report of its machine."""
+    """Return the names of expected resources that the BMC does not report."""
     system = resources.of("system")[0]
     names = [name for kind, name in _EXPECTED.items() if not resources.of(kind)]
     return names if system.number("MemorySummary", "TotalSystemMemoryGiB") else [*names, "MemorySummary"]
@@ -279,7 +279,7 @@ def lacking_resources(resources: FoundResources) -> list[str]:
 def root_disk_size(resources: FoundResources) -> int | None:
     """Return the size in bytes of the smallest disk of at least 4 GiB that an operating system sees; None without one.
 
-    These are the volumes of the RAID controllers, and if there are none, the drives.
+    An operating system sees the volumes of the RAID controllers or, without volumes, the drives.
     """
     sizes = [volume["size"] for volume in _volumes(resources)] or [disk["size"] for disk in _disks(resources)]
     return min((size for size in sizes if size >= 4 * _GIB), default=None)
@@ -456,7 +456,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         return resources
 
     def _set_properties(self, task: Task, data: JSONObject, root_disk_size: int | None) -> None:
-        """Set what Ironic's inspection sets; hooks that set the same properties run later."""
+        """Set the properties that Ironic's inspection sets; hooks that set the same properties run later."""
         properties = task.node.properties
         if data["memory"]["physical_mb"]:
             properties["memory_mb"] = data["memory"]["physical_mb"]

@@ -210,7 +210,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
 
 
 def _target(system: Any, device: str) -> str:
-    """Return what the BMC calls a device: some virtual CD drives are offered as ``UsbCd`` only."""
+    """Return the BMC's name of a device: some virtual CD drives are offered as ``UsbCd`` only."""
     name = _DEVICES[device]
     offered = {getattr(kind, "value", kind) for kind in (system.boot.allowed_values if system.boot else None) or ()}
     return _USB_CD if name == "Cd" and name not in offered and _USB_CD in offered else name

@@ -337,7 +337,7 @@ def task_is_running(node: str, name: str, status: int, body: Mapping[str, Any]) 
 
 
 def _messages(body: Mapping[str, JSON]) -> str:
-    """Return what a task (JSON) says about its failure."""
+    """Return the messages of a task (JSON) about its failure."""
     messages = body.get("Messages")
     texts = [str(message["Message"]) for message in (messages if isinstance(messages, list) else ())
              if isinstance(message, dict) and message.get("Message")]

@@ -107,7 +107,7 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def peek(self) -> tuple[Sequence[str], str]:
-        """Return what is there without taking it into use, for ``--status``.
+        """Return the addresses and the state without taking the target into use, for ``--status``.
 
         :returns: the addresses that ``open`` would return, and a sentence about what is in effect
         """
@@ -125,7 +125,7 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def changed_by_others(self) -> Iterator[Found]:
-        """Yield what others have changed since it was written.
+        """Yield changes by others since the last write.
 
         :raises OSError: it cannot be read
         """

@@ -5,9 +5,8 @@ line. A deleted line remains in effect until dnsmasq reloads, so what was writte
 For each request dnsmasq compares the client with every line that it has read. If addresses without a line are denied
 anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded.
 
-dnsmasq takes some milliseconds for each file that it reads, because it then looks at every line in its memory; the
-lines of the file itself hardly count. So when many groups change at once, their changed addresses are written into one
-file (among 100,000 lines, 3 ms for a file of 100 lines, and 1 ms for one of 30), and into the files of the groups
+dnsmasq looks at every line in its memory for each file that it reads; the lines of the file itself hardly count. So
+when many groups change at once, their changed addresses are written into one file, and into the files of the groups
 later.
 
 A line in such a file overrides that of the group. It has a tag, and dnsmasq finds lines with a tag before all others,

@@ -13,7 +13,7 @@ written.
 
 A change is in effect when it is committed, also for several servers that share the database. Several filters may write
 into one: they write the same, or have different names. Reservations under a former name of the target count as its own,
-and are replaced with the group of their address, so that none is missing meanwhile.
+and are replaced with the group of their address, so that none is missing at any time.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Hosts:
         self._engine.dispose()
 
     def names(self) -> dict[str, int]:
-        """Return how many reservations filters with other names have, by name."""
+        """Return the number of reservations of filters with other names, by name."""
         start, end = _context("")[:-2], _context("")[-2:]
         context = _HOSTS.c.user_context
         query = sa.select(context, sa.func.count()).where(
@@ -166,7 +166,7 @@ class Hosts:
         def work() -> list[str]:
             with self._engine.begin() as conn:
                 self._delete(conn, sorted(remove))
-                # A list of rows: one statement with the values of all takes ten times as long to make.
+                # A list of rows: one statement with the values of all takes much longer to make.
                 inserted = conn.execute(self._insert, rows).rowcount if rows else 0
                 return self._foreign(conn, add) if inserted < len(rows) else []
 
@@ -181,7 +181,7 @@ class Hosts:
         return work()
 
     def foreign(self, macs: Collection[str]) -> list[str]:
-        """Return which of the addresses have reservations of others."""
+        """Return those of the addresses that have reservations of others."""
         with self._engine.connect() as conn:
             return self._foreign(conn, macs)
 
@@ -332,7 +332,7 @@ class KeaTarget(Target):
         return ()
 
     def peek(self) -> tuple[Sequence[str], str]:
-        """Return how many addresses have a reservation: what is committed is in effect."""
+        """Return the number of addresses with a reservation: a committed row is in effect."""
         try:
             self._load()
             former, other = self._other_names()
@@ -479,7 +479,7 @@ class KeaTarget(Target):
         return frozenset((self._rows or {}).keys() - self._applied)
 
     def in_force(self) -> InForce:
-        """Return nothing to wait for, unless a server has to be told whether it serves and is unavailable."""
+        """Return nothing to wait for, unless a server that must start or stop to serve is unavailable."""
         if self._rows is None:
             return InForce(None, "the host database of Kea could not be read")
         problem = self._tell_all()
