@@ -32,8 +32,8 @@ class RequestId:
         self._app = app
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
-        request_id = given if _FORM.fullmatch(given) else f"req-{uuid.uuid4()}"
+        sent_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        request_id = sent_id if _FORM.fullmatch(sent_id) else f"req-{uuid.uuid4()}"
         environ["openstack.request_id"] = request_id
         # Until the caller is known. Log lines have the thread's last context, which would be another request's.
         RequestContext(request_id=request_id)
@@ -110,8 +110,8 @@ class RequestMetrics:
         began = time.monotonic()
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            found = environ.get("ironic_rules.found")
-            route = _NO_ROUTE if found is None else self._routes.get(found.controller, _NO_ROUTE)
+            match = environ.get("ironic_rules.found")
+            route = _NO_ROUTE if match is None else self._routes.get(match.controller, _NO_ROUTE)
             method = environ["REQUEST_METHOD"]
             self._numbers.count("api_requests", method if method in _METHODS else _OTHER, route, status[:3])
             self._numbers.observe("api_request_duration_seconds", time.monotonic() - began, route)

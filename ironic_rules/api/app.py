@@ -140,8 +140,8 @@ def make_apps(conf: cfg.ConfigOpts, db: Database, rpc: object, rules: RuleCaches
     """
     numbers = numbers or Numbers()
     requests = Requests(conf, db, rpc, rules or RuleCaches(db), pxe_filter or PXEFilterAPI(), numbers, make_pipeline)
-    found = audit.make(conf, db, numbers)
-    return [_layered(Application(requests), conf, numbers, listener, found) for listener in listeners]
+    auditing = audit.make(conf, db, numbers)
+    return [_layered(Application(requests), conf, numbers, listener, auditing) for listener in listeners]
 
 
 def _layered(app: WSGIApplication, conf: cfg.ConfigOpts, numbers: Numbers, listener: Listener,
@@ -237,11 +237,11 @@ class Application(core.ExplicitPecan):  # type: ignore[misc]
 
 
 def _reply(request: Request) -> Sent:
-    found: FoundRoute = request.environ["ironic_rules.found"]
-    if found.controller is not None:
-        sent: Sent = found.controller(request, *found.arguments)
+    route: FoundRoute = request.environ["ironic_rules.found"]
+    if route.controller is not None:
+        sent: Sent = route.controller(request, *route.arguments)
         return sent
-    allow = found.allow if request.version >= found.since else ()
+    allow = route.allow if request.version >= route.since else ()
     # Clients show the description; without one, the whole reply.
     text = "This resource does not have the method." if allow else NO_RESOURCE
     return faults.from_status(405 if allow else 404, text, allow=allow)

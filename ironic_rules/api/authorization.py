@@ -90,10 +90,10 @@ def _keystone(app: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
     if options is not None and not (options.auth_type or options.auth_section):
         raise ConfigurationError("[keystone_authtoken]auth_type is not set: with auth_strategy = keystone, no token "
                                  "could be checked. Set it and the options of that plug-in, or another auth_strategy.")
-    given = sources.given(conf).get("keystone_authtoken", {})
+    settings = sources.given(conf).get("keystone_authtoken", {})
     for name in ("cafile", "certfile", "keyfile"):
-        if name in given and given[name].value and not os.access(given[name].value, os.R_OK):
-            raise ConfigurationError(f"[keystone_authtoken]{name}: {printable(given[name].value)} cannot be read: "
+        if name in settings and settings[name].value and not os.access(settings[name].value, os.R_OK):
+            raise ConfigurationError(f"[keystone_authtoken]{name}: {printable(settings[name].value)} cannot be read: "
                                      "correct the path, or give the file to the user of this process.")
 
     def ask(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -204,29 +204,29 @@ class Confinement:
     def check_runbook(self, row: Any, missing: NotFound) -> None:
         """Check the policy of the route for a runbook; errors as those of :meth:`check_node`."""
         self.is_decided = True
-        wanted = {} if row.owner is None else {"runbook.owner": row.owner}
+        facts = {} if row.owner is None else {"runbook.owner": row.owner}
         if not row.public:
-            self._check(templates.RUNBOOK_GET, wanted, missing)
+            self._check(templates.RUNBOOK_GET, facts, missing)
         elif self._policy == templates.RUNBOOK_GET:
             return
-        policy.authorize(self._conf, self._policy, self._context, wanted)
+        policy.authorize(self._conf, self._policy, self._context, facts)
 
-    def confine(self, wanted: JSONObject) -> None:
+    def confine(self, filters: JSONObject) -> None:
         """Add the filter ``project`` to those of a list.
 
         :raises Forbidden: 403, the request names another project, or a group of failures, which tells errors
         """
         self.is_decided = True
-        if wanted.setdefault("project", self.project) != self.project or "failure" in wanted:
+        if filters.setdefault("project", self.project) != self.project or "failure" in filters:
             raise Forbidden(policy=_POLICIES[self._policy].everywhere or self._policy)
 
-    def owner(self, given: str | None) -> str:
+    def owner(self, requested: str | None) -> str:
         """Return the owner of a new object: the caller's project.
 
         :raises Forbidden: 403, the request names another one
         """
         self.is_decided = True
-        if given not in (None, self.project):
+        if requested not in (None, self.project):
             raise Forbidden(policy=_POLICIES[self._policy].everywhere or nodes.CREATE)
         return self.project
 
@@ -236,8 +236,8 @@ class Confinement:
             return
         whose = (row.owner, row.lessee)
         if whose not in self._hidden:
-            self._hidden[whose] = [name for name, wanted in nodes.GET_FIELD.items()
-                                   if not policy.allows(self._conf, wanted, self._context, target(row))]
+            self._hidden[whose] = [name for name, rule in nodes.GET_FIELD.items()
+                                   if not policy.allows(self._conf, rule, self._context, target(row))]
         for name in self._hidden[whose]:
             if name in shown:
                 text = HIDDEN.format(policy=nodes.GET_FIELD[name])

@@ -102,10 +102,10 @@ class BasicAuth:
         return user if is_right else None
 
     def _is_right(self, user: str, password: str, digest: bytes) -> bool:
-        known = self._users.get(user)
+        stored = self._users.get(user)
         # bcrypt uses at most 72 bytes; a longer password never matches one from the file.
-        given = password.encode()
-        if not bcrypt.checkpw(given[:72], known or self._nobody) or known is None or len(given) > 72:
+        sent = password.encode()
+        if not bcrypt.checkpw(sent[:72], stored or self._nobody) or stored is None or len(sent) > 72:
             return False
         if len(self._right) >= _REMEMBERED:
             self._right = set()
@@ -118,12 +118,12 @@ class BasicAuth:
         if version != self._version:
             users: dict[str, bytes] = {}
             for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
-                user, _, known = line.strip().partition(":")
-                if _is_hash(known.encode()):
-                    users[user] = known.encode()
+                user, _, hashed = line.strip().partition(":")
+                if _is_hash(hashed.encode()):
+                    users[user] = hashed.encode()
                 elif user and not user.startswith("#"):
                     LOG.warning("%s, line %d, has no valid bcrypt hash and is ignored.", self._path, number)
-            cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
+            cost = max((hashed[4:6] for hashed in users.values()), default=_NOBODY[4:6])
             self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version
 
@@ -184,11 +184,11 @@ class Groups:
         self._roles, self._version = roles, version
 
 
-def _is_hash(known: bytes) -> bool:
-    if _HASH.fullmatch(known) is None:
+def _is_hash(hashed: bytes) -> bool:
+    if _HASH.fullmatch(hashed) is None:
         return False
     try:
-        bcrypt.checkpw(b"", known[:4] + b"04" + known[6:])  # the lowest cost: a millisecond
+        bcrypt.checkpw(b"", hashed[:4] + b"04" + hashed[6:])  # the lowest cost
     except ValueError:
         return False
     return True

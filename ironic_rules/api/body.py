@@ -268,8 +268,8 @@ class BodyLimit:
 
 
 def _is_public(environ: WSGIEnvironment) -> bool:
-    found = environ.get("ironic_rules.found")
-    return found is not None and found.controller is not None and found.controller.route.public
+    route = environ.get("ironic_rules.found")
+    return route is not None and route.controller is not None and route.controller.route.public
 
 
 def _read(environ: WSGIEnvironment, limit: int) -> bytes:

@@ -174,23 +174,23 @@ def _url(request: Request) -> str:
     return f"{request.base}/compute/v2.1/flavors"
 
 
-def _shown(request: Request, found: Flavor) -> JSONObject:
-    return {"flavor": resources.flavor(found, _url(request), request.version)}
+def _shown(request: Request, row: Flavor) -> JSONObject:
+    return {"flavor": resources.flavor(row, _url(request), request.version)}
 
 
 def _listed(request: Request, query: QueryValues, fields: tuple[str, ...]) -> JSONObject:
     minor = request.version
-    given = {name: value for name, value in query.items() if not (name == "limit" and not value)}
-    asked = pagination.page(request, {"sort_key": "flavorid", **given})
+    parameters = {name: value for name, value in query.items() if not (name == "limit" and not value)}
+    page = pagination.page(request, {"sort_key": "flavorid", **parameters})
     try:
         with request.db.reader() as conn:
             rows = flavors.list_flavors(
-                conn, asked, is_public=query.get("is_public", True), min_ram=query.get("minRam", 0),
+                conn, page, is_public=query.get("is_public", True), min_ram=query.get("minRam", 0),
                 min_disk=query.get("minDisk", 0),
                 with_specs="extra_specs" in fields and minor >= resources.EXTRA_SPECS)
     except MarkerNotFound as error:
         raise InvalidParameterValue(str(error)) from error
-    reply = pagination.collection(request, "flavors", rows, asked,
+    reply = pagination.collection(request, "flavors", rows, page,
                                   lambda shown: resources.flavors(shown, _url(request), minor, fields),
                                   marker="flavorid")
     following = reply.pop("next", None)

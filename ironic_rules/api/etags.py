@@ -155,29 +155,29 @@ def parse(text: str, name: str = "If-Match") -> Tags:
             # Elements of a list may be empty (section 5.6.1).
             place, is_separated = _skip(text, place + 1), True
             continue
-        found = _TAG.match(text, place) if is_separated else None
-        if found is None:
+        match = _TAG.match(text, place) if is_separated else None
+        if match is None:
             raise Invalid(f"{name}: column {place + 1}: expected \"...\" or W/\"...\", with commas between; or just *.")
-        tags.append(Tag(found["opaque"], found["weak"] is not None))
-        place, is_separated = _skip(text, found.end()), False
+        tags.append(Tag(match["opaque"], match["weak"] is not None))
+        place, is_separated = _skip(text, match.end()), False
     if not 0 < len(tags) <= MAX_TAGS:
         raise Invalid(f"{name}: must have 1 to {MAX_TAGS} entity tags, or be *.")
     return tuple(tags)
 
 
 def _skip(text: str, place: int) -> int:
-    found = _BETWEEN.match(text, place)
-    return found.end() if found else place
+    match = _BETWEEN.match(text, place)
+    return match.end() if match else place
 
 
 def _any_strongly(tags: Tags, current: str | None) -> bool:
     """Compare as If-Match does: weak tags never match."""
     if isinstance(tags, AnyTag):
         return True
-    return any(not each.weak and each.opaque == current for each in tags)
+    return any(not tag.weak and tag.opaque == current for tag in tags)
 
 
 def _any_weakly(tags: Tags, current: str | None) -> bool:
     if isinstance(tags, AnyTag):
         return True
-    return any(each.opaque == current for each in tags)
+    return any(tag.opaque == current for tag in tags)

@@ -125,16 +125,16 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     if request.confinement is not None and route.path_arguments[:1] == ("node",):
                         _check_node(request, request.confinement, arguments[0])
                     raise
-                given: JSONObject = {}
+                keywords: JSONObject = {}
                 if takes_query:
-                    given["query"] = query_values
+                    keywords["query"] = query_values
                 if takes_body:
-                    given["body"] = body_value
+                    keywords["body"] = body_value
                 if takes_oddities:
-                    given["oddities"] = oddities
+                    keywords["oddities"] = oddities
                 if takes_conditions:
-                    given["conditions"] = etags.read(request.environ)
-                result = _call(method, self, arguments, given, request)
+                    keywords["conditions"] = etags.read(request.environ)
+                result = _call(method, self, arguments, keywords, request)
                 if request.confinement is not None and not request.confinement.is_decided:
                     # Not to be reached: a method that checks no node has no policy that depends on nodes.
                     raise Forbidden(policy=route.policy)
@@ -156,21 +156,21 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     return decorate
 
 
-def _call(method: Callable[..., Any], controller: object, arguments: tuple[str | None, ...], given: JSONObject,
+def _call(method: Callable[..., Any], controller: object, arguments: tuple[str | None, ...], keywords: JSONObject,
           request: Request) -> Any:
     """Return what a method returns. Below 1.91, as in Ironic, the URL of a resource may have ``.json`` at its end.
 
     A name may end with it, too, so that the resource with the whole name comes first.
     """
     try:
-        return method(controller, request, *arguments, **given)
+        return method(controller, request, *arguments, **keywords)
     except NotFound:
         # The last one is None where it is optional.
         ident = (arguments[-1] or "").removesuffix(versions.SUFFIX) if arguments else ""
         at_end = request.environ["PATH_INFO"].endswith(versions.SUFFIX)
         if request.version >= versions.NO_SUFFIX or not ident or not at_end or ident == arguments[-1]:
             raise
-        return method(controller, request, *arguments[:-1], ident, **given)
+        return method(controller, request, *arguments[:-1], ident, **keywords)
 
 
 def _check(route: Route, request: Request) -> None:

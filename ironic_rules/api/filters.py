@@ -89,10 +89,10 @@ def uuid(value: str) -> str:
 def moment(value: str) -> datetime.datetime:
     """A point in time as in ISO 8601, e.g. ``2026-03-01T12:00:00Z``; without a zone it is UTC."""
     try:
-        found = datetime.datetime.fromisoformat(text(value))
+        parsed = datetime.datetime.fromisoformat(text(value))
     except ValueError as error:
         raise ValueError("must be a time like 2026-03-01T12:00:00Z") from error
-    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=datetime.UTC)
 
 
 def mac(value: str) -> str:
@@ -162,12 +162,12 @@ class Query:
         """
         if not query_string:
             return self.complete({})
-        given: JSONObject = {}
+        values: JSONObject = {}
         problems: list[Problem] = []
         unknown: list[str] = []
         for name, value in parse_qsl(query_string, keep_blank_values=True, errors="surrogateescape"):
-            known = ALIASES.get(name, name)
-            kind = self.kinds.get(known)
+            current = ALIASES.get(name, name)
+            kind = self.kinds.get(current)
             if kind is None:
                 unknown.append(pointer_token(name.encode("utf-8", "replace").decode()))
                 continue
@@ -176,22 +176,22 @@ class Query:
             except ValueError as error:
                 problems.append(Problem(name, str(error)))
                 continue
-            if known in given:
+            if current in values:
                 if not isinstance(loaded, tuple):
                     # Two values are ambiguous; do not silently use the last one.
                     problems.append(Problem(name, "is given more than once"))
                     continue
-                loaded = given[known] + loaded
-            given[known] = loaded
+                loaded = values[current] + loaded
+            values[current] = loaded
         if unknown:
             raise InvalidParameterValue(f"Unexpected query parameters: {', '.join(sorted(set(unknown)))}.")
         if problems:
             raise InvalidParameterValue(problems=problems)
-        return self.complete(given)
+        return self.complete(values)
 
-    def complete(self, given: JSONObject) -> JSONObject:
+    def complete(self, values: JSONObject) -> JSONObject:
         """Check what concerns several parameters."""
-        return given
+        return values
 
 
 class Listing(Query):
@@ -224,12 +224,12 @@ class Listing(Query):
         return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None,
                    **{**kinds, **more})
 
-    def complete(self, given: JSONObject) -> JSONObject:
-        if given.get("detail") and "fields" in given:
+    def complete(self, values: JSONObject) -> JSONObject:
+        if values.get("detail") and "fields" in values:
             raise InvalidParameterValue("detail and fields cannot be used in one request.")
-        if self.fields is not None and "fields" in given:
-            check_fields(given["fields"], self.fields)
-        return given
+        if self.fields is not None and "fields" in values:
+            check_fields(values["fields"], self.fields)
+        return values
 
 
 def of(table: Fields, without: Collection[str] = ()) -> dict[str, Kind]:
@@ -249,12 +249,12 @@ def _kind(entry: Filter) -> Kind:
     return {Text.UUID: uuid, Text.MAC: mac, Text.POINTER: json_pointer}.get(entry.text, text)
 
 
-def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:
+def check_fields(requested: Iterable[str], selectable: Iterable[str]) -> None:
     """Check the names in ``fields``.
 
     :raises InvalidParameterValue: 400, with the names that do not exist
     """
-    unknown = sorted(set(requested).difference(known))
+    unknown = sorted(set(requested).difference(selectable))
     if unknown:
         shown = ", ".join(pointer_token(name) for name in unknown)
         raise InvalidParameterValue(f"fields: unknown field(s): {shown}.")

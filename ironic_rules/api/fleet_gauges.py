@@ -72,17 +72,17 @@ class FleetGauges:
 
     def _current(self) -> _Gauges:
         with self._guard:
-            found = self._read
-            if (found is None or self._monotonic() >= found.until) and self._thread is None:
+            reading = self._read
+            if (reading is None or self._monotonic() >= reading.until) and self._thread is None:
                 self._thread = threading.Thread(target=self._refresh, name="fleet-gauges", daemon=True)
                 self._thread.start()
             thread = self._thread
-        if found is None and thread is not None:
+        if reading is None and thread is not None:
             thread.join(_FIRST_S)
-            found = self._read
-        if found is None:
+            reading = self._read
+        if reading is None:
             return {}
-        return found.gauges | {"fleet_age_seconds": {(): self._monotonic() - found.at}}
+        return reading.gauges | {"fleet_age_seconds": {(): self._monotonic() - reading.at}}
 
     def _refresh(self) -> None:
         began = self._monotonic()
@@ -121,8 +121,8 @@ class FleetGauges:
             "oldest_lock_seconds": {(): fleet.lock_s}, "inspection_rule_info": dict(self._rules[1])}
 
 
-def _by(found: Mapping[str, float]) -> dict[Labels, float]:
-    return {(name or NO_GROUP,): number for name, number in found.items()}
+def _by(numbers: Mapping[str, float]) -> dict[Labels, float]:
+    return {(name or NO_GROUP,): number for name, number in numbers.items()}
 
 
 def _shown(name: str | None, description: str | None, uuid: str) -> str:

@@ -67,17 +67,17 @@ class InspectorClients:
         return [whole] if whole else []
 
 
-def version(given: str | None) -> int | None:
+def version(header: str | None) -> int | None:
     """Return the minor version that a client requests.
 
     :raises Invalid: 400, it is none;  NotAcceptable: 406, it is not supported
     """
-    if given is None:
+    if header is None:
         return None
-    found = _VERSION.fullmatch(given.strip())
-    if found is None:
+    match = _VERSION.fullmatch(header.strip())
+    if match is None:
         raise Invalid(f"{HEADER}: expected 1.{MIN} to 1.{MAX}.")
-    minor = int(found[1] or 0)
+    minor = int(match[1] or 0)
     if minor > MAX:
         raise NotAcceptable(f"Version 1.{minor} of Inspector's API is not supported; 1.{MIN} to 1.{MAX} are.")
     return minor
@@ -87,8 +87,8 @@ def _with_both_forms(body: bytes) -> bytes:
     """Return the body of an error with its text where clients of Inspector look for it."""
     try:
         reply = orjson.loads(body)
-        told = orjson.loads(reply["error_message"])
-        text = told.get("faultstring") or told.get("description") or told.get("title")
+        error = orjson.loads(reply["error_message"])
+        text = error.get("faultstring") or error.get("description") or error.get("title")
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         # A body of keystonemiddleware, or the empty one of HEAD: clients show it as it is.
         return body

@@ -164,15 +164,15 @@ class DatabaseCheck:
 
     def _run(self) -> None:
         while self._is_wanted_soon():
-            found: DatabaseCounts | None = None
+            counts: DatabaseCounts | None = None
             try:
-                found = self._read()
+                counts = self._read()
             except db_exc.DBError as exc:
                 LOG.error("The database cannot be read for a health check: %s", str(exc).partition("\n")[0])
             except Exception:  # the thread must tell that it has ended
                 LOG.exception("The database cannot be read for a health check")
             with self._changed:
-                self._found, self._at = found, time.monotonic()
+                self._found, self._at = counts, time.monotonic()
                 self._begun = self._at if self._is_wanted else None
                 self._count += 1
                 self._changed.notify_all()
@@ -212,10 +212,10 @@ class HealthcheckController(Resource):
         """
         _require_enabled(request)
         database, broker = request.database.state(), request.broker.state()
-        found = database.found
-        alive, invalid = (None, None) if found is None else found
+        counts = database.found
+        alive, invalid = (None, None) if counts is None else counts
         checks = {"database": _check(database.is_ok, database.age_s),
-                  "conductors": _check(bool(alive) if found else None, database.age_s), "broker": _check(*broker)}
+                  "conductors": _check(bool(alive) if counts else None, database.age_s), "broker": _check(*broker)}
         healthy = bool(alive) and broker.is_ok is not False
         reply: JSONObject = {
             "status": "OK" if healthy else "UNAVAILABLE", "database": bool(database.is_ok), "broker": broker.is_ok,

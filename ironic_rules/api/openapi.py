@@ -118,19 +118,19 @@ def _all_forms(root: Resource) -> Iterator[Walked]:
 
 def _operation(walked: Walked) -> JSONObject:
     route = walked.controller.route  # type: ignore[attr-defined]
-    told = described(walked.controller)
-    about = [*told.notes, f"Since API 1.{route.since}."]
+    description = described(walked.controller)
+    about = [*description.notes, f"Since API 1.{route.since}."]
     if route.policy is not None:
         about.append(f"Policy: {route.policy}.")
     operation: JSONObject = {
         "operationId": re.sub(r"[^\w-]+", "_", f"{walked.method} {walked.path}").strip("_").lower(),
-        "tags": [_tag(walked.path)], "summary": told.summary, "description": "\n\n".join(about),
+        "tags": [_tag(walked.path)], "summary": description.summary, "description": "\n\n".join(about),
         "parameters": [
             *({"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
                "example": examples.ident(name)} for name in re.findall(r"{(\w+)}", walked.path)),
             *({"name": name, "in": "query", "schema": filters.json_schema(kind)}
               for name, kind in route.query.kinds.items()), _VERSION],
-        "responses": {str(status): reply for status, reply in _responses(walked, told)},
+        "responses": {str(status): reply for status, reply in _responses(walked, description)},
         "security": [{}] if route.public else [{"token": []}, {"password": []}],
     }
     if route.body is not None:
@@ -145,19 +145,19 @@ def _tag(path: str) -> str:
     return (rest.partition("/")[0] or "versions") if first == "v1" else first or "versions"
 
 
-def _responses(walked: Walked, told: Described) -> Iterator[tuple[int, JSONObject]]:
+def _responses(walked: Walked, description: Described) -> Iterator[tuple[int, JSONObject]]:
     route = walked.controller.route  # type: ignore[attr-defined]
     shape = replies.REPLIES.get(key(walked))
     # The prose names other statuses of success, such as 202 for an operation that is begun.
-    named = re.findall(r"\b(20[0-4])\b", " ".join([told.summary, *told.notes]))
+    named = re.findall(r"\b(20[0-4])\b", " ".join([description.summary, *description.notes]))
     for status in sorted({route.status, *map(int, named)}):
         kind = replies.MEDIA_TYPES.get(key(walked), _JSON)
         content = {} if status == http.HTTPStatus.NO_CONTENT else _content(shape, kind)
-        yield status, {"description": told.returned or told.summary, **content}
+        yield status, {"description": description.returned or description.summary, **content}
     if walked.method == "GET":
         yield 304, {"description": "The resource has the tag that If-None-Match names."}
-    for status in sorted(_failures(walked, told)):
-        reasons = "; ".join(text.partition(" ")[2] for text in told.raised if text.startswith(str(status)))
+    for status in sorted(_failures(walked, description)):
+        reasons = "; ".join(text.partition(" ")[2] for text in description.raised if text.startswith(str(status)))
         error = _NOVA_ERROR if walked.path.startswith("/compute") else _ERROR
         failure = replies.FAILURES.get((key(walked), status), error)
         yield status, {"description": reasons or http.HTTPStatus(status).phrase, **_content(failure)}
@@ -167,13 +167,13 @@ def _content(shape: JSONObject | None, kind: str = _JSON) -> JSONObject:
     return {} if shape is None else {"content": {kind: {"schema": shape}}}
 
 
-def _failures(walked: Walked, told: Described) -> set[int]:
+def _failures(walked: Walked, description: Described) -> set[int]:
     route = walked.controller.route  # type: ignore[attr-defined]
-    found = {int(text[:3]) for text in told.raised if text[:3].isdigit()} | _COMMON
+    codes = {int(text[:3]) for text in description.raised if text[:3].isdigit()} | _COMMON
     if walked.method in ("POST", "PUT", "PATCH") or route.body is not None:
-        found |= _WITH_BODY
+        codes |= _WITH_BODY
     if not route.public:
-        found |= {401, 429}
+        codes |= {401, 429}
     if walked.method != "GET":
-        found |= {405, 409, 412}
-    return found
+        codes |= {405, 409, 412}
+    return codes

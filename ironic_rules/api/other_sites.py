@@ -58,10 +58,10 @@ class OwnNames:
         """
         if self._accepts_all or not host:
             return True
-        found = _AUTHORITY.fullmatch(host)
-        if found is None:
+        match = _AUTHORITY.fullmatch(host)
+        if match is None:
             return False
-        name = canonical(found[1])
+        name = canonical(match[1])
         return name in self._names or is_loopback(name) or name.endswith(self._suffixes)
 
     def is_own(self, origin: str, environ: Mapping[str, Any]) -> bool:
@@ -69,13 +69,13 @@ class OwnNames:
 
         A proxy that ends TLS makes https of http, which only the browser knows: it says ``same-origin``.
         """
-        given = _origin(origin)
-        if given is None:
+        site = _origin(origin)
+        if site is None:
             return False
         is_same = environ.get("HTTP_SEC_FETCH_SITE") == "same-origin"
         schemes = {environ["wsgi.url_scheme"], *(("http", "https") if is_same else ())}
         host = environ.get("HTTP_HOST", "")
-        return given in self._origins | {_origin(f"{scheme}://{host}") for scheme in schemes}
+        return site in self._origins | {_origin(f"{scheme}://{host}") for scheme in schemes}
 
 
 def canonical(name: str) -> str:
@@ -102,10 +102,10 @@ def is_loopback(name: str) -> bool:
 def _origin(url: str) -> tuple[str, str, str] | None:
     """Return scheme, host and port of a URL or an origin; None if it is none, such as ``null``."""
     scheme, separator, rest = url.partition("://")
-    found = _AUTHORITY.fullmatch(rest.partition("/")[0])
-    if not separator or found is None or scheme.lower() not in _PORTS:
+    match = _AUTHORITY.fullmatch(rest.partition("/")[0])
+    if not separator or match is None or scheme.lower() not in _PORTS:
         return None
-    return scheme.lower(), canonical(found[1]), found[2] or _PORTS[scheme.lower()]
+    return scheme.lower(), canonical(match[1]), match[2] or _PORTS[scheme.lower()]
 
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -153,10 +153,10 @@ class OtherSites:
             raise foreign_site(place=f"Origin: {printable(origin, _MOST_SHOWN)}")
         if is_reading or not _has_body(environ):
             return
-        given = environ.get("CONTENT_TYPE", "")
+        content_type = environ.get("CONTENT_TYPE", "")
         # Agents of earlier releases send none. Browsers always send an Origin with a body.
-        if not _is_json(given) and (given or origin is not None or segments[:1] not in _CALLBACKS):
-            shown = f"the Content-Type {printable(given, _MOST_SHOWN)}" if given else "no Content-Type"
+        if not _is_json(content_type) and (content_type or origin is not None or segments[:1] not in _CALLBACKS):
+            shown = f"the Content-Type {printable(content_type, _MOST_SHOWN)}" if content_type else "no Content-Type"
             raise MediaTypeUnsupported(given=shown)
 
 

@@ -361,10 +361,10 @@ class Session:
             raise MethodNotAllowed()
         if not self._is_on:
             raise NotFound("Passwords are not accepted here ([api]ui_password_login is false).")
-        given = _given(environ)
+        credentials = _given(environ)
         source = environ.get("REMOTE_ADDR", "")
         with self._checks.turn(source):
-            token = self._ask(_request(given))
+            token = self._ask(_request(credentials))
             self._sources.note(source, token is not None)
         if token is None:
             raise LoginRefused()
@@ -425,10 +425,10 @@ def _is_text(value: JSON) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST
 
 
-def _request(given: JSONObject) -> JSONObject:
+def _request(credentials: JSONObject) -> JSONObject:
     """Return the body of Keystone's ``POST /v3/auth/tokens``."""
-    domain = {"name": given.get("user_domain", "Default")}
-    user = {"name": given["user"], "password": given["password"], "domain": domain}
-    scope: JSONObject = {"system": {"all": True}} if given.get("system") else {"project": {
-        "name": given["project"], "domain": {"name": given.get("project_domain", "Default")}}}
+    domain = {"name": credentials.get("user_domain", "Default")}
+    user = {"name": credentials["user"], "password": credentials["password"], "domain": domain}
+    scope: JSONObject = {"system": {"all": True}} if credentials.get("system") else {"project": {
+        "name": credentials["project"], "domain": {"name": credentials.get("project_domain", "Default")}}}
     return {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}

@@ -73,16 +73,16 @@ def shown_fields(request: Request, query: Mapping[str, object], detail: bool | N
     return None if query.get("detail") else fields or default
 
 
-def collection(request: Request, name: str, rows: Sequence[object], asked: Page,
+def collection(request: Request, name: str, rows: Sequence[object], page: Page,
                view: Callable[[Sequence[Any]], Iterable[Any]], *,
                marker: str = "uuid") -> JSONObject:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
-    :param rows: what the repository returned for ``asked``
+    :param rows: what the repository returned for ``page``
     :param view: turns the rows of the page into their JSON
     :param marker: the column that ``marker`` names
     """
-    limit = asked.limit - 1
+    limit = page.limit - 1
     shown = rows[:limit]
     reply: JSONObject = {name: _encoded(view(shown))}
     if len(rows) > limit:
@@ -92,30 +92,30 @@ def collection(request: Request, name: str, rows: Sequence[object], asked: Page,
 
 def _encoded(values: Iterable[object]) -> list[orjson.Fragment]:
     """Return the JSON of values, that of some in one piece: those of a page are some megabytes, its JSON is less."""
-    found = iter(values)
-    return [orjson.Fragment(orjson.dumps(some)[1:-1]) for some in iter(lambda: [*itertools.islice(found, _ROWS)], [])]
+    items = iter(values)
+    return [orjson.Fragment(orjson.dumps(some)[1:-1]) for some in iter(lambda: [*itertools.islice(items, _ROWS)], [])]
 
 
 def next_url(request: Request, limit: int, marker: str) -> str:
     """Return the URL of the following page: the path and every parameter of this request, with the new marker."""
-    given = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
-    kept = [(key, value) for key, value in given if key not in ("limit", "marker")]
-    query = urlencode([*kept, ("limit", limit), ("marker", marker)])
+    parameters = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    others = [(key, value) for key, value in parameters if key not in ("limit", "marker")]
+    query = urlencode([*others, ("limit", limit), ("marker", marker)])
     return f"{request.base}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
 
 
-def of_few(rows: Sequence[object], asked: Page, marker: str) -> list[Any]:
-    """Return the page ``asked`` of ``rows``, for collections too small to be paged in the database.
+def of_few(rows: Sequence[object], page: Page, marker: str) -> list[Any]:
+    """Return a page of ``rows``, for collections too small to be paged in the database.
 
     :param marker: the attribute that identifies a row
     :raises MarkerNotFound: 404, no row has the marker
     """
-    ordered = sorted(rows, key=lambda row: (str(getattr(row, asked.sort_key) or ""), getattr(row, marker)),
-                     reverse=asked.sort_dir == "desc")
+    ordered = sorted(rows, key=lambda row: (str(getattr(row, page.sort_key) or ""), getattr(row, marker)),
+                     reverse=page.sort_dir == "desc")
     start = 0
-    if asked.marker is not None:
-        places = [index for index, row in enumerate(ordered) if getattr(row, marker) == asked.marker]
+    if page.marker is not None:
+        places = [index for index, row in enumerate(ordered) if getattr(row, marker) == page.marker]
         if not places:
-            raise MarkerNotFound(marker=asked.marker)
+            raise MarkerNotFound(marker=page.marker)
         start = places[0] + 1
-    return ordered[start:start + asked.limit]
+    return ordered[start:start + page.limit]

@@ -195,6 +195,6 @@ def refuse_masks(new: Mapping[str, JSON], old: Mapping[str, JSON] | None = None)
     :param old: the same fields as they are stored: what earlier versions have stored is not this request's fault
     :raises Invalid: 400, with the JSON pointer of every mask
     """
-    found = secrets.new_masks(new, old)
-    if found:
-        raise Invalid(problems=[Problem(printable(where, 256), HIDDEN) for where in found])
+    masked = secrets.new_masks(new, old)
+    if masked:
+        raise Invalid(problems=[Problem(printable(where, 256), HIDDEN) for where in masked])

@@ -67,16 +67,16 @@ def _field(entry: Field) -> JSONObject:
     return {"type": [kind, "null"] if entry.nullable else kind}
 
 
-def resource(table: Fields, **others: JSONObject) -> JSONObject:
+def resource(table: Fields, **replaced: JSONObject) -> JSONObject:
     """Return the schema of a resource, from the table of its fields; ``others`` are those that its rows do not have."""
     shown = {name: _field(entry) for name, entry in table.items() if entry.shown}
-    made = dict.fromkeys(table.shown - shown.keys(), LINKS)
-    return record(**{**shown, **made, **others})
+    computed = dict.fromkeys(table.shown - shown.keys(), LINKS)
+    return record(**{**shown, **computed, **replaced})
 
 
-def page(name: str, of: JSONObject, **others: JSONObject) -> JSONObject:
+def page(name: str, of: JSONObject, **fields: JSONObject) -> JSONObject:
     """Return the schema of a page of a list; ``next`` is the URL of the following page."""
-    return record((name,), **{name: array(of)}, next=TEXT, **others)
+    return record((name,), **{name: array(of)}, next=TEXT, **fields)
 
 
 _WARNINGS = array(record(("pointer", "text"), pointer=TEXT, text=TEXT, nearest=TEXT_OR_NULL, kind=TEXT))
@@ -169,9 +169,9 @@ _ONE_FLAVOR = whole(flavor=_ref("Flavor"))
 
 def _collection(path: str, name: str, item: str) -> dict[str, JSONObject]:
     """Return the replies of a collection and of its items."""
-    one = f"{path}/{{}}"
-    return {f"GET {path}": page(name, _ref(item)), f"GET {one}": _ref(item), f"POST {path}": _ref(item),
-            f"PATCH {one}": _ref(item)}
+    item_path = f"{path}/{{}}"
+    return {f"GET {path}": page(name, _ref(item)), f"GET {item_path}": _ref(item), f"POST {path}": _ref(item),
+            f"PATCH {item_path}": _ref(item)}
 
 
 def _flavors(path: str) -> dict[str, JSONObject]:

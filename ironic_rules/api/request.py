@@ -135,10 +135,10 @@ class Request:
         configured: str | None = self.conf.api.public_endpoint
         return configured.rstrip("/") if configured else links.from_environ(self.environ)
 
-    def mark(self, what: str, body: JSONObject) -> Mark:
+    def mark(self, purpose: str, body: JSONObject) -> Mark:
         """Return the mark of a request that changes a node. Without the header, only this very message has it.
 
-        :param what: names what ``body`` is about
+        :param purpose: names what ``body`` is about
         :raises Invalid: 400, the header has no valid key
         """
         key = self.environ.get(_VARIABLE)
@@ -146,7 +146,7 @@ class Request:
             key = f"{uuid.uuid4()} of the message"  # no client's key has blanks
         elif _FORM.fullmatch(key) is None:
             raise Invalid(f"The header {_HEADER} must consist of 1 to 255 printable ASCII characters without blanks.")
-        content = b" ".join((what.encode(), orjson.dumps(body, option=orjson.OPT_SORT_KEYS)))
+        content = b" ".join((purpose.encode(), orjson.dumps(body, option=orjson.OPT_SORT_KEYS)))
         return Mark(_digest(key.encode()), _digest(content))
 
     def was_accepted(self, conn: sa.Connection, node_id: int, mark: Mark) -> bool:

@@ -78,13 +78,13 @@ def find(root: Resource, method: str, path: str) -> FoundRoute:
     for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
         if fewest <= count <= most:
             return FoundRoute(getattr(resource, name), tuple(arguments))
-    others = {verb: getattr(resource, name).route for verb, entries in table.items()
+    served = {verb: getattr(resource, name).route for verb, entries in table.items()
               for fewest, most, name in entries if fewest <= count <= most}
     if rest and method in resource.not_allowed_below:
         return FoundRoute(None, allow=tuple(table))
-    writing = [route for verb, route in others.items() if verb != "GET"]
+    writing = [route for verb, route in served.items() if verb != "GET"]
     hidden = bool(writing) and all(route.hidden for route in writing)
-    return FoundRoute(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
+    return FoundRoute(None, allow=tuple(served), since=min(route.since for route in served.values()) if hidden else 0)
 
 
 def ends_with_name(root: Resource, path: str) -> bool:
@@ -150,15 +150,15 @@ class Audience(enum.Enum):
     #: everything but the routes of ramdisks
     OPERATORS = "operators"
 
-    def is_served(self, found: FoundRoute, path: str) -> bool:
+    def is_served(self, route: FoundRoute, path: str) -> bool:
         """Return whether a route exists for these clients."""
         if self is Audience.ALL:
             return True
-        policy = getattr(getattr(found.controller, "route", None), "policy", None)
+        policy = getattr(getattr(route.controller, "route", None), "policy", None)
         is_of_ramdisks = policy in RAMDISK_POLICIES
         if self is Audience.OPERATORS:
             return not is_of_ramdisks
-        return is_of_ramdisks or (found.controller is not None and path.strip("/") in _FOR_ALL)
+        return is_of_ramdisks or (route.controller is not None and path.strip("/") in _FOR_ALL)
 
 
 #: Paths that ramdisks and load balancers use besides: the documents of versions, and liveness.
@@ -187,8 +187,8 @@ class Routing:
         plain = path.rstrip("/").removesuffix(versions.SUFFIX)
         if plain != path.rstrip("/") and self._may_have_suffix(environ, plain):
             path, environ["PATH_INFO"] = plain, plain.encode().decode("latin-1")
-        found = environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
-        if not self._audience.is_served(found, path):
+        route = environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
+        if not self._audience.is_served(route, path):
             return faults.send(faults.from_status(404, NO_RESOURCE), environ, start_response)
         return self._app(environ, start_response)
 

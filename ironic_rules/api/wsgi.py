@@ -73,15 +73,15 @@ def make_application() -> Application:
 
     :raises ConfigurationError: as from :class:`Application`, or there are no such clients
     """
-    wanted = os.environ.get("IRONIC_RULES_AUDIENCE", Audience.ALL.value)
-    if wanted not in {audience.value for audience in Audience}:
-        raise ConfigurationError(f"IRONIC_RULES_AUDIENCE is {wanted}: use one of "
+    value = os.environ.get("IRONIC_RULES_AUDIENCE", Audience.ALL.value)
+    if value not in {audience.value for audience in Audience}:
+        raise ConfigurationError(f"IRONIC_RULES_AUDIENCE is {value}: use one of "
                                  f"{', '.join(audience.value for audience in Audience)}.")
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
     conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None, api=True)
     service.setup_logging(conf)
     authorization.warn_if_open_to_pages(conf)
-    return Application(conf, Audience(wanted))
+    return Application(conf, Audience(value))
 
 
 application = make_application()

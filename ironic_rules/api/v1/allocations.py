@@ -39,8 +39,8 @@ class NodeAllocationController(Resource):
         """
         with request.db.reader() as conn:
             with node_access.named_by("node"):
-                found = node_access.find(request, conn, node)
-            uuid = allocations.of_node(conn, found).uuid
+                row = node_access.find(request, conn, node)
+            uuid = allocations.of_node(conn, row).uuid
         return _ALLOCATIONS.get_one(request, uuid, query)
 
     @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_DELETE, status=204, hidden=True)
@@ -62,11 +62,11 @@ class AllocationsController(Resource):
 
         :raises Invalid: 400, also if the node of the filter does not exist
         """
-        wanted = pagination.filters(query)
-        if "node" in wanted:
+        filters = pagination.filters(query)
+        if "node" in filters:
             with request.db.reader() as conn, node_access.named_by("node"):
-                wanted["node_id"] = node_access.find(request, conn, wanted.pop("node")).id
-        return _ALLOCATIONS.list_page(request, query, wanted)
+                filters["node_id"] = node_access.find(request, conn, filters.pop("node")).id
+        return _ALLOCATIONS.list_page(request, query, filters)
 
     @expose(since=versions.ALLOCATIONS, policy=nodes.ALLOCATION_GET, query=_ONE)
     def get_one(self, request: Request, allocation: str, query: QueryValues) -> JSONObject:
@@ -149,8 +149,8 @@ def _of_node(request: Request, ident: str) -> str:
 
 
 def _uuids(request: Request, conn: sa.Connection, idents: Any) -> list[str]:
-    found = []
+    uuids = []
     for index, ident in enumerate(idents):
         with node_access.named_by(f"/candidate_nodes/{index}"):
-            found.append(node_access.find(request, conn, ident).uuid)
-    return found
+            uuids.append(node_access.find(request, conn, ident).uuid)
+    return uuids

@@ -87,15 +87,15 @@ class Questions:
         confined = authorization.of_request(self._request.conf, policies.FACT_LIST, self._request.context)
         return [] if confined is None else [asking.of_nodes(nodes.c.owner == confined.project)]
 
-    def conditions(self, wanted: Mapping[str, Any], question: Question | None) -> fact_values.Conditions:
+    def conditions(self, filters: Mapping[str, Any], question: Question | None) -> fact_values.Conditions:
         """Return what makes the conditions for nodes that pass the filters of a list and a question."""
-        rest = {name: value for name, value in wanted.items() if name not in ("include_children", "where")}
+        rest = {name: value for name, value in filters.items() if name not in ("include_children", "where")}
 
         def made(asking: Asking) -> list[Condition]:
-            found = [asking.without_parent()] if wanted.get("include_children") is False else []
+            conditions = [asking.without_parent()] if filters.get("include_children") is False else []
             if rest:
-                found.append(asking.of_nodes(*node_queries.conditions(rest)))
-            return found if question is None else [*found, self.condition(question, asking)]
+                conditions.append(asking.of_nodes(*node_queries.conditions(rest)))
+            return conditions if question is None else [*conditions, self.condition(question, asking)]
 
         return made
 
@@ -131,11 +131,11 @@ class Questions:
 
         :param rows: of the nodes, with ``id``;  shown: the nodes as JSON
         """
-        wanted = self.facts(names)
+        facts = self.facts(names)
         visible = self._conn.scalars(sa.select(nodes.c.id).where(
             nodes.c.id.in_([row.id for row in rows]), *self.visible(Asking(self._conn, {}))))
-        values = fact_values.of_nodes(self._conn, wanted, list(visible))
-        nothing = dict.fromkeys(wanted)
+        values = fact_values.of_nodes(self._conn, facts, list(visible))
+        nothing = dict.fromkeys(facts)
         for row, node in zip(rows, shown, strict=True):
             yield {**node, "facts": values.get(row.id, nothing)}
 
@@ -167,8 +167,8 @@ def _named() -> Iterator[None]:
     try:
         yield
     except WhereError as error:
-        found = [Problem("where", problem.text) for problem in error.problems] or [Problem("where", str(error))]
-        raise InvalidParameterValue(problems=found) from None
+        problems = [Problem("where", problem.text) for problem in error.problems] or [Problem("where", str(error))]
+        raise InvalidParameterValue(problems=problems) from None
 
 
 def _tests(question: Question) -> Iterator[Test]:

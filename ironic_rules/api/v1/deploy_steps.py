@@ -102,10 +102,10 @@ class TemplateNodesController(Resource):
         page = pagination.page(request, query)
         columns = tuple(dict.fromkeys((*resources.JUDGED_COLUMNS, *NODE_COLUMNS, "conductor_group")))
         with request.db.reader() as conn:
-            found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
-            rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
+            deploy_template = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
+            rows = nodes.list_nodes(conn, {"trait": deploy_template.name}, page, columns)
             by_group = request.offered_steps.current(conn)
-        support = preview.Support(found, by_group, request.conf.api.disallow_deploy_steps)
+        support = preview.Support(deploy_template, by_group, request.conf.api.disallow_deploy_steps)
         return pagination.collection(request, "nodes", rows, page, lambda shown: [
             resources.judged_node(request.base, row, support.judge(row), fields) for row in shown])
 

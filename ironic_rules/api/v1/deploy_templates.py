@@ -50,14 +50,14 @@ class DeployTemplatesController(Resource):
         """
         default = DEPLOY_TEMPLATE.shown if query.get("detail", self._detailed) else DEPLOY_TEMPLATE.summary
         fields = query.get("fields") or default
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
-            rows = deploy_templates.list_templates(conn, asked, resources.template_columns(fields), raw_json=True)
+            rows = deploy_templates.list_templates(conn, page, resources.template_columns(fields), raw_json=True)
             steps = None
             if "steps" in fields:
-                steps = deploy_templates.steps_of(conn, [row.id for row in rows[:asked.limit - 1]])
+                steps = deploy_templates.steps_of(conn, [row.id for row in rows[:page.limit - 1]])
         return pagination.collection(
-            request, self._collection, rows, asked,
+            request, self._collection, rows, page,
             lambda shown: resources.templates(request.base, shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_GET, query=_ONE)
@@ -72,12 +72,12 @@ class DeployTemplatesController(Resource):
         """
         filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
         with request.db.reader() as conn:
-            found = _find(conn, template)
-        if request.reply.is_unchanged(_tag(found), conditions):
+            row = _find(conn, template)
+        if request.reply.is_unchanged(_tag(row), conditions):
             return None
         if fields := query.get("fields"):
-            return resources.template(request.base, found, self._collection, fields)
-        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
+            return resources.template(request.base, row, self._collection, fields)
+        return resources.template_with_warnings(request.base, row, self._collection, _warnings(request, row.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_CREATE, body=schemas.TEMPLATE_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -89,14 +89,14 @@ class DeployTemplatesController(Resource):
         values = {name: value for name, value in body.items() if name != "steps" and value is not None}
 
         def create(conn: sa.Connection) -> DeployTemplate:
-            made = deploy_templates.create(conn, values, _checked(request, body["steps"]))
-            outbox.note(conn, "deploy template", "create", made)
-            return made
+            created = deploy_templates.create(conn, values, _checked(request, body["steps"]))
+            outbox.note(conn, "deploy template", "create", created)
+            return created
 
-        found = request.db.write(create)
-        request.reply.headers += [("Location", links.url(request.base, self._collection, found.uuid)),
-                                  ("ETag", _tag(found))]
-        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
+        row = request.db.write(create)
+        request.reply.headers += [("Location", links.url(request.base, self._collection, row.uuid)),
+                                  ("ETag", _tag(row))]
+        return resources.template_with_warnings(request.base, row, self._collection, _warnings(request, row.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_UPDATE, body=patch.BODY)
     def patch(self, request: Request, template: str, body: list[JSONObject],
@@ -129,9 +129,9 @@ class DeployTemplatesController(Resource):
             return changed
 
         with conditions.guard():
-            found = request.db.write(write)
-        request.reply.headers.append(("ETag", _tag(found)))
-        return resources.template_with_warnings(request.base, found, self._collection, _warnings(request, found.steps))
+            row = request.db.write(write)
+        request.reply.headers.append(("ETag", _tag(row)))
+        return resources.template_with_warnings(request.base, row, self._collection, _warnings(request, row.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=templates.TEMPLATE_DELETE, status=204)
     def delete(self, request: Request, template: str, conditions: etags.Preconditions) -> None:

@@ -47,10 +47,10 @@ class LogicalDiskPropertiesController(Resource):
         entry = _one(request, driver)
         if entry.logical_disk_properties is None:
             raise Unavailable(f"No conductor of driver {driver} reports this yet; upgrade them.")
-        found = entry.logical_disk_properties.get(entry.kinds["raid"]["default"])
-        if not found:
+        properties = entry.logical_disk_properties.get(entry.kinds["raid"]["default"])
+        if not properties:
             raise NotFound(f"Driver {driver} does not support RAID by default.")
-        return found
+        return properties
 
 
 class DriverRAIDController(Resource):
@@ -102,11 +102,11 @@ class DriversController(Resource):
     @expose(policy=nodes.DRIVER_GET, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List drivers by name, which is the marker; their interfaces with ``detail``."""
-        found = {} if query.get("type") == "classic" else _drivers(request)
+        drivers = {} if query.get("type") == "classic" else _drivers(request)
         minor, detail = request.version, query.get("detail", False)
-        asked = pagination.page(request, {"sort_key": "name", **query})
+        page = pagination.page(request, {"sort_key": "name", **query})
         return pagination.collection(
-            request, "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
+            request, "drivers", pagination.of_few(list(drivers.values()), page, "name"), page,
             lambda shown: [_selected(resources.driver(request.base, entry, minor, detail=detail),
                                      query) for entry in shown],
             marker="name")

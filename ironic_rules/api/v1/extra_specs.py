@@ -40,10 +40,10 @@ def _fields() -> tuple[str, ...]:
 
 
 class _Listing(filters.Listing):
-    def complete(self, given: JSONObject) -> JSONObject:
-        given = super().complete(given)
-        filters.check_fields(given.get("fields", ()), _fields())
-        return given
+    def complete(self, values: JSONObject) -> JSONObject:
+        values = super().complete(values)
+        filters.check_fields(values.get("fields", ()), _fields())
+        return values
 
 
 _LIST = _Listing(sort_keys=_SORT_KEYS, marker=filters.text, namespace=filters.text, type=filters.one_of(*_TYPES),
@@ -84,9 +84,9 @@ class ExtraSpecsController(Resource):
         ``supported``, ``deprecated`` or ``removed``; ``text`` is searched in names and descriptions. The marker is a
         name. ``plugin_warnings`` says which plug-ins do not work, or whose extra specs have names of others.
         """
-        told = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
-                 "text": warning.text} for warning in installed.extra_specs().warnings]
-        return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
+        warnings = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
+                     "text": warning.text} for warning in installed.extra_specs().warnings]
+        return _list(request, "extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": warnings})
 
     @expose(policy=templates.FLAVOR_GET_KNOWN)
     def get_one(self, request: Request, name: str) -> JSONObject:
@@ -96,12 +96,12 @@ class ExtraSpecsController(Resource):
         """
         registry = installed.extra_specs()
         lookup = registry.find(name)
-        found = registry.get(name) or (lookup[0] if lookup else None)
-        if found is None:
+        definition = registry.get(name) or (lookup[0] if lookup else None)
+        if definition is None:
             nearest = registry.hints.nearest(name)
             hint = f" Did you mean '{nearest}'?" if nearest else ""
             raise NotFound(f"No extra spec {printable(name, 255)} is known.{hint}")
-        return output.describe(found)
+        return output.describe(definition)
 
 
 class ImagePropertiesController(Resource):
@@ -123,14 +123,14 @@ def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
 def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: QueryValues,
           conditions: etags.Preconditions,
           more: JSONObject) -> bytes | None:
-    known = _known(registry)
-    found = output.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
-                            query.get("text"))
-    rows = [known[item.validator.name] for item in found]
-    asked = pagination.page(request, {"sort_key": "name", **query})
+    described = _known(registry)
+    matching = output.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
+                               query.get("text"))
+    rows = [described[item.validator.name] for item in matching]
+    page = pagination.page(request, {"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)
     reply = pagination.collection(
-        request, name, pagination.of_few(rows, asked, "name"), asked,
+        request, name, pagination.of_few(rows, page, "name"), page,
         lambda shown: [{field: item.shown[field] for field in item.shown if field in fields} for item in shown],
         marker="name")
     body = orjson.dumps({**reply, **more})

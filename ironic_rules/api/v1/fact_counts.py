@@ -47,13 +47,13 @@ class _Counting:
         self.asked = Questions(request, conn)
         self._conn = conn
         self._limit: int = query.get("limit", _FEW)
-        wanted: JSONObject = {"include_children": False}
+        filters: JSONObject = {"include_children": False}
         if "failure" in query:
-            wanted["failure"] = query["failure"]
-        node_access.confine(request, wanted)
-        node_access.resolve(request, conn, wanted)
+            filters["failure"] = query["failure"]
+        node_access.confine(request, filters)
+        node_access.resolve(request, conn, filters)
         clause = query.get("where")
-        self._listed = self.asked.conditions(wanted, None if clause is None else self.asked.read(clause))
+        self._listed = self.asked.conditions(filters, None if clause is None else self.asked.read(clause))
         self._narrowed = clause is not None
         self.nodes = fact_values.count_nodes(conn, self.asked.known, self._conditions)
 
@@ -64,49 +64,49 @@ class _Counting:
         """Return the counts of one fact as JSON."""
         fact = self.asked.facts([name], "fact")[name]
         is_number = fact.type in NUMBERS and fact.type != "boolean"
-        found = fact_values.counts(self._conn, self.asked.known, fact, self._conditions,
-                                   None if is_number else self._limit, narrowed=self._narrowed)
-        shown = found.values[:self._limit]
+        counts = fact_values.counts(self._conn, self.asked.known, fact, self._conditions,
+                                    None if is_number else self._limit, narrowed=self._narrowed)
+        shown = counts.values[:self._limit]
         return {
             "fact": name, "type": fact.type, "unit": fact.unit, "is_list": fact.is_list, "nodes": self.nodes,
-            "absent": self.nodes - found.present,
+            "absent": self.nodes - counts.present,
             "values": [{"value": value, "nodes": count} for value, count in shown],
-            "others": None if fact.is_list else found.present - sum(count for _, count in shown),
-            "ranges": _histogram(found) if is_number else []}
+            "others": None if fact.is_list else counts.present - sum(count for _, count in shown),
+            "ranges": _histogram(counts) if is_number else []}
 
     def show_field(self, name: str) -> JSONObject:
         """Return the counts of a field of nodes, or of traits, as JSON."""
-        found = fact_values.counts_of_field(self._conn, self.asked.known, name, self._conditions, self._limit)
-        return {"field": name, "values": [{"value": value, "nodes": count} for value, count in found]}
+        counts = fact_values.counts_of_field(self._conn, self.asked.known, name, self._conditions, self._limit)
+        return {"field": name, "values": [{"value": value, "nodes": count} for value, count in counts]}
 
     def table(self, names: Sequence[str]) -> JSONObject:
         """Return a table of the values of two facts as JSON."""
         if len(set(names)) != 2:
             raise InvalidParameterValue("by must be the names of two facts, such as vendor,bios_version.")
         first, second = names
-        fact, known, most = self.asked.facts(names, "by")[first], self.asked.known, min(self._limit, _MOST_ROWS)
-        counts = fact_values.counts(self._conn, known, fact, self._conditions, most + 1, narrowed=self._narrowed)
+        fact, facts, most = self.asked.facts(names, "by")[first], self.asked.known, min(self._limit, _MOST_ROWS)
+        counts = fact_values.counts(self._conn, facts, fact, self._conditions, most + 1, narrowed=self._narrowed)
         rows = counts.values[:most]
-        found = fact_values.pairs(self._conn, known, first, [value for value, _ in rows], second, self._conditions,
+        pairs = fact_values.pairs(self._conn, facts, first, [value for value, _ in rows], second, self._conditions,
                                   _PAIRS)
         return {"by": list(names), "nodes": self.nodes,
-                "complete": len(counts.values) <= most and len(found) < _PAIRS,
+                "complete": len(counts.values) <= most and len(pairs) < _PAIRS,
                 "others": None if fact.is_list else counts.present - sum(number for _, number in rows),
-                "cells": [{"values": [one, other], "nodes": count} for one, other, count in found]}
+                "cells": [{"values": [row, other], "nodes": count} for row, other, count in pairs]}
 
 
-def _histogram(found: Counts) -> list[JSONObject]:
+def _histogram(counts: Counts) -> list[JSONObject]:
     """Return ranges of equal size that begin with round numbers, each with the number of its nodes.
 
     A value is in a range if it is at least ``from`` and less than ``to``.
     """
-    if len(found.values) < 2:
+    if len(counts.values) < 2:
         return []
-    least, most = min(value for value, _ in found.values), max(value for value, _ in found.values)
+    least, most = min(value for value, _ in counts.values), max(value for value, _ in counts.values)
     width = _round_width((most - least) / _RANGES)
     begin = math.floor(least / width)
     numbers = [0] * (math.floor(most / width) - begin + 1)
-    for value, count in found.values:
+    for value, count in counts.values:
         numbers[min(math.floor(value / width) - begin, len(numbers) - 1)] += count
     bounds = [round((begin + place) * width, 6) for place in range(len(numbers) + 1)]
     bounds = [int(bound) if bound.is_integer() else bound for bound in bounds]
@@ -180,35 +180,35 @@ class FrequentValues:
         self._known: frozenset[str] = frozenset()
         self._good_until = 0.0
 
-    def get(self, conn: sa.Connection, known: Mapping[str, StoredFact]) -> Mapping[str, list[Any]]:
+    def get(self, conn: sa.Connection, facts: Mapping[str, StoredFact]) -> Mapping[str, list[Any]]:
         """Return them by the names of facts, and by ``node[..]`` of fields of nodes and ``node[traits]``."""
         with self._lock:
             began = time.monotonic()
-            if began >= self._good_until or known.keys() != self._known:
-                counted = [*itertools.islice(sorted(known), _MOST_COUNTED), *_COUNTED_FIELDS]
-                self._found = _frequent(conn, known, counted, lambda asking: (), ())
-                self._known = frozenset(known)
+            if began >= self._good_until or facts.keys() != self._known:
+                counted = [*itertools.islice(sorted(facts), _MOST_COUNTED), *_COUNTED_FIELDS]
+                self._found = _frequent(conn, facts, counted, lambda asking: (), ())
+                self._known = frozenset(facts)
                 took = time.monotonic() - began
                 self._good_until = began + took + (_SHARE * took if took > _CHEAP_S else 0)
             return self._found
 
 
-def _frequent(conn: sa.Connection, known: Mapping[str, StoredFact], names: Iterable[str],
+def _frequent(conn: sa.Connection, facts: Mapping[str, StoredFact], names: Iterable[str],
               conditions: fact_values.Conditions, own: Sequence[Condition]) -> dict[str, list[Any]]:
     """Return the most frequent values by names: of facts those that several nodes have, of fields all.
 
     :param conditions: for nodes whose facts the caller may see;  own: for those whose fields it may see
     """
-    found = {}
+    frequent = {}
     for name in names:
-        if name in known:
-            counted = fact_values.counts(conn, known, known[name], conditions, _FREQUENT).values
-            found[name] = [value for value, count in counted if count > 1]
+        if name in facts:
+            counted = fact_values.counts(conn, facts, facts[name], conditions, _FREQUENT).values
+            frequent[name] = [value for value, count in counted if count > 1]
         else:
             of_field = fact_values.counts_of_field(
-                conn, known, _COUNTED_FIELDS[name], lambda asking: [asking.of_nodes(*own)] if own else (), _FREQUENT)
-            found[name] = [value for value, _ in of_field]
-    return found
+                conn, facts, _COUNTED_FIELDS[name], lambda asking: [asking.of_nodes(*own)] if own else (), _FREQUENT)
+            frequent[name] = [value for value, _ in of_field]
+    return frequent
 
 
 #: Fields of nodes whose frequent values are in the vocabulary, by their exact names.
@@ -234,25 +234,25 @@ class FactVocabularyController(Resource):
 
         :raises InvalidParameterValue: 400, there is no such fact or field
         """
-        given = query.get("names", ())
+        chosen = query.get("names", ())
         with request.db.reader() as conn:
-            asked = Questions(request, conn)
-            known = asked.known
-            wanted: JSONObject = {}
-            node_access.confine(request, wanted)
-            own = asked.own_nodes
-            _check_fields(name for name in given if name.startswith("node["))
-            asked.facts([name for name in given if not name.startswith("node[")], "names")
-            values = (_frequent(conn, known, given, asked.visible, node_queries.conditions(own))
-                      if wanted or own or given else request.frequent_values.get(conn, known))
+            questions = Questions(request, conn)
+            by_name = questions.known
+            filters: JSONObject = {}
+            node_access.confine(request, filters)
+            own = questions.own_nodes
+            _check_fields(name for name in chosen if name.startswith("node["))
+            questions.facts([name for name in chosen if not name.startswith("node[")], "names")
+            values = (_frequent(conn, by_name, chosen, questions.visible, node_queries.conditions(own))
+                      if filters or own or chosen else request.frequent_values.get(conn, by_name))
             described = facts.descriptions(conn)
         names = [{"name": name, "written": name, "of": "fact", "type": fact.type, "is_list": fact.is_list,
                   "unit": fact.unit, "description": described.get(name), "values": values.get(name, [])}
-                 for name, fact in sorted(known.items())]
-        names += [{"name": name, "written": f"node[{name}]" if name in known else name, "of": "node",
+                 for name, fact in sorted(by_name.items())]
+        names += [{"name": name, "written": f"node[{name}]" if name in by_name else name, "of": "node",
                    "type": node.type, "is_list": node.many, "unit": None, "description": None,
                    "values": _with_choices(values.get(node.template[1:-1], ()), node)}
-                  for name, node in NODE_NAMES.items() if asked.may_ask(name)]
+                  for name, node in NODE_NAMES.items() if questions.may_ask(name)]
         return {"names": names, "words": list(WORDS), "operators": [
             {"name": name, "types": sorted(types), "lists": lists, "operand": OPERANDS.get(name, "one")}
             for name, (types, lists) in OPERATORS.items()]}
@@ -265,6 +265,6 @@ def _check_fields(names: Iterable[str]) -> None:
             "names", f"no values are counted of {enumeration(unknown, 5)}, but of {', '.join(_COUNTED_FIELDS)}")])
 
 
-def _with_choices(found: Sequence[Any], node: Name) -> list[Any]:
+def _with_choices(values: Sequence[Any], node: Name) -> list[Any]:
     """Return frequent values, then the others that a field can have."""
-    return [*found, *(choice for choice in node.choices if choice not in found)]
+    return [*values, *(choice for choice in node.choices if choice not in values)]

@@ -71,13 +71,13 @@ class FactChangesController(Resource):
 
         :raises MarkerNotFound, fact_not_found, NodeNotFound: 404
         """
-        asked = pagination.page(request, {**query, "sort_dir": query.get("sort_dir", "desc")})
+        page = pagination.page(request, {**query, "sort_dir": query.get("sort_dir", "desc")})
         with request.db.reader() as conn:
             node = query.get("node")
             node_id = None if node is None else node_access.find(request, conn, node).id
-            rows = facts.list_changes(conn, asked, since=query.get("since"), fact=query.get("fact"), node_id=node_id,
+            rows = facts.list_changes(conn, page, since=query.get("since"), fact=query.get("fact"), node_id=node_id,
                                       conditions=_visible(request))
-        return pagination.collection(request, "fact_changes", rows, asked,
+        return pagination.collection(request, "fact_changes", rows, page,
                                      lambda shown: [_change(row) for row in shown])
 
 
@@ -96,14 +96,14 @@ class FactsController(Resource):
         :raises MarkerNotFound: 404, ``marker`` is not the name of a fact
         """
         fields = query.get("fields") or (tuple(FACT.shown) if query.get("detail") else (*SUMMARY, "problems"))
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         conditions = _visible(request)
         with request.db.reader() as conn:
             request.reply.headers.append(("ETag", _set_tag(facts.revision(conn))))
-            rows = facts.list_facts(conn, pagination.filters(query), asked)
+            rows = facts.list_facts(conn, pagination.filters(query), page)
             names = [row.name for row in rows] if "problems" in fields else []
             problems = facts.count_problems(conn, names, conditions)
-        return pagination.collection(request, COLLECTION, rows, asked, lambda shown: [
+        return pagination.collection(request, COLLECTION, rows, page, lambda shown: [
             _view(request, row, fields, problems.get(row.name, 0)) for row in shown], marker="name")
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_LIST, query=_ONE)
@@ -116,12 +116,12 @@ class FactsController(Resource):
         filters.check_fields(query.get("fields", ()), FACT.shown)
         visible = _visible(request)
         with request.db.reader() as conn:
-            found = facts.get(conn, fact)
+            definition = facts.get(conn, fact)
             problems = [{"node_uuid": row.node_uuid, "problem": row.problem}
-                        for row in facts.problems(conn, found.id, request.conf.api.max_limit, *visible)]
-        conditions.check_match(_tag(found))
-        request.reply.headers.append(("ETag", _tag(found)))
-        return _view(request, found, query.get("fields") or tuple(FACT.shown), problems)
+                        for row in facts.problems(conn, definition.id, request.conf.api.max_limit, *visible)]
+        conditions.check_match(_tag(definition))
+        request.reply.headers.append(("ETag", _tag(definition)))
+        return _view(request, definition, query.get("fields") or tuple(FACT.shown), problems)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_CREATE, body=schemas.FACT, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
@@ -131,17 +131,17 @@ class FactsController(Resource):
 
         :raises Invalid: 400, with every problem;  duplicate_fact_name, too_many_facts: 409
         """
-        given = {name: value for name, value in body.items() if value is not None}
-        _check(request, given)
-        values = {**_DEFAULTS, **given}
+        fields = {name: value for name, value in body.items() if value is not None}
+        _check(request, fields)
+        values = {**_DEFAULTS, **fields}
 
         def write(conn: sa.Connection) -> tuple[Fact, Row | None]:
-            made = facts.create(conn, values, most=request.conf.facts.max_facts)
-            return made, _begin(request, conn, made)
+            created = facts.create(conn, values, most=request.conf.facts.max_facts)
+            return created, _begin(request, conn, created)
 
-        made, operation = request.db.write(write)
-        request.reply.headers.append(("Location", links.url(request.base, COLLECTION, made.name)))
-        return _written(request, made, operation)
+        created, operation = request.db.write(write)
+        request.reply.headers.append(("Location", links.url(request.base, COLLECTION, created.name)))
+        return _written(request, created, operation)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_CREATE, body=schemas.FACT_SET)
     def put(self, request: Request, body: JSONObject, conditions: etags.Preconditions) -> JSONObject:
@@ -160,19 +160,19 @@ class FactsController(Resource):
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (policies.FACT_UPDATE, policies.FACT_DELETE)[:1 + prune]:
             policy.authorize(request.conf, name, request.context)
-        given = [{**fact, "bundle": bundle} if isinstance(fact, dict) else fact for fact in body["facts"]]
-        _check_all(request, given)
+        requested = [{**fact, "bundle": bundle} if isinstance(fact, dict) else fact for fact in body["facts"]]
+        _check_all(request, requested)
 
         def write(conn: sa.Connection) -> JSONObject:
             inspection_rules.lock(conn)
             conditions.check(_set_tag(facts.lock(conn)))
-            return _Application(request, conn, bundle, dry_run=dry_run).run(given, prune=prune)
+            return _Application(request, conn, bundle, dry_run=dry_run).run(requested, prune=prune)
 
         with conditions.guard():
-            made = request.db.write(write)
+            reply = request.db.write(write)
         with request.db.reader() as conn:
             request.reply.headers.append(("ETag", _set_tag(facts.revision(conn))))
-        return made
+        return reply
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_UPDATE, body=patch.BODY)
     def patch(self, request: Request, fact: str, body: list[JSONObject],
@@ -227,40 +227,40 @@ class _Application:
         self._request, self._conn, self._bundle, self._dry_run = request, conn, bundle, dry_run
         self._stored = {fact.name: fact for fact in facts.all_facts(conn)}
 
-    def run(self, given: Sequence[JSONObject], *, prune: bool) -> JSONObject:
+    def run(self, requested: Sequence[JSONObject], *, prune: bool) -> JSONObject:
         """Write what differs, and return what that was."""
-        self._refuse_others(given)
-        found: dict[str, Any] = {"bundle": self._bundle, "dry_run": self._dry_run, "created": [], "changed": [],
-                                 "unchanged": [], "removed": []}
-        made: list[JSONObject] = []
+        self._refuse_others(requested)
+        result: dict[str, Any] = {"bundle": self._bundle, "dry_run": self._dry_run, "created": [], "changed": [],
+                                  "unchanged": [], "removed": []}
+        created: list[JSONObject] = []
         new: list[Fact] = []
-        for fact in given:
+        for fact in requested:
             values = {**_EMPTY, **_DEFAULTS, **{name: value for name, value in fact.items() if value is not None}}
             old = self._stored.get(values["name"])
             if old is not None and all(getattr(old, name) == value for name, value in values.items()):
-                found["unchanged"].append(old.name)
+                result["unchanged"].append(old.name)
                 continue
-            found["created" if old is None else "changed"].append(values["name"])
+            result["created" if old is None else "changed"].append(values["name"])
             if self._dry_run:
                 continue
             if old is None:
-                made.append(values)
+                created.append(values)
             elif (changed := facts.update(self._conn, old.name, values)).defined != old.defined:
                 new.append(changed)
-        new += facts.create_all(self._conn, made, most=self._request.conf.facts.max_facts)
+        new += facts.create_all(self._conn, created, most=self._request.conf.facts.max_facts)
         if prune:
-            names = {fact["name"] for fact in given}
-            found["removed"] = [fact.name for fact in self._stored.values() if fact.origin != BUILT_IN
-                                and fact.bundle == self._bundle and fact.name not in names]
-            _refuse_used(self._request, self._conn, found["removed"])
+            names = {fact["name"] for fact in requested}
+            result["removed"] = [fact.name for fact in self._stored.values() if fact.origin != BUILT_IN
+                                 and fact.bundle == self._bundle and fact.name not in names]
+            _refuse_used(self._request, self._conn, result["removed"])
             if not self._dry_run:
-                facts.destroy_all(self._conn, found["removed"])
+                facts.destroy_all(self._conn, result["removed"])
         begun = fact_sets.begin(self._conn, new, self._request.context.user_id) if new else None
-        return {**found, "operation": begun and begun.uuid}
+        return {**result, "operation": begun and begun.uuid}
 
-    def _refuse_others(self, given: Sequence[JSONObject]) -> None:
+    def _refuse_others(self, requested: Sequence[JSONObject]) -> None:
         problems = []
-        for place, fact in enumerate(given):
+        for place, fact in enumerate(requested):
             old = self._stored.get(fact["name"])
             if old is not None and (old.origin == BUILT_IN or old.bundle != self._bundle):
                 whose = "of a built-in fact" if old.origin == BUILT_IN else (
@@ -270,18 +270,18 @@ class _Application:
             raise Invalid(problems=problems)
 
 
-def _check_all(request: Request, given: Sequence[Any]) -> None:
+def _check_all(request: Request, requested: Sequence[Any]) -> None:
     """Check facts as a POST would, and that each name is there once.
 
     :raises Invalid: 400, with every problem
     """
     problems: list[Problem] = []
     first: dict[object, int] = {}
-    for place, fact in enumerate(given):
-        said = {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
+    for place, fact in enumerate(requested):
+        values = {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
         problems += [Problem(f"/facts/{place}{problem.where}", problem.text)
-                     for problem in compiled_facts.check(said, limits=request.rules.limits).problems]
-        name = said.get("name") if isinstance(said, dict) else None
+                     for problem in compiled_facts.check(values, limits=request.rules.limits).problems]
+        name = values.get("name") if isinstance(values, dict) else None
         if isinstance(name, str) and first.setdefault(name, place) != place:
             problems.append(Problem(f"/facts/{place}/name", f"is that of /facts/{first[name]}"))
     if problems:
@@ -308,10 +308,10 @@ def _operators(conn: sa.Connection, name: str) -> Fact:
 
     :raises fact_not_found: 404;  fact_is_built_in: 409
     """
-    found = facts.get(conn, name)
-    if found.origin == BUILT_IN:
+    row = facts.get(conn, name)
+    if row.origin == BUILT_IN:
         raise fact_is_built_in(fact=name)
-    return found
+    return row
 
 
 def _refuse_used(request: Request, conn: sa.Connection, names: Sequence[str]) -> None:
@@ -332,9 +332,9 @@ def _refuse_used(request: Request, conn: sa.Connection, names: Sequence[str]) ->
 
 def _visible(request: Request) -> Sequence[sa.ColumnElement[bool]]:
     """Return the conditions for nodes whose facts the caller may see: as for inventories, not those that it leases."""
-    wanted: JSONObject = {}
-    node_access.confine(request, wanted)
-    return [nodes.c.owner == wanted["project"]] if wanted else ()
+    filters: JSONObject = {}
+    node_access.confine(request, filters)
+    return [nodes.c.owner == filters["project"]] if filters else ()
 
 
 def _tag(fact: Fact) -> str:

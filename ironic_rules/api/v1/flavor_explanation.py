@@ -36,8 +36,8 @@ def flavor_warnings(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str
     """Return the warnings about a flavor that has these extra specs."""
     required = Requirements.of(flavor, specs)
     classes = classes_of(conn, required)
-    told = flavors.facts_of_nodes(conn, classes, scheduler.distinguishing(required.capabilities))
-    verdicts = [(scheduler.compared(required.capabilities, scheduler.host(**each)), 1) for each in told]
+    hosts = flavors.facts_of_nodes(conn, classes, scheduler.distinguishing(required.capabilities))
+    verdicts = [(scheduler.compared(required.capabilities, scheduler.host(**facts)), 1) for facts in hosts]
     holders = flavors.trait_holders(conn, required.required)
     return required.warnings() + flavors_steps.about_nodes(
         required, has_class=bool(classes), known_traits={trait for trait, count in holders.items() if count},
@@ -50,8 +50,8 @@ def classes_of(conn: sa.Connection, required: Requirements) -> list[str]:
     name = required.resource_class
     if name is None:
         return []
-    return sorted(found for found in flavors.resource_classes(conn)
-                  if resource_class_in_placement(found) == name)
+    return sorted(resource_class for resource_class in flavors.resource_classes(conn)
+                  if resource_class_in_placement(resource_class) == name)
 
 
 #: Number of nodes of each kind that are shown by name.
@@ -86,7 +86,7 @@ class Nodes:
 
     def shown(self) -> list[int]:
         """Return the ids of the nodes that are shown."""
-        return [node for found in (self.fitting, *self.nearly.values()) for node in found.ids]
+        return [node for selection in (self.fitting, *self.nearly.values()) for node in selection.ids]
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
     classes = classes_of(conn, required)
     named = (*required.required, *required.forbidden)
     holders = flavors.trait_holders(conn, named)
-    found = _sorted(required, flavors.alike(
+    sorted_nodes = _sorted(required, flavors.alike(
         conn, classes, named, MOST_SHOWN, scheduler.distinguishing(required.capabilities)))
-    rows = flavors.nodes_by_id(conn, found.shown(), _COLUMNS)
-    sample = _sample(found, rows)
+    rows = flavors.nodes_by_id(conn, sorted_nodes.shown(), _COLUMNS)
+    sample = _sample(sorted_nodes, rows)
     own = node_sets.list_traits(conn, [sample.id])[sample.id] if sample is not None else []
     enabled = deploy_templates.for_traits(conn, {*required.required, *own})
     templates = {template.name: template for template in enabled if template.name in required.required}
@@ -138,31 +138,31 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
             reason = str(error)
     warnings = required.warnings() + flavors_steps.about_nodes(
         required, has_class=bool(classes), known_traits={name for name, count in holders.items() if count},
-        templates=templates.values(), capable=found.capable)
-    return Explanation(required, classes, found, rows, holders, templates, sample, steps, reason, warnings)
+        templates=templates.values(), capable=sorted_nodes.capable)
+    return Explanation(required, classes, sorted_nodes, rows, holders, templates, sample, steps, reason, warnings)
 
 
 def _sorted(required: Requirements, groups: Iterable[flavors.Alike]) -> Nodes:
-    found = Nodes()
+    sorted_nodes = Nodes()
     verdicts = []
     for nodes in groups:
         compared = scheduler.compared(required.capabilities, scheduler.host(**nodes.told)) if nodes.told else {}
         verdicts.append((compared, nodes.count))
         lacks = flavors_steps.lacks(required, nodes.traits, compared, nodes.state)
-        found.total += nodes.count
+        sorted_nodes.total += nodes.count
         if not lacks:
-            found.fitting.add(nodes)
+            sorted_nodes.fitting.add(nodes)
         elif len(lacks) == 1:
-            found.nearly.setdefault(lacks[0], Selection()).add(nodes)
-    found.capable = scheduler.capable(required.capabilities, verdicts)
-    return found
+            sorted_nodes.nearly.setdefault(lacks[0], Selection()).add(nodes)
+    sorted_nodes.capable = scheduler.capable(required.capabilities, verdicts)
+    return sorted_nodes
 
 
-def _sample(found: Nodes, rows: Mapping[int, Row]) -> Row | None:
+def _sample(sorted_nodes: Nodes, rows: Mapping[int, Row]) -> Row | None:
     """Return a node that fits, or one that only its state keeps from fitting."""
-    by_state = (nodes for lack, nodes in found.nearly.items() if lack.kind == flavors_steps.STATE)
+    by_state = (nodes for lack, nodes in sorted_nodes.nearly.items() if lack.kind == flavors_steps.STATE)
     # A node may have been deleted since.
-    return next((rows[node] for nodes in (found.fitting, *by_state) for node in nodes.ids if node in rows), None)
+    return next((rows[node] for nodes in (sorted_nodes.fitting, *by_state) for node in nodes.ids if node in rows), None)
 
 
 def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], required: Requirements,
@@ -178,42 +178,43 @@ def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], 
 _NO_STEPS: JSONObject = {"deploy_steps": [], "deploy_templates": [], "problems": [], "complete": False}
 
 
-def explanation(base: str, flavor: Flavor, told: Explanation) -> JSONObject:
+def explanation(base: str, flavor: Flavor, explained: Explanation) -> JSONObject:
     """Return the explanation of a flavor."""
-    required, nodes = told.requirements, told.nodes
+    required, nodes = explained.requirements, explained.nodes
     return {
         "flavor": {"id": flavor.flavorid, "name": flavor.name, "links": [
             {"rel": "self", "href": links.url(base, "flavors", flavor.flavorid)}]},
-        "resource_class": {"name": required.resource_class, "resource_classes": list(told.classes),
+        "resource_class": {"name": required.resource_class, "resource_classes": list(explained.classes),
                            "nodes": nodes.total},
-        "required_traits": [{"trait": trait, "nodes": told.holders[trait],
-                             "deploy_template": _template(told, trait)} for trait in required.required],
-        "forbidden_traits": [{"trait": trait, "nodes": told.holders[trait]} for trait in required.forbidden],
+        "required_traits": [{"trait": trait, "nodes": explained.holders[trait],
+                             "deploy_template": _template(explained, trait)} for trait in required.required],
+        "forbidden_traits": [{"trait": trait, "nodes": explained.holders[trait]} for trait in required.forbidden],
         "capabilities": [{"name": scheduler.name_of(key), "value": required.capabilities[key], "nodes": count}
                          for key, count in nodes.capable.items()],
         "schedulable": not required.warnings(),
-        "fitting": _nodes(nodes.fitting, told.rows),
-        "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(found, told.rows)}
-                           for lack, found in sorted(nodes.nearly.items())],
+        "fitting": _nodes(nodes.fitting, explained.rows),
+        "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(selection, explained.rows)}
+                           for lack, selection in sorted(nodes.nearly.items())],
         "deployment": {
-            "node": None if told.sample is None else _node(told.sample),
-            **(_NO_STEPS if told.steps is None else resources.deploy_preview(told.steps)), "reason": told.reason},
-        "warnings": warnings(told.warnings),
+            "node": None if explained.sample is None else _node(explained.sample),
+            **(_NO_STEPS if explained.steps is None else resources.deploy_preview(explained.steps)),
+            "reason": explained.reason},
+        "warnings": warnings(explained.warnings),
     }
 
 
-def warnings(found: Sequence[Problem]) -> list[JSONObject]:
+def warnings(problems: Sequence[Problem]) -> list[JSONObject]:
     """Return warnings about a flavor."""
-    return [{"pointer": warning.where, "text": warning.text} for warning in found]
+    return [{"pointer": warning.where, "text": warning.text} for warning in problems]
 
 
-def _template(told: Explanation, trait: str) -> JSONObject | None:
-    found = told.templates.get(trait)
-    return None if found is None else {"uuid": found.uuid, "name": found.name}
+def _template(explained: Explanation, trait: str) -> JSONObject | None:
+    template = explained.templates.get(trait)
+    return None if template is None else {"uuid": template.uuid, "name": template.name}
 
 
-def _nodes(found: Selection, rows: Mapping[int, Row]) -> JSONObject:
-    return {"count": found.count, "nodes": [_node(rows[node]) for node in found.ids if node in rows]}
+def _nodes(selection: Selection, rows: Mapping[int, Row]) -> JSONObject:
+    return {"count": selection.count, "nodes": [_node(rows[node]) for node in selection.ids if node in rows]}
 
 
 def _node(row: Any) -> JSONObject:
@@ -237,8 +238,8 @@ class FlavorExplanationController(Resource):
         """
         conf = request.conf
         with request.db.reader() as conn:
-            found = flavors.get(conn, flavor, or_name=True)
-            told = explain(
-                conn, found, request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
+            row = flavors.get(conn, flavor, or_name=True)
+            explained = explain(
+                conn, row, request.offered_steps, pinned=bool(conf.conductor.pin_release_version),
                 disallowed=conf.api.disallow_deploy_steps)
-        return explanation(request.base, found, told)
+        return explanation(request.base, row, explained)

@@ -47,21 +47,21 @@ def write_extra_specs(request: Request, flavor: str, specs: Mapping[str, Any], m
         raise Invalid(problems=[Problem(problem.pointer, problem.text) for problem in refused])
 
     def store(conn: Any) -> tuple[Flavor, dict[str, str]]:
-        found = flavors.lock(conn, flavor, or_name=or_name)
-        return found, flavors.write_specs(conn, found, specs, most)
+        row = flavors.lock(conn, flavor, or_name=or_name)
+        return row, flavors.write_specs(conn, row, specs, most)
 
     written, together = request.db.write(store)
-    told = check.warnings(specs, mode, pointer=pointer)
+    spec_problems = check.warnings(specs, mode, pointer=pointer)
     if mode == check.PERMISSIVE:
-        for warning in told:
+        for warning in spec_problems:
             if warning.kind == values.UNKNOWN:
                 LOG.warning("Flavor %s has got the extra spec %s, which is not known (request %s).",
                             written.flavorid, printable(warning.key, _SHOWN), request.context.request_id)
-    found = [Problem(warning.pointer, warning.text) for warning in told]
+    problems = [Problem(warning.pointer, warning.text) for warning in spec_problems]
     if mode == check.STRICT:
         with request.db.reader() as conn:
-            found += flavor_explanation.flavor_warnings(conn, written, together)
-    return found
+            problems += flavor_explanation.flavor_warnings(conn, written, together)
+    return problems
 
 
 def remove_extra_spec(request: Request, flavor: str, key: str, *, or_name: bool) -> None:
@@ -96,9 +96,9 @@ def refuse_too_many(specs: Mapping[str, object], most: int, pointer: str) -> Non
 
 def problems_of_extra_specs(specs: Mapping[str, object], mode: str, pointer: str) -> list[values.SpecProblem]:
     """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
-    found = check.check(specs, mode, pointer=pointer)
-    named = {problem.pointer for problem in found}
-    return found + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
+    problems = check.check(specs, mode, pointer=pointer)
+    named = {problem.pointer for problem in problems}
+    return problems + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
 
 
 def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[values.SpecProblem]:
@@ -219,8 +219,8 @@ class FlavorsController(Resource):
         """
         filters.check_fields(query.get("fields", ()), resources.FLAVOR_ALL)
         with request.db.reader() as conn:
-            found = flavors.get(conn, flavor, or_name=True)
-        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"),
+            row = flavors.get(conn, flavor, or_name=True)
+        return {"flavor": resources.flavor(row, links.url(request.base, "flavors"),
                                            fields=query.get("fields") or resources.FLAVOR_ALL)}
 
     @expose(policy=templates.FLAVOR_CREATE, body=schemas.FLAVOR_CREATE)
@@ -231,9 +231,9 @@ class FlavorsController(Resource):
         :raises flavor_already_exists, duplicate_flavor_name: 409
         """
         values = columns(body)
-        found = request.db.write(lambda conn: flavors.create(conn, values))
-        request.reply.headers.append(("Location", links.url(request.base, "flavors", found.flavorid)))
-        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
+        created = request.db.write(lambda conn: flavors.create(conn, values))
+        request.reply.headers.append(("Location", links.url(request.base, "flavors", created.flavorid)))
+        return {"flavor": resources.flavor(created, links.url(request.base, "flavors"))}
 
     @expose(policy=templates.FLAVOR_UPDATE, body=schemas.FLAVOR_UPDATE)
     def put(self, request: Request, flavor: str, body: JSONObject) -> JSONObject:
@@ -242,9 +242,9 @@ class FlavorsController(Resource):
         :raises flavor_not_found: 404
         """
         description = body["flavor"]["description"]
-        found = request.db.write(lambda conn: flavors.describe(
+        changed = request.db.write(lambda conn: flavors.describe(
             conn, flavors.get(conn, flavor, or_name=True).flavorid, description))
-        return {"flavor": resources.flavor(found, links.url(request.base, "flavors"))}
+        return {"flavor": resources.flavor(changed, links.url(request.base, "flavors"))}
 
     @expose(policy=templates.FLAVOR_DELETE, status=202)
     def delete(self, request: Request, flavor: str) -> None:
@@ -271,14 +271,14 @@ def destroy(request: Request, flavor: str, *, or_name: bool) -> None:
 
 
 def _listed(request: Request, query: QueryValues) -> JSONObject:
-    asked = pagination.page(request, {"sort_key": "flavorid", **query})
+    page = pagination.page(request, {"sort_key": "flavorid", **query})
     fields = query.get("fields") or (resources.FLAVOR_ALL if query.get("detail") else resources.FLAVOR_SUMMARY)
     with request.db.reader() as conn:
         rows = flavors.list_flavors(
-            conn, asked, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
+            conn, page, is_public=query.get("is_public"), min_ram=query.get("minRam", 0),
             min_disk=query.get("minDisk", 0), with_specs="extra_specs" in fields)
     url = links.url(request.base, "flavors")
-    reply = pagination.collection(request, "flavors", rows, asked, lambda shown: resources.flavors(
+    reply = pagination.collection(request, "flavors", rows, page, lambda shown: resources.flavors(
         shown, url, resources.FLAVOR_NEWEST, fields), marker="flavorid")
     if "next" in reply:
         reply["flavors_links"] = resources.flavor_next_links(reply["next"])

@@ -49,8 +49,8 @@ class StateCountsController(Resource):
         As in the list of nodes, those that have a parent are not counted.
         """
         with request.db.reader() as conn:
-            found = nodes.state_counts(conn)
-        return {"node_states": [{"provision_state": name, "count": count} for name, count in found]}
+            counts = nodes.state_counts(conn)
+        return {"node_states": [{"provision_state": name, "count": count} for name, count in counts]}
 
 
 _LIST = filters.Query(limit=filters.positive)
@@ -72,15 +72,14 @@ class NodeFailuresController(Resource):
         shown. As in the list of nodes, those that have a parent are not counted. In a large fleet the numbers may
         be some seconds old.
         """
-        asked = request
-        with asked.db.reader() as conn:
-            found = asked.node_failures.groups(conn)
-            shown = found[:min(query.get("limit", asked.conf.api.max_limit), asked.conf.api.max_limit)]
+        with request.db.reader() as conn:
+            groups = request.node_failures.groups(conn)
+            shown = groups[:min(query.get("limit", request.conf.api.max_limit), request.conf.api.max_limit)]
             names = node_queries.rules_called(conn, {group.rule for group in shown if group.rule is not None})
         for group in shown:
             if group.rule is not None and (built_in := rule_lists.find_built_in(request, group.rule)):
                 names[group.rule] = built_in.name or built_in.description or group.rule
-        return {"groups": len(found), "node_failures": [
+        return {"groups": len(groups), "node_failures": [
             {"failure": group.ident, "provision_state": group.provision_state, "reason": group.reason,
              "count": group.number, "rule": group.rule, "hook": group.hook,
              "name": names.get(group.rule or "", group.hook)} for group in shown]}
@@ -105,10 +104,10 @@ class InspectionOutcomesController(Resource):
         begin = present - datetime.timedelta(hours=query.get("hours", _DAY) - 1)
         bounds = [begin + datetime.timedelta(hours=hour) for hour in range(query.get("hours", _DAY) + 1)]
         with request.db.reader() as conn:
-            found = node_records.inspection_outcomes(conn, bounds)
+            outcomes = node_records.inspection_outcomes(conn, bounds)
         return {"inspection_outcomes": [
             {"from": bound.isoformat(), **{outcome.replace(" ", "_"): counted[outcome] for outcome in _OUTCOMES}}
-            for bound, counted in zip(bounds, found, strict=False)]}
+            for bound, counted in zip(bounds, outcomes, strict=False)]}
 
 
 _OUTCOMES = (inspections.FINISHED, inspections.FAILED, inspections.ABORTED, inspections.TIMED_OUT)
@@ -154,14 +153,14 @@ class ConductorsController(Resource):
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
-        asked = pagination.page(request, {"sort_key": "hostname", **query})
+        page = pagination.page(request, {"sort_key": "hostname", **query})
         with request.db.reader() as conn:
             rows = conductors.list_conductors(conn)
             alive = _alive(request, conn)
         fields = query.get("fields") or (resources.CONDUCTOR_FIELDS if query.get("detail")
                                          else resources.CONDUCTOR_SUMMARY)
         return pagination.collection(
-            request, "conductors", pagination.of_few(rows, asked, "hostname"), asked,
+            request, "conductors", pagination.of_few(rows, page, "hostname"), page,
             lambda shown: [resources.conductor(request.base, row, alive, fields) for row in shown], marker="hostname")
 
     @expose(since=versions.CONDUCTORS, policy=nodes_policies.CONDUCTOR_GET, query=filters.Query(fields=filters.names))

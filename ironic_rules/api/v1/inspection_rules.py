@@ -75,14 +75,14 @@ class InspectionRulesController(Resource):
         fields = rule_lists.fields(
             request, query, rules_policies.INSPECTION_GET_DETAILS, RULE.shown, SUMMARY,
             detail=query.get("detail", False))
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", rule_sets.tag(inspection_rules.revision(conn))))
-            rows = rule_lists.page_of_rules(request, conn, asked, pagination.filters(query), fields)
+            rows = rule_lists.page_of_rules(request, conn, page, pagination.filters(query), fields)
             problems = rule_lists.problems(request, conn, rows, fields)
         return pagination.collection(
-            request, "inspection_rules", rows, asked,
+            request, "inspection_rules", rows, page,
             lambda shown: rules_views.rules(request.base, shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_GET, query=_ONE)
@@ -102,20 +102,20 @@ class InspectionRulesController(Resource):
         fields = rule_lists.fields(request, query, rules_policies.INSPECTION_GET_DETAILS, RULE.shown, SUMMARY,
                                    detail=True)
         if built_in := rule_lists.find_built_in(request, _uuid(uuid)):
-            found = built_in
+            rule = built_in
             tag = rule_lists.tag_of_built_in(built_in,
                                              details=rule_lists.are_shown(request,
                                                                           rules_policies.INSPECTION_GET_DETAILS))
         else:
             with request.db.reader() as conn:
-                found = inspection_rules.get(conn, _uuid(uuid))
-            tag = _tag(found)
+                rule = inspection_rules.get(conn, _uuid(uuid))
+            tag = _tag(rule)
         conditions.check_match(tag)
         request.reply.headers.append(("ETag", tag))
-        if conditions.has(tag) and found.max_nodes is None:
+        if conditions.has(tag) and rule.max_nodes is None:
             request.reply.status = 304
             return None
-        return rules_views.rule(request.base, found, fields, () if found.built_in else _problems(request, found))
+        return rules_views.rule(request.base, rule, fields, () if rule.built_in else _problems(request, rule))
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_CREATE, body=schemas.RULE_CREATE,
             status=201)
@@ -155,9 +155,9 @@ class InspectionRulesController(Resource):
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (rules_policies.INSPECTION_UPDATE, rules_policies.INSPECTION_DELETE)[:1 + prune]:
             policy.authorize(request.conf, name, request.context)
-        made = rule_sets.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
-        request.reply.headers.append(("ETag", rule_sets.tag(made.revision)))
-        return rule_sets.result_view(made, bundle, dry_run=dry_run)
+        result = rule_sets.apply(request, body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
+        request.reply.headers.append(("ETag", rule_sets.tag(result.revision)))
+        return rule_sets.result_view(result, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_UPDATE, body=patch.BODY)
     def patch(self, request: Request, uuid: str, body: list[JSONObject],
@@ -239,9 +239,9 @@ def _uuid(ident: str) -> str:
     return ident.lower()
 
 
-def _problems(request: Request, found: Rule) -> Sequence[Problem]:
+def _problems(request: Request, rule: Rule) -> Sequence[Problem]:
     """Return why a stored rule is invalid."""
-    problems: Sequence[Problem] = request.rule_problems.invalid([found]).get(found.uuid, ())
+    problems: Sequence[Problem] = request.rule_problems.invalid([rule]).get(rule.uuid, ())
     return problems
 
 
@@ -277,8 +277,8 @@ def _patched(request: Request, conn: sa.Connection, old: Rule,
     problems = checked.problems
     if problems and not (old.sensitive and touched.intersection(SEALED)):
         # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.
-        kept = rule_sets.tolerated(request, old, new["enabled"])
-        problems = [problem for problem in problems if problem not in kept]
+        accepted = rule_sets.tolerated(request, old, new["enabled"])
+        problems = [problem for problem in problems if problem not in accepted]
     if old.sensitive:
         problems = _without_secrets(problems, touched)
     if problems:
@@ -314,7 +314,7 @@ def _refuse_guesses_of_groups(request: Request, new: JSONObject, touched: set[st
 def _without_secrets(problems: list[Problem], touched: set[str]) -> list[Problem]:
     """Return ``problems`` without those in conditions and actions that the caller did not send in this request."""
     stored = tuple(f"/{name}" for name in SEALED if name not in touched)
-    told = [problem for problem in problems if not stored or not problem.where.startswith(stored)]
-    if len(told) < len(problems):
-        told.append(Problem("", "the stored conditions or actions do not fit this change"))
-    return told
+    shown = [problem for problem in problems if not stored or not problem.where.startswith(stored)]
+    if len(shown) < len(problems):
+        shown.append(Problem("", "the stored conditions or actions do not fit this change"))
+    return shown

@@ -36,10 +36,10 @@ _SORT_KEYS = ("id", "created_at", "seen_at", "times", "reason", "source")
 
 def _address(value: str) -> str:
     """An IP address, normalized."""
-    found = addresses.normalize(value)
-    if found is None:
+    address = addresses.normalize(value)
+    if address is None:
         raise ValueError("must be an IP address")
-    return found
+    return address
 
 
 _LIST = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), mac=filters.mac, address=_address,
@@ -67,11 +67,11 @@ class EnrollController(Resource):
         ident = _uuid(entry)
 
         with request.db.reader() as conn:
-            found = inspection_journal.get(conn, ident)
+            row = inspection_journal.get(conn, ident)
             values = node_update.new_node(request, conn, {**body, "inspect_interface": _IN_BAND})
 
         def create(conn: sa.Connection) -> JSONObject:
-            node = enrolment.enroll(conn, found, values, request.conf.inspector.ignored_macs)
+            node = enrolment.enroll(conn, row, values, request.conf.inspector.ignored_macs)
             return node_replies.show_node(request, conn, node)
 
         created = request.db.write(create)
@@ -102,8 +102,8 @@ class InspectionJournalController(Resource):
         :raises journal_entry_not_found: 404
         """
         with request.db.reader() as conn:
-            found = inspection_journal.get(conn, _uuid(entry))
-        return _view(request, found, _FIELDS) | {"report": secrets.mask(found.report)}
+            row = inspection_journal.get(conn, _uuid(entry))
+        return _view(request, row, _FIELDS) | {"report": secrets.mask(row.report)}
 
 
 class NodeJournalController(Resource):
@@ -153,9 +153,9 @@ def _uuid(entry: str) -> str:
 def _listed(request: Request, query: QueryValues, more: dict[str, str]) -> JSONObject:
     page = pagination.page(request, query)
     fields = query.get("fields") or _FIELDS
-    asked = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
+    filters = {name: query[name] for name in ("mac", "address", "node", "reason") if name in query} | more
     with request.db.reader() as conn:
-        entries = inspection_journal.list_entries(conn, asked, page)
+        entries = inspection_journal.list_entries(conn, filters, page)
     return pagination.collection(request, "inspection_journal", entries, page,
                                  lambda shown: [_view(request, entry, fields) for entry in shown])
 

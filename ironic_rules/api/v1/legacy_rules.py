@@ -45,12 +45,12 @@ class RulesController(Resource):
         """
         fields = rule_lists.fields(request, query, policies.LEGACY_GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary,
                                    detail=query.get("detail", False))
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
             # Read first: if the set changes in between, the tag is already an old one.
             request.reply.headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
-            rows = legacy_rules.list_rules(conn, asked, views.legacy_columns(fields), raw_json=True)
-        return pagination.collection(request, views.LEGACY_COLLECTION, rows, asked, lambda shown: views.legacy_rules(
+            rows = legacy_rules.list_rules(conn, page, views.legacy_columns(fields), raw_json=True)
+        return pagination.collection(request, views.LEGACY_COLLECTION, rows, page, lambda shown: views.legacy_rules(
             request.base, shown, fields, masked=_is_masked(request)))
 
     @expose(policy=policies.LEGACY_GET, query=_ONE)
@@ -69,10 +69,10 @@ class RulesController(Resource):
         fields = rule_lists.fields(
             request, query, policies.LEGACY_GET_DETAILS, LEGACY_RULE.shown, LEGACY_RULE.summary, detail=True)
         with request.db.reader() as conn:
-            found = legacy_rules.get(conn, _uuid(uuid))
-        if request.reply.is_unchanged(_tag(found), conditions):
+            rule = legacy_rules.get(conn, _uuid(uuid))
+        if request.reply.is_unchanged(_tag(rule), conditions):
             return None
-        return views.legacy_rule(request.base, found, fields, masked=_is_masked(request))
+        return views.legacy_rule(request.base, rule, fields, masked=_is_masked(request))
 
     @expose(policy=policies.LEGACY_CREATE, query=_CREATE, body=schemas.LEGACY_RULE, status=201)
     def post(self, request: Request, query: QueryValues, body: JSONObject) -> JSONObject:
@@ -206,8 +206,8 @@ def _checked(request: Request, body: JSONObject, warnings: Warnings) -> JSONObje
     """
     settings = request.rules
     actions = body.get("actions")
-    if isinstance(actions, list) and (found := list(dict.fromkeys(rules.masks_in_actions(actions)))):
-        raise InvalidRule(problems=[Problem(printable(where, 256), patch.HIDDEN) for where in found])
+    if isinstance(actions, list) and (places := list(dict.fromkeys(rules.masks_in_actions(actions)))):
+        raise InvalidRule(problems=[Problem(printable(where, 256), patch.HIDDEN) for where in places])
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins, warnings=warnings).said()
 
 

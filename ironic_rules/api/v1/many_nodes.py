@@ -45,10 +45,10 @@ class _Judged(NamedTuple):
 def preview(request: Request, body: JSONObject) -> JSONObject:
     """Return on how many nodes an action is possible, and why not on the others; errors as those of :func:`create`."""
     with request.db.reader() as conn:
-        found = _judged(request, conn, body)
-    others = sum(reason["number"] for reason in found.impossible)
-    return {"action": body["action"], "total": found.number + others, "possible": found.number,
-            "impossible": found.impossible}
+        judged = _judged(request, conn, body)
+    impossible = sum(reason["number"] for reason in judged.impossible)
+    return {"action": body["action"], "total": judged.number + impossible, "possible": judged.number,
+            "impossible": judged.impossible}
 
 
 def create(request: Request, body: JSONObject) -> tuple[Row, list[JSONObject]]:
@@ -58,19 +58,19 @@ def create(request: Request, body: JSONObject) -> tuple[Row, list[JSONObject]]:
     :raises Conflict: 409, it is possible on none of the nodes
     """
     action, chosen = body["action"], body.get("uuids")
-    said: JSONObject = {"nodes": body.get("nodes") if chosen is None else {"chosen": len(chosen)}}
+    description: JSONObject = {"nodes": body.get("nodes") if chosen is None else {"chosen": len(chosen)}}
     if action == REAPPLY:
-        said |= {"dry_run": False, "allow_deployed": False}
+        description |= {"dry_run": False, "allow_deployed": False}
     if "reason" in body:
-        said["reason"] = body["reason"]
+        description["reason"] = body["reason"]
 
     def write(conn: sa.Connection) -> tuple[Row, list[JSONObject]]:
-        found = _judged(request, conn, body)
-        if not found.number:
-            told = " ".join(reason["reason"] for reason in found.impossible[:3])
-            raise Conflict(f"The action is possible on none of these nodes. {told}".strip())
-        created = operations_db.create(conn, action, said, request.context.user_id, found.possible)
-        return created, found.impossible
+        judged = _judged(request, conn, body)
+        if not judged.number:
+            reasons = " ".join(reason["reason"] for reason in judged.impossible[:3])
+            raise Conflict(f"The action is possible on none of these nodes. {reasons}".strip())
+        created = operations_db.create(conn, action, description, request.context.user_id, judged.possible)
+        return created, judged.impossible
 
     result: tuple[Row, list[JSONObject]] = request.db.write(write)
     return result
@@ -78,18 +78,19 @@ def create(request: Request, body: JSONObject) -> tuple[Row, list[JSONObject]]:
 
 def _judged(request: Request, conn: sa.Connection, body: JSONObject) -> _Judged:
     policy.authorize(request.conf, _POLICIES[body["action"]], request.context)
-    found = node_queries.decisive(_wanted(request, conn, body))
-    groups = node_queries.alike(conn, found)
+    selected = node_queries.decisive(_wanted(request, conn, body))
+    groups = node_queries.alike(conn, selected)
     reasons: dict[str, list[Alike]] = {}
     for group in groups:
         reason = _obstacle(conn, body["action"], group)
         reasons.setdefault(reason or "", []).append(group)
     possible = reasons.pop("", [])
-    query = sa.select(found.c.uuid).where(sa.or_(sa.false(), *(group.condition for group in possible)))
-    return _Judged(query.order_by(found.c.id), sum(group.number for group in possible), [{
+    query = sa.select(selected.c.uuid).where(sa.or_(sa.false(), *(group.condition for group in possible)))
+    return _Judged(query.order_by(selected.c.id), sum(group.number for group in possible), [{
         "reason": reason, "number": sum(group.number for group in alike), "nodes": [
-            {"uuid": row.uuid, "name": row.name} for row in conn.execute(sa.select(found.c.uuid, found.c.name).where(
-                sa.or_(*(group.condition for group in alike))).order_by(found.c.id).limit(_EXAMPLES))],
+            {"uuid": row.uuid, "name": row.name} for row in conn.execute(
+                sa.select(selected.c.uuid, selected.c.name).where(sa.or_(*(group.condition for group in alike)))
+                .order_by(selected.c.id).limit(_EXAMPLES))],
     } for reason, alike in reasons.items()])
 
 
@@ -100,17 +101,17 @@ def _wanted(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObje
     if "reason" in body and body["action"] != node_actions.SET_MAINTENANCE:
         raise Invalid(problems=[Problem("/reason", f"can only be used with action {node_actions.SET_MAINTENANCE}")])
     if "nodes" in body:
-        wanted = node_access.filters(request, node_access.filters_of_body(body["nodes"]))
-        node_access.resolve(request, conn, wanted)
-        return wanted
-    known = nodes.ids(conn, body["uuids"])
+        filters = node_access.filters(request, node_access.filters_of_body(body["nodes"]))
+        node_access.resolve(request, conn, filters)
+        return filters
+    ids = nodes.ids(conn, body["uuids"])
     missing = [Problem(f"/uuids/{place}", "there is no such node")
-               for place, uuid in enumerate(body["uuids"]) if uuid not in known]
+               for place, uuid in enumerate(body["uuids"]) if uuid not in ids]
     if missing:
         raise Invalid(problems=missing)
-    wanted = {"id_in": sorted(known.values())}
-    node_access.confine(request, wanted)
-    return wanted
+    filters = {"id_in": sorted(ids.values())}
+    node_access.confine(request, filters)
+    return filters
 
 
 def _obstacle(conn: sa.Connection, action: str, group: Alike) -> str | None:

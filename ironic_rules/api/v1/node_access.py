@@ -80,13 +80,13 @@ def check_access(request: Request, conn: sa.Connection, node_id: int, missing: N
         confinement.check_node(nodes.get_by_id(conn, node_id), missing)
 
 
-def confine(request: Request, wanted: JSONObject) -> None:
+def confine(request: Request, filters: JSONObject) -> None:
     """Add the filter ``project`` to those of a list, if the caller is confined to one.
 
     :raises Forbidden: 403, the request names another project
     """
     if request.confinement is not None:
-        request.confinement.confine(wanted)
+        request.confinement.confine(filters)
 
 
 def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
@@ -95,45 +95,45 @@ def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
     :raises NotAcceptable: 406, one that the version does not support
     :raises Forbidden: 403, another project than that of the caller
     """
-    wanted = pagination.filters(query)
-    versions.refuse_filters(NODE, wanted, request.version)
-    if "parent_node" not in wanted:
+    selected = pagination.filters(query)
+    versions.refuse_filters(NODE, selected, request.version)
+    if "parent_node" not in selected:
         # As in Ironic: child nodes are listed only on request.
-        wanted.setdefault("include_children", False)
-    confine(request, wanted)
-    return wanted
+        selected.setdefault("include_children", False)
+    confine(request, selected)
+    return selected
 
 
 _FILTERS = api_filters.Query(**api_filters.of(NODE))
 
 
-def filters_of_body(given: JSONObject) -> QueryValues:
+def filters_of_body(body: JSONObject) -> QueryValues:
     """Return the filters of a list of nodes that a body has, as those of a URL are returned.
 
     :raises InvalidParameterValue: 400
     """
     texts = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-             for name, value in given.items()}
+             for name, value in body.items()}
     return _FILTERS.load(urlencode(texts))
 
 
-def resolve(request: Request, conn: sa.Connection, wanted: JSONObject) -> None:
+def resolve(request: Request, conn: sa.Connection, filters: JSONObject) -> None:
     """Replace what filters name by what the database has.
 
     :raises NodeNotFound, chassis_not_found: 404;  InvalidParameterValue: 400
     """
-    if "parent_node" in wanted:
-        wanted["parent_node"] = find(request, conn, wanted["parent_node"]).uuid
-    if "chassis_uuid" in wanted:
-        wanted["chassis_uuid"] = collection.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
-    if "conductor" in wanted:
-        wanted["conductor"] = wanted["conductor"], node_replies.turns_of(request, conn, wanted["conductor"])
-    if "failure" in wanted:
-        wanted["failure"] = request.node_failures.find(conn, wanted["failure"])
-    if "where" in wanted:
-        asked = Questions(request, conn)
-        question = asked.read(wanted["where"])
-        wanted["where"] = asked.condition(question, Asking(conn, asked.known))
+    if "parent_node" in filters:
+        filters["parent_node"] = find(request, conn, filters["parent_node"]).uuid
+    if "chassis_uuid" in filters:
+        filters["chassis_uuid"] = collection.CHASSIS.get(conn, filters["chassis_uuid"]).uuid
+    if "conductor" in filters:
+        filters["conductor"] = filters["conductor"], node_replies.turns_of(request, conn, filters["conductor"])
+    if "failure" in filters:
+        filters["failure"] = request.node_failures.find(conn, filters["failure"])
+    if "where" in filters:
+        questions = Questions(request, conn)
+        question = questions.read(filters["where"])
+        filters["where"] = questions.condition(question, Asking(conn, questions.known))
 
 
 def list_nodes(request: Request, query: QueryValues, *, detail: bool,
@@ -150,7 +150,7 @@ def list_nodes(request: Request, query: QueryValues, *, detail: bool,
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
     if fields is None and not detail:
         fields = views.default_fields(minor)
-    wanted = filters(request, query)
+    selection = filters(request, query)
     page = pagination.page(request, query)
     columns, order = query.get("facts", ()), page.sort_key.removeprefix(asking.SORTED)
     is_by_fact = order != page.sort_key
@@ -158,31 +158,33 @@ def list_nodes(request: Request, query: QueryValues, *, detail: bool,
     if not is_by_fact:
         versions.refuse_fields(NODE, [page.sort_key], minor)
     with request.db.reader() as conn:
-        asked = Questions(request, conn)
-        clause = wanted.pop("where", None)
-        question = None if clause is None and conditions is None else asked.read(clause, conditions)
-        resolve(request, conn, wanted)
+        questions = Questions(request, conn)
+        clause = selection.pop("where", None)
+        question = None if clause is None and conditions is None else questions.read(clause, conditions)
+        resolve(request, conn, selection)
         names = node_replies.node_columns(request, fields)
         names = tuple(dict.fromkeys((*names, "id"))) if columns or is_by_fact else names
-        asked.facts(columns)
+        questions.facts(columns)
         if is_by_fact:
-            rows = _in_order(asked, conn, page, asked.facts([order], "sort_key")[order], wanted, question, names)
+            fact = questions.facts([order], "sort_key")[order]
+            rows = _in_order(questions, conn, page, fact, selection, question, names)
         else:
             if question is not None:
-                wanted["where"] = asked.condition(question, Asking(conn, asked.known))
-            rows = nodes.list_nodes(conn, wanted, page, names, raw_json=True)
+                selection["where"] = questions.condition(question, Asking(conn, questions.known))
+            rows = nodes.list_nodes(conn, selection, page, names, raw_json=True)
 
-        def show(found: Sequence[Any]) -> Iterator[JSONObject]:
-            shown = node_replies.show_nodes(request, conn, found, fields)
-            return asked.add_columns(columns, found, shown) if columns else shown
+        def show(page_rows: Sequence[Any]) -> Iterator[JSONObject]:
+            shown = node_replies.show_nodes(request, conn, page_rows, fields)
+            return questions.add_columns(columns, page_rows, shown) if columns else shown
 
         return pagination.collection(request, "nodes", rows, page, show)
 
 
-def _in_order(asked: Questions, conn: sa.Connection, page: Page, fact: StoredFact, wanted: JSONObject,
+def _in_order(questions: Questions, conn: sa.Connection, page: Page, fact: StoredFact, filters: JSONObject,
               question: Question | None, columns: tuple[str, ...]) -> list[Any]:
     """Return the rows of a page of nodes in the order of a fact."""
-    ids = asked.page(fact, page, asked.conditions(wanted, question), node_queries.of_caller(wanted, nodes_table))
+    own = node_queries.of_caller(filters, nodes_table)
+    ids = questions.page(fact, page, questions.conditions(filters, question), own)
     rows = {row.id: row for row in nodes.list_nodes(conn, {"id_in": ids}, Page(len(ids)), columns, raw_json=True)}
     # One may have been deleted meanwhile.
     return [rows[node_id] for node_id in ids if node_id in rows]

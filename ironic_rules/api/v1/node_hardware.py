@@ -52,8 +52,8 @@ class BIOSController(Resource):
             fields = (*_SHORT, *_REGISTRY)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            found = hardware_cache.list_settings(conn, row.id)
-        return {"bios": [_setting(request, row.uuid, setting, fields) for setting in found]}
+            settings = hardware_cache.list_settings(conn, row.id)
+        return {"bios": [_setting(request, row.uuid, setting, fields) for setting in settings]}
 
     @expose(since=versions.BIOS, policy=policies.GET_BIOS)
     def get_one(self, request: Request, node: str, setting: str) -> JSONObject:
@@ -65,10 +65,10 @@ class BIOSController(Resource):
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
             try:
-                found = hardware_cache.get_setting(conn, row.id, setting)
+                cached = hardware_cache.get_setting(conn, row.id, setting)
             except BIOSSettingNotFound as error:
                 raise BIOSSettingNotFound(node=row.uuid, name=setting) from error
-        return {setting: _setting(request, row.uuid, found, fields)}
+        return {setting: _setting(request, row.uuid, cached, fields)}
 
 
 class FirmwareController(Resource):
@@ -82,17 +82,17 @@ class FirmwareController(Resource):
         """
         fields = {*_fields(query, _COMPONENT, _COMPONENT), *_TIMES}
         with request.db.reader() as conn:
-            found = hardware_cache.list_components(conn, node_access.find(request, conn, node).id)
-        return {"firmware": [{name: getattr(row, name) for name in _COMPONENT if name in fields} for row in found]}
+            components = hardware_cache.list_components(conn, node_access.find(request, conn, node).id)
+        return {"firmware": [{name: getattr(row, name) for name in _COMPONENT if name in fields} for row in components]}
 
 
-def _fields(query: QueryValues, default: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+def _fields(query: QueryValues, default: tuple[str, ...], selectable: tuple[str, ...]) -> tuple[str, ...]:
     fields: tuple[str, ...] | None = query.get("fields")
     if fields is None:
         return default
     if query.get("detail"):
         raise InvalidParameterValue("detail and fields cannot be used in one request.")
-    filters.check_fields(fields, known)
+    filters.check_fields(fields, selectable)
     return fields
 
 
@@ -165,8 +165,8 @@ class BootDeviceController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
-        found: JSONObject = read_hardware(request, node, "get_boot_device")
-        return found
+        reply: JSONObject = read_hardware(request, node, "get_boot_device")
+        return reply
 
     @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
     def put(self, request: Request, node: str, body: JSONObject) -> None:
@@ -202,11 +202,11 @@ class IndicatorsController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
-        found: dict[str, dict[str, JSONObject]] = read_hardware(request, node, "get_supported_indicators")
+        supported: dict[str, dict[str, JSONObject]] = read_hardware(request, node, "get_supported_indicators")
         return {"indicators": [
             {"name": f"{name}@{component}", "component": component, **described,
              "links": links.resource(request.base, "nodes", node, "management", "indicators", f"{name}@{component}")}
-            for component, names in found.items() for name, described in names.items()]}
+            for component, names in supported.items() for name, described in names.items()]}
 
     @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
     def get_one(self, request: Request, node: str, indicator: str) -> JSONObject:
@@ -232,10 +232,10 @@ def _split(indicator: str) -> tuple[str, str]:
 
     :raises InvalidParameterValue: 400
     """
-    found = _INDICATOR.fullmatch(indicator)
-    if found is None:
+    match = _INDICATOR.fullmatch(indicator)
+    if match is None:
         raise InvalidParameterValue("indicator: must be a name and a component with an @ between them: led@system.")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 class ManagementController(Resource):
@@ -247,10 +247,10 @@ class ManagementController(Resource):
 
 def _types(value: str) -> tuple[str, ...]:
     """Comma-separated types of drives."""
-    found = filters.names(value)
-    if not found or not set(found) <= set(DEVICE_TYPES):
+    types = filters.names(value)
+    if not types or not set(types) <= set(DEVICE_TYPES):
         raise ValueError(f"must be one or more of {', '.join(DEVICE_TYPES)}")
-    return found
+    return types
 
 
 class VmediaController(Resource):
@@ -263,8 +263,8 @@ class VmediaController(Resource):
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
         :raises BMCError: 502;  no_valid_host, too_many_calls, RPCTimeout: 503
         """
-        found: list[JSONObject] = read_hardware(request, node, "get_virtual_media")
-        return found
+        devices: list[JSONObject] = read_hardware(request, node, "get_virtual_media")
+        return devices
 
     @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204, hidden=True)
     def post(self, request: Request, node: str, body: JSONObject) -> None:
@@ -293,13 +293,13 @@ class VmediaController(Resource):
         :raises Conflict: 409, the node waits for its ramdisk;  NodeLocked: 409
         :raises no_valid_host, NoFreeWorker, RPCTimeout: 503
         """
-        wanted = query.get("device_types", ())
+        types = query.get("device_types", ())
         if body and "device_types" in body:
             try:
-                wanted = _types(body["device_types"])
+                types = _types(body["device_types"])
             except ValueError as error:
                 raise InvalidParameterValue(problems=[Problem("/device_types", str(error))]) from error
-        change_hardware(request, node, "detach_virtual_media", device_types=list(wanted))
+        change_hardware(request, node, "detach_virtual_media", device_types=list(types))
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -315,8 +315,8 @@ class MethodsController(Resource):
 
         :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  no_valid_host, RPCTimeout: 503
         """
-        found: JSONObject = read_hardware(request, node, "vendor_methods")
-        return found
+        methods: JSONObject = read_hardware(request, node, "vendor_methods")
+        return methods
 
 
 class VendorPassthruController(Resource):

@@ -130,11 +130,11 @@ class VifsController(Resource):
             without = node_sets.vifs_without_port(row)
             if body["id"] in without:
                 raise vif_conflict(vif=body["id"], node=row.uuid, reason="it is attached already")
-            found = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
-            if found is None:
+            free = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
+            if free is None:
                 node_sets.set_vifs_without_port(conn, row, [*without, body["id"]])
                 return
-            table, place = found
+            table, place = free
             table.update(conn, place.id, {"internal_info": {**place.internal_info, VIF_KEY: body["id"]}})
 
         request.db.write(attach)
@@ -150,8 +150,8 @@ class VifsController(Resource):
             row = node_access.hold(request, conn, node)
             for table, place in _places(conn, row.id):
                 if place.internal_info.get(VIF_KEY) == vif:
-                    kept = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
-                    table.update(conn, place.id, {"internal_info": kept})
+                    internal_info = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
+                    table.update(conn, place.id, {"internal_info": internal_info})
                     return
             without = node_sets.vifs_without_port(row)
             if vif in without:

@@ -238,21 +238,21 @@ class InventoryController(Resource):
 
         :raises NodeNotFound, inventory_not_found: 404
         """
-        wanted, version = query.get("status"), query.get("version")
-        if wanted is not None and version is not None:
+        status, version = query.get("status"), query.get("version")
+        if status is not None and version is not None:
             raise InvalidParameterValue("status and version cannot be used in one request.")
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
             if version is not None:
-                found: StoredInventory | None = _wanted(conn, row, version)
+                stored: StoredInventory | None = _wanted(conn, row, version)
             else:
-                found = inventory.latest(conn, row.id, wanted and _STATUSES[wanted], raw_json=True)
-        if found is None:
-            raise inventory_not_found(node=row.uuid) if wanted is None else NotFound(
-                f"Node {row.uuid} has no inspection inventory that is {wanted}.")
-        plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
+                stored = inventory.latest(conn, row.id, status and _STATUSES[status], raw_json=True)
+        if stored is None:
+            raise inventory_not_found(node=row.uuid) if status is None else NotFound(
+                f"Node {row.uuid} has no inspection inventory that is {status}.")
+        plugin_data = stored.plugin_data if stored.status == inventory.PROCESSED else stored.received_plugin_data
         # Clients of Ironic expect the two keys alone.
-        shown = {"inventory": _masked(found.inventory_data), **({"status": _WORDS[found.status]} if query else {})}
+        shown = {"inventory": _masked(stored.inventory_data), **({"status": _WORDS[stored.status]} if query else {})}
         if inventories.WARNINGS not in (plugin_data or ""):
             return {**shown, "plugin_data": _masked(plugin_data or "{}")}
         rest = _loaded(plugin_data)
@@ -268,15 +268,16 @@ def _wanted(conn: sa.Connection, node: Node, version: int | None,
     :raises NotFound: 404
     """
     if version is not None:
-        found, what = inventory.get(conn, node.id, version, raw_json=True), f"version {version}"
+        stored, wording = inventory.get(conn, node.id, version, raw_json=True), f"version {version}"
     elif after is None:
-        found, what = inventory.latest(conn, node.id, inventory.PROCESSED, raw_json=True), "of a successful inspection"
+        stored = inventory.latest(conn, node.id, inventory.PROCESSED, raw_json=True)
+        wording = "of a successful inspection"
     else:
-        found = inventory.successful_before(conn, node.id, after.id, raw_json=True)
-        what = f"of a successful inspection before version {after.id}"
-    if found is None:
-        raise NotFound(f"Node {node.uuid} has no inspection inventory {what}.")
-    return found
+        stored = inventory.successful_before(conn, node.id, after.id, raw_json=True)
+        wording = f"of a successful inspection before version {after.id}"
+    if stored is None:
+        raise NotFound(f"Node {node.uuid} has no inspection inventory {wording}.")
+    return stored
 
 
 def _version(row: Any, fields: Collection[str]) -> JSONObject:
@@ -318,8 +319,8 @@ class LegacyValuesController(Resource):
         page = pagination.page(request, query)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
-            found = legacy_values.list_values(conn, row.id, page.limit, query.get("marker"))
-        return pagination.collection(request, "legacy_values", found, page,
+            values = legacy_values.list_values(conn, row.id, page.limit, query.get("marker"))
+        return pagination.collection(request, "legacy_values", values, page,
                                      lambda shown: list(map(_legacy_value, shown)),
                                      marker="id")
 
@@ -355,8 +356,8 @@ class TraitOriginsController(Resource):
             row = node_access.find(request, conn, node)
             names = node_sets.list_traits(conn, [row.id])[row.id]
             entries = node_records.list_inspections(conn, row.id, Page(_MOST, sort_dir="desc")) if names else ()
-        found = inspections_models.trait_origins(entries)
-        return {"trait_origins": [_trait_origin(name, found.get(name)) for name in names]}
+        origins = inspections_models.trait_origins(entries)
+        return {"trait_origins": [_trait_origin(name, origins.get(name)) for name in names]}
 
 
 def _trait_origin(trait: str, origin: inspections_models.TraitOrigin | None) -> JSONObject:

@@ -61,5 +61,5 @@ def show_states(request: Request, row: Node) -> JSONObject:
 
 def node_columns(request: Request, fields: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the columns of the rows that :func:`show_nodes` needs."""
-    found: tuple[str, ...] = views.view(request.version, fields).columns
-    return found if request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee", "fault")))
+    columns: tuple[str, ...] = views.view(request.version, fields).columns
+    return columns if request.confinement is None else tuple(dict.fromkeys((*columns, "owner", "lessee", "fault")))

@@ -132,25 +132,25 @@ class ProvisionController(Resource):
         :raises NotAcceptable: 406, a target or argument that the version does not support
         :raises NodeLocked: 409;  node_protected: 403;  NoFreeWorker, RPCTimeout: 503
         """
-        given = {name: value for name, value in body.items() if value is not None}
-        asked = given.pop("target")
-        _require(request, asked, states.VERB_VERSIONS[asked])
-        verb = states.VERB_ALIASES.get(asked, asked)
+        arguments = {name: value for name, value in body.items() if value is not None}
+        target = arguments.pop("target")
+        _require(request, target, states.VERB_VERSIONS[target])
+        verb = states.VERB_ALIASES.get(target, target)
         mark = request.mark("provision", body)
         with request.db.reader() as conn:
             row = node_access.find(request, conn, node)
             if request.was_accepted(conn, row.id, mark):
                 _locate_states(request, node)
                 return
-        if "runbook" in given:
-            given = runbooks.arguments(request, row, verb, given)
-        states.after_verb(row, verb, requested=asked)
+        if "runbook" in arguments:
+            arguments = runbooks.arguments(request, row, verb, arguments)
+        states.after_verb(row, verb, requested=target)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
-            _require(request, asked, versions.INSPECT_ABORT)
-        _check_arguments(request, verb, given)
+            _require(request, target, versions.INSPECT_ABORT)
+        _check_arguments(request, verb, arguments)
         request.context.mark = mark
         request.rpc.change_provision_state(
-            request.context, row.uuid, verb, group=row.conductor_group, **given)
+            request.context, row.uuid, verb, group=row.conductor_group, **arguments)
         _locate_states(request, node)
 
 
@@ -209,29 +209,29 @@ def _require(request: Request, name: str, minor: int) -> None:
         raise versions.too_new(f'"{name}"', minor)
 
 
-def _check_arguments(request: Request, verb: str, given: JSONObject) -> None:
+def _check_arguments(request: Request, verb: str, arguments: JSONObject) -> None:
     problems = []
-    for name in given:
+    for name in arguments:
         targets, since = _ARGUMENTS[name]
         _require(request, name, since)
         if verb not in targets:
             problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
     disallowed = frozenset(request.conf.api.disallow_deploy_steps)
     for name in ("deploy_steps", "clean_steps", "service_steps"):
-        for index, step in enumerate(given.get(name, ())):
+        for index, step in enumerate(arguments.get(name, ())):
             if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
                 problems.append(Problem(f"/{name}/{index}/step",
                                         f"the step {step_name} is not allowed ([api]disallow_deploy_steps)"))
     needed = _REQUIRED.get(verb)
-    if needed is not None and not given.get(needed):
+    if needed is not None and not arguments.get(needed):
         problems.append(Problem(f"/{needed}", f"is required with target {verb}"))
     if problems:
         raise InvalidParameterValue(problems=problems)
-    patch.refuse_masks(given)
-    if "configdrive" in given:
+    patch.refuse_masks(arguments)
+    if "configdrive" in arguments:
         if verb == "rebuild":
             _require(request, "configdrive", versions.REBUILD_CONFIGDRIVE)
-        if isinstance(given["configdrive"], dict):
+        if isinstance(arguments["configdrive"], dict):
             _require(request, "configdrive", versions.CONFIGDRIVE_OBJECT)
 
 

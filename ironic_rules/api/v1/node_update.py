@@ -62,18 +62,18 @@ def new_node(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObj
 _WITH_HINTS = ("properties", "instance_info")
 
 
-def _check_disk_hints(deploy_interface: str | None, values: JSONObject, known: JSONObject) -> None:
+def _check_disk_hints(deploy_interface: str | None, values: JSONObject, stored: JSONObject) -> None:
     """Refuse hints for the root disk that an inspection can use, but not the agent that deploys the node.
 
     :param values: the fields that may have hints
-    :param known: those that are stored, which are not refused
+    :param stored: those that are stored, which are not refused
     :raises Invalid: 400
     """
     if deploy_interface not in disk_hints.OF_AGENT:
         return
     hints = {name: (values.get(name) or {}).get("root_device") for name in _WITH_HINTS}
     problems = [Problem("", reason) for name, hint in hints.items()
-                if hint != (known.get(name) or {}).get("root_device")
+                if hint != (stored.get(name) or {}).get("root_device")
                 and (reason := disk_hints.agent_problem(hint, f"/{name}/root_device"))]
     if problems:
         raise Invalid(problems=problems)
@@ -128,8 +128,8 @@ class NodeUpdate:
         if self._reset or CHOOSES_INTERFACES & changes.keys():
             changes |= self._interfaces(conn, row, changes)
         deploy_interface = changes.get("deploy_interface", row.deploy_interface)
-        known = {name: getattr(row, name) for name in _WITH_HINTS}
-        _check_disk_hints(deploy_interface, known | changes, {} if "deploy_interface" in changes else known)
+        stored = {name: getattr(row, name) for name in _WITH_HINTS}
+        _check_disk_hints(deploy_interface, stored | changes, {} if "deploy_interface" in changes else stored)
         return changes
 
     def _patched(self, row: Node) -> JSONObject:
@@ -180,21 +180,21 @@ def _check_parent(conn: sa.Connection, row: Node, parent: str) -> None:
     :raises Invalid: 400
     """
     above: str | None = parent
-    known = set()
-    while above is not None and above not in known:
+    seen = set()
+    while above is not None and above not in seen:
         if above == row.uuid:
             raise Invalid(problems=[Problem("/parent_node", "is the node itself, or one of the nodes below it")])
-        known.add(above)
+        seen.add(above)
         above = nodes.parent_of(conn, above)
 
 
 def _policies(operations: Sequence[patch.PatchOperation]) -> tuple[str, ...]:
     """Return the policies of what is to change."""
-    found = {name for operation in operations if operation.op != "test"
+    rules = {name for operation in operations if operation.op != "test"
              # What moves away changes, too.
              for path in (operation.path, *([operation.source] if operation.op == "move" else []))
              for name in _policies_of(operation, path)}
-    return tuple(sorted(found or {policies.UPDATE}))
+    return tuple(sorted(rules or {policies.UPDATE}))
 
 
 def _policies_of(operation: patch.PatchOperation, path: tuple[str, ...]) -> set[str]:

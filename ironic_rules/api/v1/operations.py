@@ -49,7 +49,7 @@ class OperationNodesController(Resource):
             items = operations.list_items(
                 conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
         return pagination.collection(request, "nodes", items, Page(limit), lambda shown: [
-            resources.operation_item(one, details=details) for one in shown], marker="node_uuid")
+            resources.operation_item(item, details=details) for item in shown], marker="node_uuid")
 
 
 class OperationGroupsController(Resource):
@@ -66,9 +66,9 @@ class OperationGroupsController(Resource):
         """
         with request.db.reader() as conn:
             row = operations.get(conn, _uuid(operation))
-            found = operations.groups(conn, row.id, request.conf.api.max_limit)
+            groups = operations.groups(conn, row.id, request.conf.api.max_limit)
         details = rule_lists.are_shown(request, rules.INSPECTION_GET_DETAILS)
-        return {"groups": [resources.operation_group(one, details=details) for one in found]}
+        return {"groups": [resources.operation_group(group, details=details) for group in groups]}
 
 
 class OperationsController(Resource):
@@ -85,11 +85,11 @@ class OperationsController(Resource):
         """
         fields = query.get("fields") or (
             _LISTED if query.get("detail") else frozenset({*OPERATION.summary, "progress"}))
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
-            rows = operations.list_operations(conn, asked)
+            rows = operations.list_operations(conn, page)
             counts = operations.counts(conn, rows) if "progress" in fields else {}
-        return pagination.collection(request, resources.OPERATIONS, rows, asked, lambda shown: [
+        return pagination.collection(request, resources.OPERATIONS, rows, page, lambda shown: [
             resources.operation(request.base, row, counts.get(row.id, {}), fields=fields) for row in shown])
 
     @expose(policy=rules.OPERATION_GET)

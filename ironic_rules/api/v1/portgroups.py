@@ -95,9 +95,9 @@ class PortgroupsController(Resource):
         def create(conn: sa.Connection) -> PortGroup:
             with node_access.named_by("/node_uuid"):
                 node = node_access.hold(request, conn, node_uuid)
-            made = portgroups.create(conn, {**values, "node_id": node.id})
-            outbox.note(conn, "port group", "create", made)
-            return made
+            created = portgroups.create(conn, {**values, "node_id": node.id})
+            outbox.note(conn, "port group", "create", created)
+            return created
 
         row = request.db.write(create)
         request.reply.headers.append(("Location", links.url(request.base, "portgroups", row.uuid)))

@@ -53,12 +53,12 @@ def list_ports(request: Request, query: QueryValues, *, detail: bool | None = No
     :param node: only the ports of this node;  portgroup: only those of this port group
     :raises NodeNotFound, portgroup_not_found: 404;  Invalid: 400;  NotAcceptable: 406
     """
-    def narrow(conn: sa.Connection, wanted: JSONObject) -> None:
-        if portgroup is not None or "portgroup" in wanted:
-            ident = node_access.check_ident(portgroup or wanted.pop("portgroup"), "portgroup")
+    def narrow(conn: sa.Connection, filters: JSONObject) -> None:
+        if portgroup is not None or "portgroup" in filters:
+            ident = node_access.check_ident(portgroup or filters.pop("portgroup"), "portgroup")
             group = portgroups.get(conn, ident)
             node_access.check_access(request, conn, group.node_id, portgroup_not_found(portgroup=ident))
-            wanted["portgroup_id"] = group.id
+            filters["portgroup_id"] = group.id
 
     return _list(request, query, _PORTS_LISTED, detail, node, narrow)
 
@@ -81,7 +81,7 @@ _PORTGROUPS_LISTED = _Listed("portgroups", PORT_GROUP, resources.portgroup_view,
 
 
 def _list(request: Request, query: QueryValues, listed: _Listed, detail: bool | None, node: str | None,
-          narrow: Callable[[sa.Connection, JSONObject], None] = lambda conn, wanted: None) -> JSONObject:
+          narrow: Callable[[sa.Connection, JSONObject], None] = lambda conn, filters: None) -> JSONObject:
     """Return a page.
 
     :param narrow: replaces filters of the request by those of the database
@@ -91,24 +91,24 @@ def _list(request: Request, query: QueryValues, listed: _Listed, detail: bool | 
     versions.refuse_filters(listed.table, query, minor)
     versions.refuse_fields(listed.table, [query.get("sort_key", "id")], minor)
     page = pagination.page(request, query)
-    wanted = pagination.filters(query)
-    node_access.confine(request, wanted)
+    filters = pagination.filters(query)
+    node_access.confine(request, filters)
     view = listed.view(minor, fields)
     with request.db.reader() as conn:
-        _of_node(request, conn, wanted, node)
-        narrow(conn, wanted)
-        rows = listed.rows(conn, wanted, page, view.columns, raw_json=True)
+        _of_node(request, conn, filters, node)
+        narrow(conn, filters)
+        rows = listed.rows(conn, filters, page, view.columns, raw_json=True)
     return pagination.collection(request, listed.name, rows, page, lambda shown: view.render(shown, request.base))
 
 
-def _of_node(request: Request, conn: Any, wanted: JSONObject, node: str | None) -> None:
+def _of_node(request: Request, conn: Any, filters: JSONObject, node: str | None) -> None:
     """Replace the different ways to name a node by the filter ``node_id``; a node that does not exist is 404."""
-    idents = [ident for ident in (node, wanted.pop("node", None), wanted.pop("node_uuid", None)) if ident is not None]
+    idents = [ident for ident in (node, filters.pop("node", None), filters.pop("node_uuid", None)) if ident is not None]
     ids = {node_access.find(request, conn, ident).id for ident in idents}
     if len(ids) > 1:
         raise InvalidParameterValue("node and node_uuid name different nodes.")
     if ids:
-        wanted["node_id"] = ids.pop()
+        filters["node_id"] = ids.pop()
 
 
 def check_addresses(request: Request, values: JSONObject) -> None:
@@ -116,13 +116,13 @@ def check_addresses(request: Request, values: JSONObject) -> None:
 
     :raises InvalidParameterValue: 400, ``[DEFAULT]infiniband_addresses`` is off
     """
-    if (found := addresses.mac_of_infiniband(values.get("address"))) is None:
+    if (address := addresses.mac_of_infiniband(values.get("address"))) is None:
         return
     if not request.conf.infiniband_addresses:
         raise InvalidParameterValue(problems=[Problem("/address", (
             "expected a MAC address of the form xx:xx:xx:xx:xx:xx; addresses of InfiniBand are accepted if the option "
             "infiniband_addresses is on"))])
-    values["address"] = found
+    values["address"] = address
 
 
 LOG = logging.getLogger(__name__)
@@ -280,10 +280,10 @@ def _check_physical_network(conn: sa.Connection, portgroup_id: int | None, physi
     """
     if portgroup_id is None:
         return
-    others = ports.physical_networks(conn, portgroup_id, but=port_id)
-    if others and others != {physical_network}:
+    networks = ports.physical_networks(conn, portgroup_id, but=port_id)
+    if networks and networks != {physical_network}:
         raise Conflict(f"The port would be in the physical network {physical_network}, but other ports of its port "
-                       f"group are in {', '.join(sorted(str(name) for name in others))}.")
+                       f"group are in {', '.join(sorted(str(name) for name in networks))}.")
 
 
 def _warn_of(address: str, node: int | str) -> None:

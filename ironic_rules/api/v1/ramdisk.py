@@ -143,17 +143,17 @@ class HeartbeatController(Resource):
             raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
         require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)
-        found = _node_of(request, node)
+        row = _node_of(request, node)
         token = body.pop("agent_token")
-        if not token_matches(token, found.agent_token_hash if found else None) or found is None:
+        if not token_matches(token, row.agent_token_hash if row else None) or row is None:
             # Ramdisks repeat their heartbeats, and anyone can send one.
             if (unlogged := request.refused_heartbeats.is_due(node, (), (), "token")) is not None:
                 LOG.warning("Heartbeat refused: wrong agent token for node %s%s", printable(node, 64), unlogged)
             raise LookupFailed()
         details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}
         try:
-            request.rpc.heartbeat(request.context, found.uuid, body["callback_url"], body.get("agent_version"),
-                                  group=found.conductor_group, agent_token=token, **details)
+            request.rpc.heartbeat(request.context, row.uuid, body["callback_url"], body.get("agent_version"),
+                                  group=row.conductor_group, agent_token=token, **details)
         except NotFound as error:
             raise LookupFailed() from error
 
@@ -291,8 +291,8 @@ def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
     """Return the MAC addresses in ``addresses``, and if ``infiniband`` is true those that stand for InfiniBand ones."""
     if len(addresses) > _MAX_ADDRESSES:
         raise Invalid(f"addresses: at most {_MAX_ADDRESSES} are accepted.")
-    known = (addresses_models.mac_of_interface(address, infiniband=infiniband) for address in addresses)
-    return sorted({address for address in known if address is not None})
+    macs = (addresses_models.mac_of_interface(address, infiniband=infiniband) for address in addresses)
+    return sorted({address for address in macs if address is not None})
 
 
 def _found_node(request: Request, conn: sa.Connection, uuid: str | None, macs: list[str]) -> Node:
@@ -304,12 +304,12 @@ def _found_node(request: Request, conn: sa.Connection, uuid: str | None, macs: l
     ignored = request.conf.inspector.ignored_macs
     identifying = addresses_models.without_ignored(macs, ignored)
     owners = ports.owners_and_rules_revision(conn, identifying)[0] if identifying else []
-    found = node_lookup.find_by_macs(conn, None if named is None else named.id, identifying, owners, ignored)
-    if found is None:
+    node_id = node_lookup.find_by_macs(conn, None if named is None else named.id, identifying, owners, ignored)
+    if node_id is None:
         raise _refused(request, uuid, macs, f"{len({owner.node_id for owner in owners})} nodes have ports with the MAC "
                                             f"addresses {enumeration(macs)}, of which none is clearly this machine")
     try:
-        return named or nodes.get_by_id(conn, found)
+        return named or nodes.get_by_id(conn, node_id)
     except NodeNotFound as error:
         raise _refused(request, uuid, macs, str(error)) from error
 

@@ -52,7 +52,7 @@ class RulesStatisticsController(Resource):
         ``never_matched_since`` is a time, e.g. ``2026-03-01T00:00:00Z``: rules that have not matched then or later.
         """
         since = query.get("never_matched_since")
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         request.rule_statistics.flush()
         with request.db.reader() as conn:
             rows = [*rule_records.statistics_of_stored(conn), *rules.statistics_of_built_in(
@@ -61,8 +61,8 @@ class RulesStatisticsController(Resource):
         return pagination.collection(
             request, "statistics",
             rules.statistics_page([row for row in rows if since is None or not _matched_since(row, since)],
-                                                         asked),
-            asked, lambda shown: [rules.statistics(request.base, row, fields) for row in shown])
+                                                         page),
+            page, lambda shown: [rules.statistics(request.base, row, fields) for row in shown])
 
 
 class RuleStatisticsController(Resource):
@@ -81,12 +81,12 @@ class RuleStatisticsController(Resource):
         request.rule_statistics.flush()
         with request.db.reader() as conn:
             if built_in is not None:
-                found = rules.statistics_of_built_in([built_in], rule_records.statistics_of_built_in(conn))
+                counted = rules.statistics_of_built_in([built_in], rule_records.statistics_of_built_in(conn))
             else:
-                found = list(rule_records.statistics_of_stored(conn, ident))
-        if not found:
+                counted = list(rule_records.statistics_of_stored(conn, ident))
+        if not counted:
             raise inspection_rule_not_found(rule=uuid)
-        return rules.statistics(request.base, found[0], rules.STATISTICS_FIELDS)
+        return rules.statistics(request.base, counted[0], rules.STATISTICS_FIELDS)
 
 
 def _matched_since(row: CountedRule, since: datetime.datetime) -> bool:
@@ -113,16 +113,16 @@ class RuleConflictsController(Resource):
         rules, ``rules`` has the UUIDs of the first ten. A disabled rule has no conflicts. Both are null for a sensitive
         rule, which is in no other rule's conflicts either.
         """
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
             rules = rule_lists.page_of_rules(request, conn, _ALL, {}, _NEEDED)
         start = 0
-        if asked.marker is not None:
-            start = next((place for place, rule in enumerate(rules, 1) if rule.uuid == asked.marker), 0)
+        if page.marker is not None:
+            start = next((place for place, rule in enumerate(rules, 1) if rule.uuid == page.marker), 0)
             if not start:
-                raise MarkerNotFound(marker=asked.marker)
+                raise MarkerNotFound(marker=page.marker)
         writes = {rule.uuid: [] if rule.sensitive else rules_models.written(_actions(rule)) for rule in rules}
-        found = rules_models.conflicts(
+        conflicts = rules_models.conflicts(
             # The scope of an early rule is ignored.
             rules_models.RuleWriter(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
             for rule in rules if rule.enabled)
@@ -130,18 +130,18 @@ class RuleConflictsController(Resource):
         def view(shown: Sequence[Row | Rule]) -> list[JSONObject]:
             return [{
                 "uuid": rule.uuid, "name": rule.name, "enabled": rule.enabled, "sensitive": rule.sensitive,
-                "writes": None if rule.sensitive else [each._asdict() for each in writes[rule.uuid]],
-                "conflicts": None if rule.sensitive else [asdict(each) for each in found.get(rule.uuid, ())],
+                "writes": None if rule.sensitive else [write._asdict() for write in writes[rule.uuid]],
+                "conflicts": None if rule.sensitive else [asdict(place) for place in conflicts.get(rule.uuid, ())],
                 "links": links.resource(request.base, "inspection_rules", rule.uuid),
             } for rule in shown]
 
-        return pagination.collection(request, "conflicts", rules[start:start + asked.limit], asked, view)
+        return pagination.collection(request, "conflicts", rules[start:start + page.limit], page, view)
 
 
 def _actions(rule: Row | Rule) -> list[JSONObject]:
     """Return the actions of a built-in rule, or of a row, which has them as text."""
-    found: list[JSONObject] = rule.actions if isinstance(rule, Rule) else orjson.loads(rule.actions)
-    return found
+    actions: list[JSONObject] = rule.actions if isinstance(rule, Rule) else orjson.loads(rule.actions)
+    return actions
 
 
 class RuleVocabularyController(Resource):
@@ -180,6 +180,6 @@ class RuleConditionsController(Resource):
         :raises InvalidParameterValue: 400, with the column of each problem, and of ``or``, which rules do not have
         """
         with request.db.reader() as conn:
-            asked = Questions(request, conn)
+            questions = Questions(request, conn)
             node_access.confine(request, {})
-            return {"conditions": asked.conditions_of_rule(body["where"])}
+            return {"conditions": questions.conditions_of_rule(body["where"])}

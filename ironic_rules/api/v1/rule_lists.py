@@ -46,10 +46,10 @@ class RuleProblems:
         self._known: dict[Version, Problems] = {}
         self._lock = threading.Lock()
 
-    def invalid(self, found: Iterable[Rule]) -> dict[str, Problems]:
+    def invalid(self, rules: Iterable[Rule]) -> dict[str, Problems]:
         """Return the problems of those of the stored rules that are invalid, by UUID."""
         result = {}
-        for rule in found:
+        for rule in rules:
             version = rule.uuid, rule.revision
             problems = self._known.get(version)
             if problems is None:
@@ -66,16 +66,16 @@ class RuleProblems:
 
     def of_versions(self, conn: sa.Connection, versions: Iterable[Version]) -> dict[str, Problems]:
         """Return the problems of those of the stored rules that are invalid; only unknown versions are read."""
-        known = self._known
-        found: dict[str, Problems] = {}
+        known_problems = self._known
+        of_rules: dict[str, Problems] = {}
         unknown = []
         for version in versions:
-            problems = known.get(version)
+            problems = known_problems.get(version)
             if problems is None:
                 unknown.append(version[0])
             elif problems:
-                found[version[0]] = problems
-        return found | self.invalid(inspection_rules.some_rules(conn, unknown)) if unknown else found
+                of_rules[version[0]] = problems
+        return of_rules | self.invalid(inspection_rules.some_rules(conn, unknown)) if unknown else of_rules
 
     def of_all(self, conn: sa.Connection) -> dict[str, Problems]:
         """Return the problems of all stored rules that are invalid."""
@@ -118,18 +118,18 @@ def refuse_built_in(request: Request, uuid: str) -> None:
         raise Invalid(f"Inspection rule {uuid} is built-in: it can only be changed where the service reads it.")
 
 
-def page_of_built_in(request: Request, filters: Mapping[str, object], asked: Page, taken: int) -> list[Rule]:
-    """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
+def page_of_built_in(request: Request, filters: Mapping[str, object], page: Page, count: int) -> list[Rule]:
+    """Return the built-in rules of a page that already has ``count`` stored rules: they come after those.
 
     :param filters: as for ``inspection_rules.filter_conditions``
     """
-    found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters)]
-    if asked.sort_key not in ("id", "created_at", "updated_at"):
-        found.sort(key=lambda rule: _order(getattr(rule, asked.sort_key)))
-    if asked.sort_dir == "desc":
-        found.reverse()
-    places = [index for index, rule in enumerate(found) if rule.uuid == asked.marker]
-    return found[places[0] + 1 if places else 0:][:asked.limit - taken]
+    matching = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters)]
+    if page.sort_key not in ("id", "created_at", "updated_at"):
+        matching.sort(key=lambda rule: _order(getattr(rule, page.sort_key)))
+    if page.sort_dir == "desc":
+        matching.reverse()
+    places = [index for index, rule in enumerate(matching) if rule.uuid == page.marker]
+    return matching[places[0] + 1 if places else 0:][:page.limit - count]
 
 
 def built_in_after(request: Request, filters: Mapping[str, object], place: RulePlace | None, *,
@@ -139,10 +139,10 @@ def built_in_after(request: Request, filters: Mapping[str, object], place: RuleP
     :param filters: as for ``inspection_rules.filter_conditions``
     :param place: None: all of them
     """
-    found = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters) and (
+    matching = [rule for rule in request.rules.built_in if inspection_rules.matches_filters(rule, filters) and (
         place is None
         or (inspection_rules.place_of(rule) > place if ascending else inspection_rules.place_of(rule) < place))]
-    return sorted(found, key=inspection_rules.place_of, reverse=not ascending)
+    return sorted(matching, key=inspection_rules.place_of, reverse=not ascending)
 
 
 def _order(value: JSON) -> tuple[bool, Any]:
@@ -153,31 +153,31 @@ def _order(value: JSON) -> tuple[bool, Any]:
 EXECUTION = "execution"
 
 
-def page_of_rules(request: Request, conn: sa.Connection, asked: Page, filters: Mapping[str, object],
+def page_of_rules(request: Request, conn: sa.Connection, page: Page, filters: Mapping[str, object],
                   fields: Collection[str]) -> list[Row | Rule]:
     """Return the rules of a page: rows with at least ``views.columns(fields)``, and built-in rules.
 
     :param filters: the request's
     :raises MarkerNotFound: 404
     """
-    wanted, kind = _wanted(request, conn, filters)
-    if asked.sort_key == EXECUTION:
-        return _in_order(request, conn, asked, wanted, fields, kind)
-    found: list[Row | Rule] = []
-    if kind is not True and find_built_in(request, asked.marker) is None:
-        found += inspection_rules.list_rules(conn, wanted, asked, rules.columns(fields), raw_json=True)
+    selection, kind = _wanted(request, conn, filters)
+    if page.sort_key == EXECUTION:
+        return _in_order(request, conn, page, selection, fields, kind)
+    rows: list[Row | Rule] = []
+    if kind is not True and find_built_in(request, page.marker) is None:
+        rows += inspection_rules.list_rules(conn, selection, page, rules.columns(fields), raw_json=True)
     if kind is not False:
-        found += page_of_built_in(request, wanted, asked, len(found))
-    return found
+        rows += page_of_built_in(request, selection, page, len(rows))
+    return rows
 
 
 def _wanted(request: Request, conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[JSONObject, bool | None]:
     """Return the filters of stored rules, and whether built-in rules are wanted: None: both."""
-    wanted = dict(filters)
-    kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)
+    selection = dict(filters)
+    kind, valid = selection.pop("built_in", None), selection.pop("valid", None)
     if valid is not None:
-        wanted["uuid_not_in" if valid else "uuid_in"] = request.rule_problems.of_all(conn).keys()
-    return wanted, kind
+        selection["uuid_not_in" if valid else "uuid_in"] = request.rule_problems.of_all(conn).keys()
+    return selection, kind
 
 
 def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule],
@@ -188,26 +188,26 @@ def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule]
         return {}
     # By position: by name it takes three times as long.
     names = stored[0]._fields
-    found: Mapping[str, Problems] = request.rule_problems.of_versions(
+    problems: Mapping[str, Problems] = request.rule_problems.of_versions(
         conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
-    return found
+    return problems
 
 
-def _in_order(request: Request, conn: sa.Connection, asked: Page, wanted: Mapping[str, object], fields: Collection[str],
+def _in_order(request: Request, conn: sa.Connection, page: Page, filters: Mapping[str, object], fields: Collection[str],
               kind: bool | None) -> list[Row | Rule]:
-    marker = find_built_in(request, asked.marker)
+    marker = find_built_in(request, page.marker)
     after = None if marker is None else inspection_rules.place_of(marker)
-    if asked.marker is not None and after is None:
-        after = inspection_rules.place_of_marker(conn, asked.marker)
-    found: list[Row | Rule] = []
+    if page.marker is not None and after is None:
+        after = inspection_rules.place_of_marker(conn, page.marker)
+    rows: list[Row | Rule] = []
     if kind is not True:
         columns = rules.columns(fields)
         columns += tuple(name for name in inspection_rules.RulePlace._fields if name not in columns)
-        found += inspection_rules.list_in_order(conn, wanted, asked, columns, after)
+        rows += inspection_rules.list_in_order(conn, filters, page, columns, after)
     if kind is not False:
-        found += built_in_after(request, wanted, after, ascending=asked.sort_dir == "asc")
-        found.sort(key=inspection_rules.place_of, reverse=asked.sort_dir == "desc")
-    return found[:asked.limit]
+        rows += built_in_after(request, filters, after, ascending=page.sort_dir == "asc")
+        rows.sort(key=inspection_rules.place_of, reverse=page.sort_dir == "desc")
+    return rows[:page.limit]
 
 
 #: Fields that show conditions and actions, or quote them.
@@ -229,7 +229,7 @@ def fields(request: Request, query: Mapping[str, Any], name: str, every: Collect
     :param detail: whether all fields are wanted
     :raises Forbidden: 403, a field or a filter that the request names needs the policy
     """
-    asked: Collection[str] = query.get("fields") or ()
-    if not DETAILS.isdisjoint(asked) or any(query.get(wanted) is not None for wanted in _FILTERS):
+    requested: Collection[str] = query.get("fields") or ()
+    if not DETAILS.isdisjoint(requested) or any(query.get(filter_name) is not None for filter_name in _FILTERS):
         policy.authorize(request.conf, name, request.context)
-    return asked or (every if detail and are_shown(request, name) else summary)
+    return requested or (every if detail and are_shown(request, name) else summary)

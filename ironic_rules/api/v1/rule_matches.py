@@ -61,10 +61,10 @@ class RuleMatchesController(Resource):
         :raises dry_run_too_long: 400, one node takes longer than a dry run may;  too_many_dry_runs: 503
         """
         policy.authorize(request.conf, rules_policies.INSPECTION_GET_DETAILS, request.context)
-        wanted = node_access.filters(request, node_access.filters_of_body(body.get("nodes", {})))
+        filters = node_access.filters(request, node_access.filters_of_body(body.get("nodes", {})))
         with request.db.reader() as conn:
-            node_access.resolve(request, conn, wanted)
-            query = nodes.uuids(wanted)
+            node_access.resolve(request, conn, filters)
+            query = nodes.uuids(filters)
             marker = body.get("marker")
             total = None if marker else conn.scalar(sa.select(sa.func.count()).select_from(query.subquery()))
             after = 0 if marker is None else nodes.get_id(conn, marker)
@@ -86,12 +86,12 @@ def _tried(request: Request, rule: JSON, uuids: Sequence[str], limit: int) -> JS
     def work(tick: trials.Tick) -> JSONObject:
         begun = time.monotonic()
         checked = _checked(rule, trials.Stored(cache, legacy, db), tick)
-        given = checked.changes.rules(cache, legacy)
+        rules = checked.changes.rules(cache, legacy)
         setting = TrialSetting(dry_runs.pipeline(), db, heartbeat_timeout, cleanup, tick)
         shown: list[JSONObject] = []
         while len(shown) < min(limit, len(uuids)) and (not shown or time.monotonic() - begun < _ENOUGH_S):
             batch = uuids[len(shown):min(len(shown) + _BATCH, limit)]
-            shown += _verdicts(setting, given, checked.uuids[_PLACE], batch)
+            shown += _verdicts(setting, rules, checked.uuids[_PLACE], batch)
         marker = shown[-1]["uuid"] if len(shown) < len(uuids) else None
         return {"rule": checked.uuids[_PLACE], "nodes": shown, "marker": marker}
 
@@ -107,17 +107,17 @@ def _checked(rule: JSON, stored: trials.Stored, tick: trials.Tick) -> trials.Che
                                     for problem in error.problems]) from None
 
 
-def _verdicts(setting: TrialSetting, given: RulesToTry, rule: str, uuids: Sequence[str]) -> Iterator[JSONObject]:
+def _verdicts(setting: TrialSetting, rules: RulesToTry, rule: str, uuids: Sequence[str]) -> Iterator[JSONObject]:
     """Yield the verdict on each node, in the order of ``uuids``."""
-    found = dict(trial_machines.stored_nodes(setting.db, uuids)) if setting.db is not None else {}
+    nodes = dict(trial_machines.stored_nodes(setting.db, uuids)) if setting.db is not None else {}
     for uuid in uuids:
-        node = found[uuid]
+        node = nodes[uuid]
         if not isinstance(node, StoredNode):
             yield {"uuid": uuid, "verdict": _NO_DATA, "reason": str(node)}
             continue
         runs, reason = RuleRuns(), None
         try:
-            result = inspection_trials.try_rules(setting, node.machine, node.data(), given, traces=False, runs=runs)
+            result = inspection_trials.try_rules(setting, node.machine, node.data(), rules, traces=False, runs=runs)
             failure = result.shown["failure"]
             reason = None if failure is None else failure["reason"]
         except IronicRulesError as error:  # a rule changes a machine with an instance as it may not

@@ -77,11 +77,11 @@ def offered_names(conn: sa.Connection, timeout_s: float) -> Mapping[str, Collect
     :param timeout_s: as of ``conductors.alive``
     """
     offered = resources.collect(conductors.alive(conn, timeout_s))
-    found: dict[str, set[str]] = {"driver": set(offered)}
+    names: dict[str, set[str]] = {"driver": set(offered)}
     for entry in offered.values():
         for kind, offer in entry.kinds.items():
-            found.setdefault(f"{kind}_interface", set()).update(offer["enabled"])
-    return found
+            names.setdefault(f"{kind}_interface", set()).update(offer["enabled"])
+    return names
 
 
 def known_facts(request: Request) -> set[str]:
@@ -121,7 +121,7 @@ def tolerated(request: Request, old: Rule | None, enabled: object) -> Collection
     return rules.validate(old.said(), limits=request.rules.limits)
 
 
-def apply(request: Request, given: Sequence[object], bundle: str | None, conditions: etags.Preconditions, *,
+def apply(request: Request, rules: Sequence[object], bundle: str | None, conditions: etags.Preconditions, *,
           prune: bool,
           dry_run: bool) -> Result:
     """Make the rules of a bundle those that are given; without ``prune`` others stay.
@@ -129,10 +129,11 @@ def apply(request: Request, given: Sequence[object], bundle: str | None, conditi
     :raises InvalidRule: 400, with every problem of every rule
     :raises PreconditionFailed: 412
     """
-    asked = _Given(request, given, bundle, prune)
+    bundle_rules = _Given(request, rules, bundle, prune)
     group = "" if bundle is None else f" of bundle {bundle}"
-    made = _make(request, asked.compare, conditions, dry_run, lambda found: found.summary() + group, asked.keep)
-    return replace(made, warnings=asked.warnings(made.compared))
+    result = _make(request, bundle_rules.compare, conditions, dry_run, lambda compared: compared.summary() + group,
+                   bundle_rules.keep)
+    return replace(result, warnings=bundle_rules.warnings(result.compared))
 
 
 def rollback(request: Request, revision: int, conditions: etags.Preconditions, *, dry_run: bool) -> Result:
@@ -147,18 +148,18 @@ def rollback(request: Request, revision: int, conditions: etags.Preconditions, *
     def compare(conn: sa.Connection) -> Comparison:
         then = rule_revisions.rules_at(conn, revision)
         rule_revisions.get(conn, revision)
-        found = comparison.rollback(then, inspection_rules.all_rules(conn))
-        problems = [problem for entry in found.written for problem in _problems_of_version(request, entry, checked)]
+        compared = comparison.rollback(then, inspection_rules.all_rules(conn))
+        problems = [problem for entry in compared.written for problem in _problems_of_version(request, entry, checked)]
         if problems:
             raise InvalidRule(problems=problems)
-        return found
+        return compared
 
     def keep(entry: Entry, uuid: str, revision: int) -> None:
         if uuid in checked:
             request.rules.keep(uuid, revision, checked[uuid])
 
     return _make(request, compare, conditions, dry_run,
-                 lambda found: f"rolled back to {revision}: {found.summary()}", keep)
+                 lambda compared: f"rolled back to {revision}: {compared.summary()}", keep)
 
 
 def destroy(request: Request, conditions: etags.Preconditions) -> None:
@@ -184,19 +185,19 @@ def _make(request: Request, compare: Callable[[sa.Connection], Comparison], cond
     with db.reader() as conn:
         revision = inspection_rules.revision(conn)
         conditions.check(tag(revision))
-        found = compare(conn)
-    if dry_run or not found:
-        return Result(found, revision)
+        planned = compare(conn)
+    if dry_run or not planned:
+        return Result(planned, revision)
 
     def write(conn: sa.Connection) -> Result:
-        current, present = inspection_rules.lock(conn), found
+        current, present = inspection_rules.lock(conn), planned
         if current != revision:
             conditions.check(tag(current))
             present = compare(conn)
         if not present:
             return Result(present, current)
-        made = inspection_rules.change(conn, _changes(present), summary(present), author=author(request))
-        return Result(present, *made)
+        revised = inspection_rules.change(conn, _changes(present), summary(present), author=author(request))
+        return Result(present, *revised)
 
     result: Result = db.write(write)
     compared = result.compared
@@ -213,9 +214,9 @@ def _make(request: Request, compare: Callable[[sa.Connection], Comparison], cond
 class _Given:
     """The rules of a request, checked once however often they are compared with the stored ones."""
 
-    def __init__(self, request: Request, given: Sequence[object], bundle: str | None, prune: bool) -> None:
+    def __init__(self, request: Request, requested: Sequence[object], bundle: str | None, prune: bool) -> None:
         self._request, self._bundle, self._prune = request, bundle, prune
-        self._problems = comparison.request_problems(given, bundle)
+        self._problems = comparison.request_problems(requested, bundle)
         self._rules: dict[int, JSONObject] = {}
         self._checked: dict[int, Checked] = {}
         self._refused: dict[int, list[Problem]] = {}
@@ -223,7 +224,7 @@ class _Given:
         self._known_names = functools.cache(functools.partial(known_names, request))
         self._known_facts = functools.cache(functools.partial(known_facts, request))
         scope = request.rules.default_scope
-        for place, rule in enumerate(given):
+        for place, rule in enumerate(requested):
             if isinstance(rule, Mapping):
                 self._rules[place] = rules.from_wire({**rule, "bundle": bundle}, default_scope=scope)
             else:
@@ -239,29 +240,29 @@ class _Given:
         :raises InvalidRule: 400, with every problem of every rule
         """
         stored = inspection_rules.rules_of_bundle(conn, self._bundle, self._may_match)
-        found, problems = comparison.apply(
+        compared, problems = comparison.apply(
             self._rules, stored, prune=self._prune, elsewhere=self._elsewhere(conn, stored))
         problems = [*self._problems, *problems]
-        for entry in found.written:
+        for entry in compared.written:
             problems += self._check(entry)
-        running = [entry for entry in found.unchanged if entry.old and entry.old.enabled]
+        running = [entry for entry in compared.unchanged if entry.old and entry.old.enabled]
         invalid = self._request.rule_problems.invalid(entry.old for entry in running if entry.old)
         for entry in running:
             problems += _placed(entry, invalid.get(entry.old.uuid, ()) if entry.old else ())
         if problems:
             raise InvalidRule(problems=problems)
-        return found
+        return compared
 
     def _may_match(self, row: Row) -> bool:
         return row.uuid in self._uuids or row.name in self._names
 
     def _elsewhere(self, conn: sa.Connection, stored: Sequence[Rule]) -> dict[str, str]:
         """Return why UUIDs of the request that are not in the bundle cannot be used."""
-        others = inspection_rules.bundles_of(conn, sorted(self._uuids - {rule.uuid for rule in stored}))
-        found = {uuid: "is that of a rule " + ("without a bundle" if bundle is None else f"of bundle {bundle}")
-                 for uuid, bundle in others.items()}
-        return found | {uuid: "is that of a built-in rule" for uuid in self._uuids
-                        if rule_lists.find_built_in(self._request, uuid)}
+        bundles = inspection_rules.bundles_of(conn, sorted(self._uuids - {rule.uuid for rule in stored}))
+        reasons = {uuid: "is that of a rule " + ("without a bundle" if bundle is None else f"of bundle {bundle}")
+                   for uuid, bundle in bundles.items()}
+        return reasons | {uuid: "is that of a built-in rule" for uuid in self._uuids
+                          if rule_lists.find_built_in(self._request, uuid)}
 
     def _check(self, entry: Entry) -> list[Problem]:
         place = entry.place
@@ -271,9 +272,9 @@ class _Given:
                 entry.new, limits=self._request.rules.limits, known_paths=self._known_paths,
                 known_names=self._known_names, known_facts=self._known_facts)
             # A sensitive rule with the same problems would reveal its content.
-            kept = () if entry.old and entry.old.sensitive else tolerated(
+            accepted = () if entry.old and entry.old.sensitive else tolerated(
                 self._request, entry.old, self._rules[place]["enabled"])
-            self._refused[place] = _placed(entry, (each for each in checked.problems if each not in kept))
+            self._refused[place] = _placed(entry, (problem for problem in checked.problems if problem not in accepted))
         return self._refused[place]
 
     def keep(self, entry: Entry, uuid: str, revision: int) -> None:
@@ -285,9 +286,9 @@ class _Given:
     def warnings(self, compared: Comparison) -> list[RuleWarning]:
         """Return the warnings about the rules that are written, at most ``_MAX_WARNINGS`` of them."""
         places = sorted(entry.place for entry in compared.written if entry.place is not None)
-        found = [replace(warning, where=f"/rules/{place}{warning.where}")
-                 for place in places if place in self._checked for warning in self._checked[place].warnings]
-        return found[:_MAX_WARNINGS]
+        warnings = [replace(warning, where=f"/rules/{place}{warning.where}")
+                    for place in places if place in self._checked for warning in self._checked[place].warnings]
+        return warnings[:_MAX_WARNINGS]
 
 
 def _placed(entry: Entry, problems: Iterable[Problem]) -> list[Problem]:
@@ -313,11 +314,12 @@ def _problems_of_version(request: Request, entry: Entry, checked: dict[str, Chec
     return [Problem(where + problem.where, problem.text) for problem in problems]
 
 
-def _changes(found: Comparison) -> RevisionChanges:
+def _changes(compared: Comparison) -> RevisionChanges:
     return RevisionChanges(
-        created=[_row(entry) for entry in found.created],
-        changed={entry.old.uuid: _row(entry) for entry in (*found.changed, *found.replaced) if entry.old is not None},
-        removed=[entry.old.uuid for entry in found.removed if entry.old is not None])
+        created=[_row(entry) for entry in compared.created],
+        changed={entry.old.uuid: _row(entry) for entry in (*compared.changed, *compared.replaced)
+                 if entry.old is not None},
+        removed=[entry.old.uuid for entry in compared.removed if entry.old is not None])
 
 
 def _row(entry: Entry) -> JSONObject:
@@ -336,17 +338,17 @@ def _row(entry: Entry) -> JSONObject:
 _OF_VERSION = {True: RULE.shown - {"nodes_counted"}, False: SUMMARY}
 
 
-def result_view(made: Result, bundle: str | None, *, dry_run: bool) -> JSONObject:
+def result_view(result: Result, bundle: str | None, *, dry_run: bool) -> JSONObject:
     """Return what a request has changed, or would change: every rule in one of five lists; and the warnings."""
-    compared = made.compared
+    compared = result.compared
     return {
-        "revision": made.revision, "dry_run": dry_run, "bundle": bundle,
-        "created": [_entry(entry, uuid) for entry, uuid in zip(compared.created, _uuids(made), strict=True)],
+        "revision": result.revision, "dry_run": dry_run, "bundle": bundle,
+        "created": [_entry(entry, uuid) for entry, uuid in zip(compared.created, _uuids(result), strict=True)],
         "changed": [_entry(entry) | {"patch": entry.patch()} for entry in compared.changed],
         "replaced": _entries(compared.replaced),
         "unchanged": _entries(compared.unchanged),
         "removed": _entries(compared.removed),
-        "warnings": rules_views.warnings(made.warnings),
+        "warnings": rules_views.warnings(result.warnings),
     }
 
 
@@ -370,11 +372,11 @@ def revision_view(base: str, row: Row, rules: Iterable[Rule] | None = None,
     return shown
 
 
-def _uuids(made: Result) -> Iterable[str | None]:
+def _uuids(result: Result) -> Iterable[str | None]:
     """Return the UUIDs of created rules; in a dry run those that are already known."""
-    if made.uuids:
-        return made.uuids
-    return [entry.version.uuid if entry.version else (entry.new or {}).get("uuid") for entry in made.compared.created]
+    if result.uuids:
+        return result.uuids
+    return [entry.version.uuid if entry.version else (entry.new or {}).get("uuid") for entry in result.compared.created]
 
 
 def _entries(entries: Iterable[Entry]) -> list[JSONObject]:
@@ -414,9 +416,9 @@ class RollbackController(Resource):
         for name in (rules_policies.INSPECTION_CREATE, rules_policies.INSPECTION_DELETE):
             policy.authorize(request.conf, name, request.context)
         dry_run = (body or {}).get("dry_run", False)
-        made = rollback(request, _number(revision), conditions, dry_run=dry_run)
-        request.reply.headers.append(("ETag", tag(made.revision)))
-        return result_view(made, None, dry_run=dry_run)
+        result = rollback(request, _number(revision), conditions, dry_run=dry_run)
+        request.reply.headers.append(("ETag", tag(result.revision)))
+        return result_view(result, None, dry_run=dry_run)
 
 
 class RuleRevisionsController(Resource):
@@ -430,11 +432,11 @@ class RuleRevisionsController(Resource):
 
         ``marker`` is the number of a revision.
         """
-        asked = pagination.page(request, {"sort_dir": "desc", **query})
+        page = pagination.page(request, {"sort_dir": "desc", **query})
         with request.db.reader() as conn:
             rows = rule_revisions.list_revisions(
-                conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
-        return pagination.collection(request, "revisions", rows, asked,
+                conn, page.limit, query.get("marker"), ascending=page.sort_dir == "asc")
+        return pagination.collection(request, "revisions", rows, page,
                                      lambda shown: revision_views(request.base, shown), marker="revision")
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_REVISIONS)
@@ -448,9 +450,9 @@ class RuleRevisionsController(Resource):
         """
         number = _number(revision)
         with request.db.reader() as conn:
-            found = rule_revisions.rules_at(conn, number)
+            rules = rule_revisions.rules_at(conn, number)
             row = rule_revisions.get(conn, number)
-        return revision_view(request.base, row, found, request.rule_problems.invalid(found),
+        return revision_view(request.base, row, rules, request.rule_problems.invalid(rules),
                              details=rule_lists.are_shown(request, rules_policies.INSPECTION_GET_DETAILS))
 
 

@@ -85,9 +85,9 @@ class RunbooksController(Resource):
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_LIST, query=_LIST)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
-        wanted: JSONObject = {}
-        node_access.confine(request, wanted)
-        return _RUNBOOKS.list_page(request, query, wanted)
+        filters: JSONObject = {}
+        node_access.confine(request, filters)
+        return _RUNBOOKS.list_page(request, query, filters)
 
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_GET, query=_ONE)
     def get_one(self, request: Request, runbook: str, query: QueryValues) -> JSONObject:
@@ -151,10 +151,10 @@ class RunbooksController(Resource):
             conn, _RUNBOOKS.find(request, conn, ident, for_update=True).id))
 
 
-def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSONObject:
+def arguments(request: Request, node: Node, verb: str, arguments: JSONObject) -> JSONObject:
     """Return the arguments of a request for a provision state, with the steps in the place of its ``runbook``.
 
-    :param given: the arguments, with ``runbook``
+    :param arguments: the arguments, with ``runbook``
     :raises Invalid: 400, there is no such runbook, it may not be used on the node, or more says which steps run
     :raises NotAcceptable: 406;  Forbidden: 403
     """
@@ -165,23 +165,23 @@ def arguments(request: Request, node: Node, verb: str, given: JSONObject) -> JSO
     if verb not in _STEPS_OF:
         raise Invalid(problems=[Problem("/runbook", f"can only be used with target {' or '.join(_STEPS_OF)}")])
     problems = [Problem(f"/{name}", "cannot be given together with runbook, which has it")
-                for name in (*_STEPS_OF.values(), "disable_ramdisk") if name in given]
+                for name in (*_STEPS_OF.values(), "disable_ramdisk") if name in arguments]
     if problems:
         raise Invalid(problems=problems)
     with request.db.reader() as conn:
         try:
-            runbook: Runbook = collection.RUNBOOKS.get(conn, given["runbook"])
+            runbook: Runbook = collection.RUNBOOKS.get(conn, arguments["runbook"])
         except RunbookNotFound as error:
             raise Invalid(problems=[Problem("/runbook", str(error))]) from error
-        _check_use(request, runbook, given["runbook"])
+        _check_use(request, runbook, arguments["runbook"])
         if not runbook_fits(runbook, node_sets.list_traits(conn, [node.id])[node.id]):
             raise Invalid(problems=[Problem("/runbook", (
                 f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
                 f"{runbook.name} nor another trait of the runbook"))])
-    kept = {name: value for name, value in given.items() if name != "runbook"}
+    others = {name: value for name, value in arguments.items() if name != "runbook"}
     if runbook.disable_ramdisk:
-        kept["disable_ramdisk"] = True
-    return {**kept, _STEPS_OF[verb]: steps_to_run(runbook)}
+        others["disable_ramdisk"] = True
+    return {**others, _STEPS_OF[verb]: steps_to_run(runbook)}
 
 
 def _authorize(request: Request, name: str, runbook: Runbook | None = None) -> None:

@@ -47,35 +47,35 @@ class SearchController(Resource):
         text, limit = query.get("q", "").strip(), query.get("limit", _FEW)
         if not text:
             raise InvalidParameterValue("q is required.")
-        wanted: JSONObject = {}
-        node_access.confine(request, wanted)
-        own = node_queries.conditions(wanted)
+        filters: JSONObject = {}
+        node_access.confine(request, filters)
+        own = node_queries.conditions(filters)
         with request.db.reader() as conn:
-            asked = Questions(request, conn)
+            questions = Questions(request, conn)
             sees_facts = True
             of_hardware: list[Condition] = [false()]
             try:
-                of_hardware = asked.visible(Asking(conn, {}))
+                of_hardware = questions.visible(Asking(conn, {}))
             except Forbidden:
                 sees_facts = False
-            found: list[JSONObject] = [{
+            results: list[JSONObject] = [{
                 "type": "node", "matched": node.matched, "value": node.value, "uuid": node.uuid, "name": node.name,
                 "links": links.resource(request.base, "nodes", node.uuid),
             } for node in search.find_nodes(conn, text, own, of_hardware, limit)]
             if sees_facts:
-                visible = asked.visible(Asking(conn, {}, fact_texts.c.node_id))
-                found += [{"type": "fact", "fact": name, "value": value, "where": _where(asked, name, value)}
-                          for name, value in search.find_values(conn, text, asked.known, visible, limit)]
+                visible = questions.visible(Asking(conn, {}, fact_texts.c.node_id))
+                results += [{"type": "fact", "fact": name, "value": value, "where": _where(questions, name, value)}
+                            for name, value in search.find_values(conn, text, questions.known, visible, limit)]
             of_traits = Asking(conn, {}, node_traits.c.node_id)
-            seen = [of_traits.of_nodes(*own)] if own else []
-            found += [{"type": "trait", "trait": trait, "where": f"traits has {trait}"}
-                      for trait in search.find_traits(conn, text, seen, limit)]
+            conditions = [of_traits.of_nodes(*own)] if own else []
+            results += [{"type": "trait", "trait": trait, "where": f"traits has {trait}"}
+                        for trait in search.find_traits(conn, text, conditions, limit)]
             if policy.allows(request.conf, rules_policies.INSPECTION_LIST, request.context):
-                found += [{"type": "rule", "uuid": rule.uuid, "name": rule.name, "description": rule.description,
-                           "links": links.resource(request.base, "inspection_rules", rule.uuid)}
-                          for rule in search.find_rules(conn, text, limit)]
-        return {"q": text, "results": found}
+                results += [{"type": "rule", "uuid": rule.uuid, "name": rule.name, "description": rule.description,
+                             "links": links.resource(request.base, "inspection_rules", rule.uuid)}
+                            for rule in search.find_rules(conn, text, limit)]
+        return {"q": text, "results": results}
 
 
-def _where(asked: Questions, name: str, value: str) -> str:
-    return f"{name} {'has' if asked.known[name].is_list else '='} {quoted(value)}"
+def _where(questions: Questions, name: str, value: str) -> str:
+    return f"{name} {'has' if questions.known[name].is_list else '='} {quoted(value)}"

@@ -37,11 +37,11 @@ class Served:
         self._default = table.summary if summary else None
         self._detail_since = detail_since
 
-    def list_page(self, request: Request, query: QueryValues, wanted: Mapping[str, object], *,
+    def list_page(self, request: Request, query: QueryValues, filters: Mapping[str, object], *,
                   detail: bool | None = None) -> JSONObject:
         """Return a page of the collection.
 
-        :param wanted: the filters, checked and resolved
+        :param filters: the filters, checked and resolved
         :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
         :raises Invalid: 400;  NotAcceptable: 406;  MarkerNotFound: 404
         """
@@ -52,7 +52,7 @@ class Served:
         page = pagination.page(request, query)
         columns = self._views.view(minor, fields).columns
         with request.db.reader() as conn:
-            rows = self.rows.list_rows(conn, wanted, page, columns, raw_json=True)
+            rows = self.rows.list_rows(conn, filters, page, columns, raw_json=True)
         return pagination.collection(request, self.path.rpartition("/")[2], rows, page,
                                      lambda shown: self._views.render(shown, minor, fields, request.base))
 

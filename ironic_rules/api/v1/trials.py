@@ -128,8 +128,8 @@ class DryRuns:
             raise dry_run_too_long(seconds=self._timeout_s)
         if result[0] is not None:
             raise result[0]
-        done: T = result[1]
-        return done
+        outcome: T = result[1]
+        return outcome
 
 
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
@@ -177,17 +177,17 @@ class Stored:
             return facts.names(conn)
 
 
-def check_rules(given: Sequence[object] | None, as_if: Sequence[object], stored: Stored,
+def check_rules(rules: Sequence[object] | None, as_if: Sequence[object], stored: Stored,
                 tick: Callable[[], None]) -> Checked:
     """Return the rules of a request.
 
-    :param given: the only rules; None: the stored ones
+    :param rules: the only rules; None: the stored ones
     :param as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
         ``{"uuid", "left_out": true}``
     :param tick: called between rules
     :raises InvalidRule: 400, with every problem of every rule
     """
-    return _Check(stored, stored.named(as_if), tick).run(given, as_if)
+    return _Check(stored, stored.named(as_if), tick).run(rules, as_if)
 
 
 class _Check:
@@ -207,14 +207,14 @@ class _Check:
         self._known_paths = functools.cache(stored.known_paths)
         self._known_facts = functools.cache(stored.known_facts)
 
-    def run(self, given: Sequence[Any] | None, as_if: Sequence[Any]) -> Checked:
-        for place, rule in enumerate(given or ()):
+    def run(self, rules: Sequence[Any] | None, as_if: Sequence[Any]) -> Checked:
+        for place, rule in enumerate(rules or ()):
             self._add(f"/rules/{place}", rule)
         for place, item in enumerate(as_if):
             self._as_if(f"/as_if/{place}", item)
         if self._problems:
             raise InvalidRule(problems=self._problems)
-        if given is not None:
+        if rules is not None:
             changes = RuleChanges([], self._added, self._compiled, only=True)
         else:
             changes = RuleChanges(
@@ -225,16 +225,16 @@ class _Check:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
             self._add(where, item)
             return
-        known = str(item.get("uuid")).lower()
-        stored = self._named.get(known)
+        uuid = str(item.get("uuid")).lower()
+        stored = self._named.get(uuid)
         unknown = set(item) - {"uuid", "patch", "left_out"}
         if unknown or len(item) != 2:
             self._complain(where, "has a uuid, and either a patch or left_out, and nothing else")
         elif item.get("left_out") is True:
-            if stored is None and known not in self._others:
+            if stored is None and uuid not in self._others:
                 self._complain(f"{where}/uuid", "there is no such rule")
-            self._left_out.add(known)
-            self._remove(where, known)
+            self._left_out.add(uuid)
+            self._remove(where, uuid)
         elif "left_out" in item:
             self._complain(f"{where}/left_out", "must be true")
         elif stored is None:
@@ -259,12 +259,12 @@ class _Check:
             return
         self._add(where, {"uuid": stored.uuid, **{name: result[name] for name in _PATCHABLE}})
 
-    def _add(self, where: str, given: JSON) -> None:
+    def _add(self, where: str, definition: JSON) -> None:
         self._tick()
-        if not isinstance(given, Mapping):
+        if not isinstance(definition, Mapping):
             self._complain(where, "a rule is an object")
             return
-        written = rules.from_wire(given, default_scope=self._settings.default_scope)
+        written = rules.from_wire(definition, default_scope=self._settings.default_scope)
         checked = rules.check(written, limits=self._settings.limits, known_paths=self._known_paths,
                               known_facts=self._known_facts)
         self._problems += [Problem(where + problem.where, problem.text) for problem in checked.problems]
@@ -316,15 +316,15 @@ class ReapplyController(Resource):
         :raises NodeNotFound, inventory_not_found: 404;  invalid_state: 400, by its provision state
         :raises node_associated: 409, it has an instance
         """
-        asked = body or {}
+        options = body or {}
 
         def write(conn: sa.Connection) -> Row:
             row = node_access.find(request, conn, node)
-            if not asked.get("dry_run"):
-                reapplying.check(row, allow_deployed=asked.get("allow_deployed", False))
+            if not options.get("dry_run"):
+                reapplying.check(row, allow_deployed=options.get("allow_deployed", False))
             if inventory.newest_report(conn, row.id) is None:
                 raise inventory_not_found(node=row.uuid)
-            return create_operation(request, conn, {"id_in": [row.id]}, _said({"uuid": row.uuid}, asked))
+            return create_operation(request, conn, {"id_in": [row.id]}, _said({"uuid": row.uuid}, options))
 
         return operations.begun(request, request.db.write(write))
 
@@ -341,24 +341,24 @@ class NodesReapplyController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        wanted, said = node_access.filters(request, query), _said(query, body or {})
+        filters, description = node_access.filters(request, query), _said(query, body or {})
         return operations.begun(request, request.db.write(
-            functools.partial(create_operation, request, wanted=wanted, said=said)))
+            functools.partial(create_operation, request, filters=filters, description=description)))
 
 
-def _said(shown: JSONObject, asked: JSONObject) -> JSONObject:
-    return {"nodes": shown, **{name: asked.get(name, False) for name in ("dry_run", "allow_deployed")}}
+def _said(shown: JSONObject, options: JSONObject) -> JSONObject:
+    return {"nodes": shown, **{name: options.get(name, False) for name in ("dry_run", "allow_deployed")}}
 
 
-def create_operation(request: Request, conn: sa.Connection, wanted: JSONObject, said: JSONObject) -> Row:
+def create_operation(request: Request, conn: sa.Connection, filters: JSONObject, description: JSONObject) -> Row:
     """Store an operation in which hooks and rules run again, also one that is a dry run.
 
-    :param wanted: filters of its nodes, as ``node_access.filters`` returns them
-    :param said: the filters as they were requested, as ``nodes``, and the options of the operation
+    :param filters: filters of its nodes, as ``node_access.filters`` returns them
+    :param description: the filters as they were requested, as ``nodes``, and the options of the operation
     """
-    resolved = dict(wanted)
+    resolved = dict(filters)
     node_access.resolve(request, conn, resolved)
-    return operations_db.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
+    return operations_db.create(conn, REAPPLY, description, request.context.user_id, nodes.uuids(resolved))
 
 
 #: Called between the steps of a dry run; raises to end it.
@@ -431,30 +431,30 @@ def _of_many(request: Request, body: JSONObject) -> JSONObject:
 
     :raises InvalidRule: 400, with every problem of every rule
     """
-    if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
-        raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
+    if unknown := sorted(set(body) - {"nodes", "rules", "as_if"}):
+        raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(unknown)}.")
     check = _checking(request, body)
     shown = node_access.filters_of_body(body["nodes"])
-    wanted = node_access.filters(request, shown)
-    found = request.dry_runs.run(check)
-    if not set(found.changes.left_out).isdisjoint(request.legacy_rule_cache.uuids()):
+    filters = node_access.filters(request, shown)
+    checked = request.dry_runs.run(check)
+    if not set(checked.changes.left_out).isdisjoint(request.legacy_rule_cache.uuids()):
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
-    said = {"nodes": shown, "dry_run": True, "rules": found.changes.to_json()}
-    created = request.db.write(functools.partial(create_operation, request, wanted=wanted, said=said))
-    return operations.begun(request, created) | _about(found)
+    description = {"nodes": shown, "dry_run": True, "rules": checked.changes.to_json()}
+    created = request.db.write(functools.partial(create_operation, request, filters=filters, description=description))
+    return operations.begun(request, created) | _about(checked)
 
 
-def _about(found: Checked) -> JSONObject:
-    return {"given": found.uuids, "warnings": rules_views.warnings(found.warnings)}
+def _about(checked: Checked) -> JSONObject:
+    return {"given": checked.uuids, "warnings": rules_views.warnings(checked.warnings)}
 
 
 def _checking(request: Request, body: JSONObject) -> Callable[[Tick], Checked]:
     """Return what checks the rules of the request, in another thread."""
-    given, as_if = body.get("rules"), body.get("as_if") or ()
-    if given is not None and as_if:
+    rules, as_if = body.get("rules"), body.get("as_if") or ()
+    if rules is not None and as_if:
         raise Invalid("There are either rules, or as_if.")
     stored = Stored(request.rule_cache, request.legacy_rule_cache, request.db)
-    return functools.partial(check_rules, given, as_if, stored)
+    return functools.partial(check_rules, rules, as_if, stored)
 
 
 def _work(request: Request, machine: Machine | LookupFailed, data: InspectionData, check: Callable[[Tick], Checked], *,
@@ -464,11 +464,11 @@ def _work(request: Request, machine: Machine | LookupFailed, data: InspectionDat
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
     def work(tick: Tick) -> JSONObject:
-        found = check(tick)
-        given = found.changes.rules(cache, legacy)
+        checked = check(tick)
+        rules = checked.changes.rules(cache, legacy)
         setting = TrialSetting(runs.pipeline(), db, heartbeat_timeout, cleanup, tick)
-        result = trials.try_rules(setting, machine, data, given, traces=True, early=early)
-        shown = result.shown | _about(found)
+        result = trials.try_rules(setting, machine, data, rules, traces=True, early=early)
+        shown = result.shown | _about(checked)
         if compare:
             stored = trials.try_rules(
                 setting, machine, data, trials.stored_rules(cache, legacy), traces=True, early=early)
@@ -495,11 +495,11 @@ def _machine(request: Request, conn: sa.Connection, body: JSONObject,
     if sent is None:
         row = node_access.find(request, conn, body["node"])
         version = body.get("version")
-        found = inventory.latest(conn, row.id) if version is None else inventory.get(conn, row.id, version)
-        if found is None:
+        stored = inventory.latest(conn, row.id) if version is None else inventory.get(conn, row.id, version)
+        if stored is None:
             raise inventory_not_found(node=row.uuid)
-        data = InspectionData(found.inventory_data, found.received_plugin_data)
-        return trial_machines.stored_machine(conn, request.db, row, data, found.id), data
+        data = InspectionData(stored.inventory_data, stored.received_plugin_data)
+        return trial_machines.stored_machine(conn, request.db, row, data, stored.id), data
     data = sent.to_store()
     if body.get("imagined"):
         driver = request.conf.auto_discovery.driver
@@ -518,10 +518,10 @@ def _looked_up(request: Request, conn: sa.Connection, sent: payload.Payload, dat
     macs = addresses.without_ignored(sent.macs, options.ignored_macs)
     owners, _ = ports.owners_and_rules_revision(conn, macs)
     try:
-        found = lookup.find_node(conn, None, macs, sent.bmc_addresses, owners, options.foreign_bmc,
-                                 ids=lambda: machine_ids.of_report(sent.inventory, sent.plugin_data),
-                                 ignored=options.ignored_macs)
+        node = lookup.find_node(conn, None, macs, sent.bmc_addresses, owners, options.foreign_bmc,
+                                ids=lambda: machine_ids.of_report(sent.inventory, sent.plugin_data),
+                                ignored=options.ignored_macs)
     except MachineUnknown:
         values, created_ports = discovery.preview(conn, request.conf, sent)
         return trial_machines.created_machine(conn, values, created_ports, data)
-    return trial_machines.stored_machine(conn, request.db, node_access.find(request, conn, found.uuid), data)
+    return trial_machines.stored_machine(conn, request.db, node_access.find(request, conn, node.uuid), data)

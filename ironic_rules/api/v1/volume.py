@@ -53,13 +53,13 @@ class VolumeRows:
 
         :raises NodeNotFound: 404
         """
-        wanted = pagination.filters(query)
-        node_access.confine(request, wanted)
-        ident = node or wanted.pop("node", None)
+        filters = pagination.filters(query)
+        node_access.confine(request, filters)
+        ident = node or filters.pop("node", None)
         if ident is not None:
             with request.db.reader() as conn:
-                wanted["node_id"] = node_access.find(request, conn, ident).id
-        return self.served.list_page(request, query, wanted)
+                filters["node_id"] = node_access.find(request, conn, ident).id
+        return self.served.list_page(request, query, filters)
 
     def create(self, request: Request, body: JSONObject) -> JSONObject:
         """Store a new one and return it."""

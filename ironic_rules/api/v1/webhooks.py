@@ -40,10 +40,10 @@ class RedeliverController(Resource):
 
         :raises webhook_not_found, dead_letter_not_found: 404
         """
-        wanted = (body or {}).get("events")
+        events = (body or {}).get("events")
 
         def write(conn: sa.Connection) -> int:
-            return webhooks.redeliver(conn, _find(request, conn, webhook), wanted)
+            return webhooks.redeliver(conn, _find(request, conn, webhook), events)
 
         return {"events": request.db.write(write)}
 
@@ -59,10 +59,10 @@ class DeadLettersController(Resource):
 
         :raises webhook_not_found, MarkerNotFound: 404
         """
-        asked = pagination.page(request, query)
+        page = pagination.page(request, query)
         with request.db.reader() as conn:
-            rows = webhooks.dead_letters(conn, _find(request, conn, webhook).id, asked)
-        return pagination.collection(request, "dead_letters", rows, asked,
+            rows = webhooks.dead_letters(conn, _find(request, conn, webhook).id, page)
+        return pagination.collection(request, "dead_letters", rows, page,
                                      lambda shown: [_letter(row) for row in shown], marker="event")
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_GET)
@@ -81,8 +81,8 @@ class DeadLettersController(Resource):
 
         :raises webhook_not_found, dead_letter_not_found: 404
         """
-        wanted = None if event is None else [event]
-        request.db.write(lambda conn: webhooks.forget(conn, _find(request, conn, webhook), wanted))
+        events = None if event is None else [event]
+        request.db.write(lambda conn: webhooks.forget(conn, _find(request, conn, webhook), events))
 
 
 class WebhooksController(Resource):
@@ -115,12 +115,12 @@ class WebhooksController(Resource):
             raise webhooks_are_off()
         values = {**WEBHOOK.defaults(), "events": ["*"], **_WEBHOOKS.given(request, body)}
         _check_url(request, values["url"])
-        made = None
+        secret = None
         if not values.get("secret"):
-            made = values["secret"] = f"{PREFIX}{base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()}"
+            secret = values["secret"] = f"{PREFIX}{base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()}"
         row = request.db.write(lambda conn: webhooks.create(conn, values))
         shown = _WEBHOOKS.show_new(request, row)
-        return shown if made is None else {**shown, "secret": made}
+        return shown if secret is None else {**shown, "secret": secret}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.WEBHOOK_UPDATE, body=patch.BODY)
     def patch(self, request: Request, webhook: str, body: list[JSONObject]) -> JSONObject:
@@ -159,8 +159,8 @@ def _ident(webhook: str) -> str:
 
 
 def _find(request: Request, conn: sa.Connection, webhook: str) -> Webhook:
-    found: Webhook = _WEBHOOKS.find(request, conn, _ident(webhook))
-    return found
+    row: Webhook = _WEBHOOKS.find(request, conn, _ident(webhook))
+    return row
 
 
 def _check_url(request: Request, url: str) -> None:

@@ -18,16 +18,16 @@ class NodeView(RowView):
     """
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
-        wanted = NODE.shown - NODE.hidden(minor)
+        names = NODE.shown - NODE.hidden(minor)
         if fields is not None:
-            wanted &= set(fields)
+            names &= set(fields)
         self._minor = minor
-        self._state = "provision_state" in wanted and minor < versions.INSPECT_WAIT
-        self.traits = "traits" in wanted
-        self.conductor = "conductor" in wanted
+        self._state = "provision_state" in names and minor < versions.INSPECT_WAIT
+        self.traits = "traits" in names
+        self.conductor = "conductor" in names
         super().__init__(
-            NODE, "nodes", wanted,
-            sub_resources=tuple(name for name in SUB_RESOURCES if name in wanted),
+            NODE, "nodes", names,
+            sub_resources=tuple(name for name in SUB_RESOURCES if name in names),
             needed=(*(["id"] if self.traits or self.conductor else []),
                     *(["reservation", "conductor_group"] if self.conductor else [])))
 

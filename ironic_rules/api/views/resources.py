@@ -32,10 +32,10 @@ class PortView(RowView):
     """The representation of ports in one version of the API with one set of fields."""
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
-        wanted = PORT.shown - PORT.hidden(minor)
+        names = PORT.shown - PORT.hidden(minor)
         if fields is not None:
-            wanted &= set(fields)
-        super().__init__(PORT, "ports", wanted)
+            names &= set(fields)
+        super().__init__(PORT, "ports", names)
 
     def render(self, rows: Sequence[object], url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``."""
@@ -52,10 +52,10 @@ class PortgroupView(RowView):
     """The representation of port groups in one version of the API with one set of fields."""
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
-        wanted = PORT_GROUP.shown - PORT_GROUP.hidden(minor)
+        names = PORT_GROUP.shown - PORT_GROUP.hidden(minor)
         if fields is not None:
-            wanted &= set(fields)
-        super().__init__(PORT_GROUP, "portgroups", wanted, sub_resources=("ports",) if "ports" in wanted else ())
+            names &= set(fields)
+        super().__init__(PORT_GROUP, "portgroups", names, sub_resources=("ports",) if "ports" in names else ())
 
     def render(self, rows: Sequence[object], url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``."""
@@ -86,17 +86,17 @@ class Driver:
 
 def collect(conductors: Iterable[RegisteredConductor]) -> dict[str, Driver]:
     """Return the drivers of all ``conductors`` by name, in the order of the names."""
-    found: dict[str, Driver] = {}
+    drivers: dict[str, Driver] = {}
     for row in conductors:
         for name, description in row.hardware_types.items():
-            driver = found.setdefault(name, Driver(name))
+            driver = drivers.setdefault(name, Driver(name))
             driver.hosts.append(row.hostname)
             driver.properties |= description.get("properties") or {}
-            if (told := description.get("logical_disk_properties")) is not None:
-                driver.logical_disk_properties = {**(driver.logical_disk_properties or {}), **told}
+            if (properties := description.get("logical_disk_properties")) is not None:
+                driver.logical_disk_properties = {**(driver.logical_disk_properties or {}), **properties}
             for kind in INTERFACES:
                 _merge(driver.kinds, kind, description.get(kind) or {})
-    return dict(sorted(found.items()))
+    return dict(sorted(drivers.items()))
 
 
 def _merge(kinds: JSONObject, kind: str, offer: Mapping[str, Any]) -> None:
@@ -150,15 +150,15 @@ def operation(base: str, row: Row, counted: Mapping[str, int], failed: Sequence[
     :param failed: the nodes on which it failed, with the errors; None: they are not shown
     """
     shown: JSONObject = {name: getattr(row, name) for name in OPERATION.columns if name in fields}
-    said = shown.get("filters", {}).get("rules")
-    if isinstance(said, dict):
+    rules = shown.get("filters", {}).get("rules")
+    if isinstance(rules, dict):
         # Rules of a dry run may have secrets, and be sensitive; a clean-up of legacy rules has only their UUIDs.
-        shown["filters"] = {**row.filters, "rules": {**said, "added": [rule["uuid"] for rule in said["added"]]}}
+        shown["filters"] = {**row.filters, "rules": {**rules, "added": [rule["uuid"] for rule in rules["added"]]}}
     if "progress" in fields:
-        total, left = sum(counted.values()), counted.get(operations.LEFT, 0)
+        total, remaining = sum(counted.values()), counted.get(operations.LEFT, 0)
         shown["progress"] = {
-            "total": total, "done": total - left, "changed": counted.get(operations.CHANGED, 0),
-            "failed": counted.get(operations.FAILED, 0), "left": left}
+            "total": total, "done": total - remaining, "changed": counted.get(operations.CHANGED, 0),
+            "failed": counted.get(operations.FAILED, 0), "left": remaining}
     if failed is not None and "errors" in fields:
         shown["errors"] = [{"node": item.node_uuid, "error": item.error} for item in failed]
     return shown | {"links": links.resource(base, OPERATIONS, row.uuid)}
@@ -188,25 +188,26 @@ JUDGED_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "prob
 JUDGED_COLUMNS = ("uuid", "name", "driver", "provision_state")
 
 
-def deploy_preview(told: Preview) -> JSONObject:
+def deploy_preview(preview: Preview) -> JSONObject:
     """Return the steps that a deployment would run, in order, their problems, and the warnings about them."""
-    return {"deploy_steps": _steps(told), "deploy_templates": list(told.templates), "problems": list(told.problems),
-            "warnings": step_warnings(told.warnings), "complete": told.complete}
+    return {"deploy_steps": _steps(preview), "deploy_templates": list(preview.templates),
+            "problems": list(preview.problems), "warnings": step_warnings(preview.warnings),
+            "complete": preview.complete}
 
 
-def clean_preview(told: Preview, automated: bool) -> JSONObject:
+def clean_preview(preview: Preview, automated: bool) -> JSONObject:
     """Return the steps that automated cleaning would run, in order, and whether it is on."""
-    return {"clean_steps": _steps(told), "automated_clean": automated, "problems": list(told.problems),
-            "complete": told.complete}
+    return {"clean_steps": _steps(preview), "automated_clean": automated, "problems": list(preview.problems),
+            "complete": preview.complete}
 
 
-def _steps(told: Preview) -> list[JSONObject]:
-    return [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source} for step in told.steps]
+def _steps(preview: Preview) -> list[JSONObject]:
+    return [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source} for step in preview.steps]
 
 
-def step_warnings(found: Sequence[StepWarning]) -> list[JSONObject]:
+def step_warnings(about: Sequence[StepWarning]) -> list[JSONObject]:
     """Return warnings about steps."""
-    return [warning.to_wire() for warning in found]
+    return [warning.to_wire() for warning in about]
 
 
 def judged_node(base: str, row: Node, judged: Judgement, fields: Collection[str]) -> JSONObject:
@@ -272,20 +273,20 @@ def template_arguments(text: str) -> Any:
 _is_open = functools.lru_cache(maxsize=8192)(secrets.json_has_none)
 
 
-def template(base: str, found: DeployTemplate, collection: str,
+def template(base: str, row: DeployTemplate, collection: str,
              fields: Collection[str] = DEPLOY_TEMPLATE.shown) -> JSONObject:
     """Return one template."""
-    shown: JSONObject = {name: getattr(found, name) for name in DEPLOY_TEMPLATE.columns if name in fields}
+    shown: JSONObject = {name: getattr(row, name) for name in DEPLOY_TEMPLATE.columns if name in fields}
     if "steps" in shown:
-        shown["steps"] = [{**step.to_wire(), "args": secrets.mask(step.args)} for step in found.steps]
-    shown["links"] = links.resource(base, collection, found.uuid)
+        shown["steps"] = [{**step.to_wire(), "args": secrets.mask(step.args)} for step in row.steps]
+    shown["links"] = links.resource(base, collection, row.uuid)
     return shown
 
 
-def template_with_warnings(base: str, found: DeployTemplate, collection: str,
+def template_with_warnings(base: str, row: DeployTemplate, collection: str,
                            about: Sequence[StepWarning]) -> JSONObject:
     """Return a template with the warnings about it; without any it has no such field."""
-    return template(base, found, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})
+    return template(base, row, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})
 
 
 #: The first minor versions of the compute API with these.
@@ -300,29 +301,29 @@ FLAVOR_SUMMARY = ("id", "name", "description", "links")
 FLAVOR_ALL = (*FIELDS, "OS-FLV-DISABLED:disabled", "extra_specs", "links")
 
 
-def flavor(found: Flavor, url: str, minor: int = FLAVOR_NEWEST, fields: Collection[str] = FLAVOR_ALL) -> JSONObject:
+def flavor(row: Flavor, url: str, minor: int = FLAVOR_NEWEST, fields: Collection[str] = FLAVOR_ALL) -> JSONObject:
     """Return a flavor.
 
     :param url: of its collection, without a slash at the end
     :param minor: of the compute API, whose form this is
     """
-    shown: JSONObject = {name: getattr(found, attribute) for name, attribute in FIELDS.items() if name in fields}
+    shown: JSONObject = {name: getattr(row, attribute) for name, attribute in FIELDS.items() if name in fields}
     if "swap" in shown and minor < SWAP_AS_NUMBER:
-        shown["swap"] = found.swap or ""
+        shown["swap"] = row.swap or ""
     if minor < DESCRIPTION:
         shown.pop("description", None)
     if "OS-FLV-DISABLED:disabled" in fields:
         shown["OS-FLV-DISABLED:disabled"] = False
     if "extra_specs" in fields and minor >= EXTRA_SPECS:
-        shown["extra_specs"] = found.extra_specs
+        shown["extra_specs"] = row.extra_specs
     if "links" in fields:
-        shown["links"] = _flavor_links(url, found.flavorid)
+        shown["links"] = _flavor_links(url, row.flavorid)
     return shown
 
 
-def flavors(found: Iterable[Flavor], url: str, minor: int, fields: Collection[str]) -> list[JSONObject]:
+def flavors(rows: Iterable[Flavor], url: str, minor: int, fields: Collection[str]) -> list[JSONObject]:
     """Return flavors; parameters as of :func:`flavor`."""
-    return [flavor(each, url, minor, fields) for each in found]
+    return [flavor(row, url, minor, fields) for row in rows]
 
 
 def flavor_next_links(url: str) -> list[dict[str, str]]:

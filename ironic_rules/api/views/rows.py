@@ -29,17 +29,17 @@ class RowView:
     :ivar columns: the columns to select, in this order
     """
 
-    def __init__(self, table: Fields, collection: str, wanted: Collection[str], *,
+    def __init__(self, table: Fields, collection: str, names: Collection[str], *,
                  sub_resources: Sequence[str] = (), needed: Iterable[str] = ()) -> None:
         """Create the view.
 
         :param collection: the last part of the collection's URL
-        :param wanted: the fields of the reply
+        :param names: the fields of the reply
         :param sub_resources: fields that are links below the resource
         :param needed: further columns to select
         """
         self._collection = collection
-        self._shown = tuple(name for name in table.columns if name in wanted)
+        self._shown = tuple(name for name in table.columns if name in names)
         # By position: a page has tens of thousands of such values.
         self._json = [(place, _without_secrets if name in table.secret else _embedded)
                       for place, name in enumerate(self._shown) if name in table.json]
@@ -107,11 +107,11 @@ class Views:
         self.view = functools.lru_cache(maxsize=64)(self._view)
 
     def _view(self, minor: int, fields: tuple[str, ...] | None) -> RowView:
-        wanted = self._table.shown - self._table.hidden(minor)
+        names = self._table.shown - self._table.hidden(minor)
         if fields is not None:
-            wanted &= set(fields)
-        return RowView(self._table, self._path, wanted,
-                       sub_resources=tuple(name for name in self._below if name in wanted))
+            names &= set(fields)
+        return RowView(self._table, self._path, names,
+                       sub_resources=tuple(name for name in self._below if name in names))
 
     def render(self, rows: Sequence[object], minor: int, fields: tuple[str, ...] | None, url: str) -> list[JSONObject]:
         """Return the JSON objects of ``rows``.

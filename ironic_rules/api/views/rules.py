@@ -49,7 +49,7 @@ def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.
     valid = {name: value for name, value in _validity(()).items() if name in fields}
     shows_uuid, shows_sensitive, shows_built_in = (name in fields for name in ("uuid", "sensitive", "built_in"))
     fragments = links.Fragments(base, "inspection_rules")
-    known = problems or {}
+    invalid = problems or {}
     # A page has a thousand of them: what is the same for all is above.
     for row in rows:
         if isinstance(row, Rule):
@@ -63,7 +63,7 @@ def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.
         if shows_built_in:
             reply["built_in"] = is_built_in
         if valid:
-            reply |= {name: _validity(known[uuid])[name] for name in valid} if uuid in known else valid
+            reply |= {name: _validity(invalid[uuid])[name] for name in valid} if uuid in invalid else valid
         if not shows_sensitive:
             del reply["sensitive"]
         if not shows_uuid:
@@ -72,17 +72,17 @@ def rules(base: str, rows: Sequence[Row | Rule], fields: Collection[str] = RULE.
         yield reply
 
 
-def warnings(found: Iterable[RuleWarning]) -> list[JSONObject]:
+def warnings(about: Iterable[RuleWarning]) -> list[JSONObject]:
     """Return warnings."""
-    return [{"pointer": warning.where, "text": warning.text, "nearest": warning.nearest} for warning in found]
+    return [{"pointer": warning.where, "text": warning.text, "nearest": warning.nearest} for warning in about]
 
 
-def warned(base: str, found: Rule, about: Sequence[RuleWarning], problems: Sequence[Problem] = ()) -> JSONObject:
+def warned(base: str, row: Rule, about: Sequence[RuleWarning], problems: Sequence[Problem] = ()) -> JSONObject:
     """Return a rule with the warnings about it; without any it has no such field.
 
     :param problems: why it is invalid
     """
-    return rule(base, found, problems=problems) | ({"warnings": warnings(about)} if about else {})
+    return rule(base, row, problems=problems) | ({"warnings": warnings(about)} if about else {})
 
 
 def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
@@ -90,22 +90,22 @@ def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
     return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
 
-def rule(base: str, found: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[Problem] = ()) -> JSONObject:
+def rule(base: str, row: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[Problem] = ()) -> JSONObject:
     """Return one rule, stored or built-in.
 
     :param problems: why it is invalid
     """
-    sealed = SEALED if found.sensitive else ()
+    sealed = SEALED if row.sensitive else ()
     shown: JSONObject = {
-        name: None if name in sealed else getattr(found, name) for name in RULE.columns if name in fields}
+        name: None if name in sealed else getattr(row, name) for name in RULE.columns if name in fields}
     shown |= {name: value for name, value in _validity(problems).items() if name in fields}
-    shown["links"] = links.resource(base, "inspection_rules", found.uuid)
+    shown["links"] = links.resource(base, "inspection_rules", row.uuid)
     return shown
 
 
 def _validity(problems: Sequence[Problem]) -> JSONObject:
-    told = [{"pointer": problem.where, "text": problem.text} for problem in problems]
-    return {"valid": not told, "problems": told or None}
+    shown = [{"pointer": problem.where, "text": problem.text} for problem in problems]
+    return {"valid": not shown, "problems": shown or None}
 
 
 _NUMBERS = ("considered", "evaluated", "matched", "failed", "nodes_changed")
@@ -138,13 +138,13 @@ def statistics_of_built_in(rules: Iterable[Rule], counted: Mapping[str, object])
 
     :param counted: rows by UUID
     """
-    found: list[CountedRule] = []
+    counted_rules: list[CountedRule] = []
     for rule in rules:
         row = counted.get(rule.uuid)
         numbers = {} if row is None else {
             name: getattr(row, name) for name in (*_NUMBERS, "last_matched_at", "last_node")}
-        found.append(_BuiltIn(rule.uuid, rule.name, rule.phase, rule.enabled, rule.sensitive, **numbers))
-    return found
+        counted_rules.append(_BuiltIn(rule.uuid, rule.name, rule.phase, rule.enabled, rule.sensitive, **numbers))
+    return counted_rules
 
 
 def statistics(base: str, row: CountedRule, fields: Sequence[str]) -> JSONObject:
@@ -155,22 +155,22 @@ def statistics(base: str, row: CountedRule, fields: Sequence[str]) -> JSONObject
     return shown
 
 
-def statistics_page(rows: Sequence[CountedRule], asked: Page) -> list[CountedRule]:
+def statistics_page(rows: Sequence[CountedRule], page: Page) -> list[CountedRule]:
     """Return a page of the statistics of all rules, which are in the order of their creation.
 
     :raises MarkerNotFound: 404
     """
     ordered = list(rows)
-    if asked.sort_key != "id":
-        ordered.sort(key=lambda row: _order(row, asked.sort_key))
-    if asked.sort_dir == "desc":
+    if page.sort_key != "id":
+        ordered.sort(key=lambda row: _order(row, page.sort_key))
+    if page.sort_dir == "desc":
         ordered.reverse()
     start = 0
-    if asked.marker is not None:
-        start = next((place for place, row in enumerate(ordered, 1) if row.uuid == asked.marker), 0)
+    if page.marker is not None:
+        start = next((place for place, row in enumerate(ordered, 1) if row.uuid == page.marker), 0)
         if not start:
-            raise MarkerNotFound(marker=asked.marker)
-    return ordered[start:start + asked.limit]
+            raise MarkerNotFound(marker=page.marker)
+    return ordered[start:start + page.limit]
 
 
 def _order(row: CountedRule, key: str) -> tuple[bool, Any, str]:
@@ -204,16 +204,16 @@ def legacy_rules(base: str, rows: Sequence[Row], fields: Collection[str], *, mas
     return replies
 
 
-def legacy_rule(base: str, found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *,
+def legacy_rule(base: str, row: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *,
                 masked: bool = False) -> JSONObject:
     """Return one rule.
 
     :param masked: whether secrets in actions are hidden
     """
-    shown: JSONObject = {name: getattr(found, name) for name in LEGACY_RULE.columns if name in fields}
+    shown: JSONObject = {name: getattr(row, name) for name in LEGACY_RULE.columns if name in fields}
     if masked and "actions" in shown:
-        shown["actions"] = rules_models.masked_actions(found.actions)
-    return shown | {"links": _legacy_links(base, found.uuid)}
+        shown["actions"] = rules_models.masked_actions(row.actions)
+    return shown | {"links": _legacy_links(base, row.uuid)}
 
 
 def _legacy_links(base: str, uuid: str) -> list[dict[str, str]]:
