@@ -144,7 +144,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     with conductor.workers.take(node.id, PATIENCE_S, lane) as slot:
 
         def store(conn: sa.Connection) -> Work | None:
-            row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
+            row = nodes.reserve(conn, lock, f"provision: {verb}", node=record.node)
             admission.admit(conn, context, row.id)
             transition = states.after_verb(row, verb, holder=conductor.host)
             reached.append(transition.state)  # the last one counts, if the transaction is repeated

@@ -37,14 +37,14 @@ def _insertions() -> dict[tuple[str, bool], sa.Insert]:
     """
     names, key = ("content", "answer", "created_at"), [table.c.node_id, table.c.digest]
     of_mysql, of_postgresql, of_sqlite = mysql.insert(table), postgresql.insert(table), sqlite.insert(table)
-    found: dict[tuple[str, bool], sa.Insert] = {
+    insertions: dict[tuple[str, bool], sa.Insert] = {
         ("mysql", True): of_mysql.on_duplicate_key_update({name: of_mysql.inserted[name] for name in names}),
         ("postgresql", True): of_postgresql.on_conflict_do_update(
             index_elements=key, set_={name: of_postgresql.excluded[name] for name in names}),
         ("sqlite", True): of_sqlite.on_conflict_do_update(
             index_elements=key, set_={name: of_sqlite.excluded[name] for name in names}),
     }
-    return found | {(dialect, False): sa.insert(table) for dialect, _ in found}
+    return insertions | {(dialect, False): sa.insert(table) for dialect, _ in insertions}
 
 
 _INSERTIONS = _insertions()
@@ -89,12 +89,12 @@ def find(conn: sa.Connection, digest: str, node_id: int | None = None) -> Mark |
 def digest_key(db: Database, name: str) -> bytes:
     """Return the key that all processes use for digests of that name; the first one that asks creates it."""
     with db.reader() as conn:
-        found = conn.scalar(_KEY, {"name_is": name})
-    if found is None:
-        found = secrets.token_hex(32)
+        key = conn.scalar(_KEY, {"name_is": name})
+    if key is None:
+        key = secrets.token_hex(32)
         try:
-            db.write(lambda conn: conn.execute(sa.insert(digest_keys).values(name=name, value=found)))
+            db.write(lambda conn: conn.execute(sa.insert(digest_keys).values(name=name, value=key)))
         except db_exc.DBDuplicateEntry:
             with db.reader() as conn:
-                found = conn.execute(_KEY, {"name_is": name}).scalar_one()
-    return bytes.fromhex(found)
+                key = conn.execute(_KEY, {"name_is": name}).scalar_one()
+    return bytes.fromhex(key)

@@ -48,8 +48,8 @@ def of_node(conn: sa.Connection, node: Node) -> Allocation:
     """
     if node.allocation_uuid is None:
         raise NotFound(f"Node {node.uuid} has no allocation.")
-    found: Allocation = ALLOCATIONS.get(conn, node.allocation_uuid)
-    return found
+    allocation: Allocation = ALLOCATIONS.get(conn, node.allocation_uuid)
+    return allocation
 
 
 def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
@@ -68,9 +68,9 @@ def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
     problem = _problem(conn, row)
     if problem is not None:
         return _end(conn, row, ERROR, last_error=f"Failed to process allocation {row.uuid}: {problem}.")
-    found = _candidates(conn, row)
+    candidates = _candidates(conn, row)
     locked = 0
-    for node_id in found:
+    for node_id in candidates:
         try:
             node = nodes.get_by_id(conn, node_id, for_update=True)
         except NodeNotFound:
@@ -110,8 +110,8 @@ def backfill(conn: sa.Connection, values: Mapping[str, Any], node: Node) -> Allo
         raise node_associated(node=node.uuid, instance=node.instance_uuid)
     row = ALLOCATIONS.create(conn, {**values, "state": ALLOCATING})
     _give(conn, row, node)
-    found: Allocation = ALLOCATIONS.get(conn, row.uuid)
-    return found
+    allocation: Allocation = ALLOCATIONS.get(conn, row.uuid)
+    return allocation
 
 
 def destroy(conn: sa.Connection, uuid: str) -> None:
@@ -151,24 +151,24 @@ def _problem(conn: sa.Connection, row: Allocation) -> str | None:
 
 def _conditions(row: Allocation, *, with_traits: bool = True) -> list[sa.ColumnElement[bool]]:
     columns = nodes_table.c
-    found = [columns.resource_class == row.resource_class, columns.provision_state == states.AVAILABLE,
-             columns.instance_uuid.is_(None), columns.maintenance.is_(False), columns.retired.is_(False),
-             # Its BMC has never answered.
-             columns.power_state.is_not(None)]
+    conditions = [columns.resource_class == row.resource_class, columns.provision_state == states.AVAILABLE,
+                  columns.instance_uuid.is_(None), columns.maintenance.is_(False), columns.retired.is_(False),
+                  # Its BMC has never answered.
+                  columns.power_state.is_not(None)]
     if row.candidate_nodes:
-        found.append(columns.uuid.in_(row.candidate_nodes))
+        conditions.append(columns.uuid.in_(row.candidate_nodes))
     if row.owner is not None:
-        found.append(node_queries.of_project(row.owner))
-    return found + [node_queries.has_trait(trait) for trait in row.traits] if with_traits else found
+        conditions.append(node_queries.of_project(row.owner))
+    return conditions + [node_queries.has_trait(trait) for trait in row.traits] if with_traits else conditions
 
 
 def _candidates(conn: sa.Connection, row: Allocation) -> list[int]:
     """Return the ids of the nodes that fit, in random order; one with the name of the allocation is the first."""
-    found = list(conn.execute(sa.select(nodes_table.c.id, nodes_table.c.name).where(*_conditions(row))).all())
+    nodes = list(conn.execute(sa.select(nodes_table.c.id, nodes_table.c.name).where(*_conditions(row))).all())
     # Allocations at the same time would wait for each other at the first node.
-    random.shuffle(found)
-    found.sort(key=lambda node: row.name is None or node.name != row.name)
-    return [node.id for node in found]
+    random.shuffle(nodes)
+    nodes.sort(key=lambda node: row.name is None or node.name != row.name)
+    return [node.id for node in nodes]
 
 
 def _fits(conn: sa.Connection, node: Node, row: Allocation) -> bool:
@@ -178,8 +178,8 @@ def _fits(conn: sa.Connection, node: Node, row: Allocation) -> bool:
             and _has_traits(conn, node, row.traits))
 
 
-def _has_traits(conn: sa.Connection, node: Node, wanted: Iterable[str]) -> bool:
-    return set(wanted) <= set(node_sets.list_traits(conn, [node.id])[node.id])
+def _has_traits(conn: sa.Connection, node: Node, traits: Iterable[str]) -> bool:
+    return set(traits) <= set(node_sets.list_traits(conn, [node.id])[node.id])
 
 
 def _give(conn: sa.Connection, row: Allocation, node: Node) -> str:

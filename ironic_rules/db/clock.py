@@ -62,8 +62,8 @@ _following = threading.Lock()
 
 def now() -> datetime.datetime:
     """Return the current time, aware (UTC), to the microsecond."""
-    known = _known  # once: another thread may set it at any time
-    return wall() if known is None else known.after(time.monotonic() - known.shown)
+    clock = _known  # once: another thread may set it at any time
+    return wall() if clock is None else clock.after(time.monotonic() - clock.shown)
 
 
 def wall() -> datetime.datetime:
@@ -80,8 +80,8 @@ def follow(conn: sa.Connection) -> float:
     if expression is None:
         follow_host()
         return 0.0
-    asked = time.monotonic()
-    set_to(conn.exec_driver_sql(f"SELECT {expression}").scalar_one(), asked)
+    began = time.monotonic()
+    set_to(conn.exec_driver_sql(f"SELECT {expression}").scalar_one(), began)
     return (wall() - now()).total_seconds()
 
 
@@ -106,8 +106,8 @@ def follow_host() -> None:
 
 def is_off() -> bool:
     """Return whether :func:`now` differs from the clock of this host since that has jumped."""
-    known = _known
-    return known is not None and abs(known.behind_s) > TOLERATED_S
+    clock = _known
+    return clock is not None and abs(clock.behind_s) > TOLERATED_S
 
 
 def catch_up() -> None:
@@ -125,14 +125,14 @@ def read(conn: sa.Connection) -> datetime.datetime:
     return moment.replace(tzinfo=datetime.UTC)
 
 
-def set_to(moment: datetime.datetime, asked: float) -> None:
+def set_to(moment: datetime.datetime, began: float) -> None:
     """Set :func:`now` to ``moment``, UTC, with which a server has replied.
 
-    :param asked: the value of the monotonic clock when it was asked
+    :param began: the value of the monotonic clock when it was asked
     """
     global _known
     # Assume that the reply took half of the round trip.
-    read = _Known(moment.replace(tzinfo=datetime.UTC), (asked + time.monotonic()) / 2)
+    read = _Known(moment.replace(tzinfo=datetime.UTC), (began + time.monotonic()) / 2)
     before = _known  # as in now()
     if before is not None:
         jumped_s = (read.moment - before.after(read.shown - before.shown)).total_seconds()

@@ -95,9 +95,9 @@ class Collection:
         row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
         with self._unique(row):
             inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
-        made = self.get_by_id(conn, inserted[0])  # type: ignore[index]
-        outbox.note(conn, self._kind, "create", made)
-        return made
+        created = self.get_by_id(conn, inserted[0])  # type: ignore[index]
+        outbox.note(conn, self._kind, "create", created)
+        return created
 
     def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, object]) -> Any:
         """Write ``values`` and return the row.

@@ -113,8 +113,8 @@ def pins(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None
     """Return the ``pinned_release`` of the same conductors as :func:`alive`, by host name, as far as it is known."""
     columns = conductors.c.hostname, conductors.c.pinned_release
     living = conductors.c.online.is_(True), ~_silent(conn, timeout_s, now)
-    known = conductors.c.pinned_release.is_not(None)
-    return {row.hostname: row.pinned_release for row in conn.execute(sa.select(*columns).where(*living, known))}
+    is_pinned = conductors.c.pinned_release.is_not(None)
+    return {row.hostname: row.pinned_release for row in conn.execute(sa.select(*columns).where(*living, is_pinned))}
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:

@@ -83,14 +83,14 @@ def limit_s(conf: cfg.ConfigOpts) -> int:
 
 def parameters(conf: cfg.ConfigOpts, backend: str) -> dict[str, int]:
     """Return the driver's time-outs as parameters of a URL."""
-    limit, found = limit_s(conf), {}
+    limit, settings = limit_s(conf), {}
     if backend in ("mysql", "mariadb"):
-        found = {"connect_timeout": conf.database.connect_timeout, "read_timeout": limit, "write_timeout": limit}
+        settings = {"connect_timeout": conf.database.connect_timeout, "read_timeout": limit, "write_timeout": limit}
     elif backend == "postgresql":
         idle, interval, count = _KEEPALIVE
-        found = {"connect_timeout": conf.database.connect_timeout, "keepalives_idle": idle,
-                 "keepalives_interval": interval, "keepalives_count": count, "tcp_user_timeout": limit * 1000}
-    return {name: value for name, value in found.items() if value}
+        settings = {"connect_timeout": conf.database.connect_timeout, "keepalives_idle": idle,
+                    "keepalives_interval": interval, "keepalives_count": count, "tcp_user_timeout": limit * 1000}
+    return {name: value for name, value in settings.items() if value}
 
 
 def prepare(dbapi_connection: Any, conf: cfg.ConfigOpts, dialect: str) -> None:

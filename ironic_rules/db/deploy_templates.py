@@ -44,7 +44,7 @@ def for_traits(conn: sa.Connection, traits: Collection[str]) -> list[DeployTempl
     """Return the templates that are named after one of ``traits``, with their steps, in the order of their names."""
     if not traits:
         return []
-    return sorted(_templates(conn, deploy_templates.c.name.in_(sorted(traits))), key=lambda found: found.name)
+    return sorted(_templates(conn, deploy_templates.c.name.in_(sorted(traits))), key=lambda template: template.name)
 
 
 def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | None = None, *,
@@ -65,13 +65,13 @@ def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, li
 
     :returns: interface, name, the JSON text of the arguments, priority; an empty list for a template that was deleted
     """
-    found: dict[int, list[tuple[str, str, str, int]]] = {template_id: [] for template_id in template_ids}
-    if found:
+    steps: dict[int, list[tuple[str, str, str, int]]] = {template_id: [] for template_id in template_ids}
+    if steps:
         columns = columns_of(deploy_template_steps, ("deploy_template_id", *STEP_FIELDS), raw_json=True)
-        query = sa.select(*columns).where(_STEPS.deploy_template_id.in_(list(found)))
+        query = sa.select(*columns).where(_STEPS.deploy_template_id.in_(list(steps)))
         for template_id, *step in conn.execute(query.order_by(_STEPS.deploy_template_id, _STEPS.position)).all():
-            found[template_id].append(tuple(step))
-    return found
+            steps[template_id].append(tuple(step))
+    return steps
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[Step]) -> DeployTemplate:
@@ -123,10 +123,10 @@ def destroy(conn: sa.Connection, template: DeployTemplate, *, only_unchanged: bo
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str) -> DeployTemplate:
-    found = _templates(conn, condition)
-    if not found:
+    templates = _templates(conn, condition)
+    if not templates:
         raise deploy_template_not_found(template=ident)
-    return found[0]
+    return templates[0]
 
 
 def _templates(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> list[DeployTemplate]:

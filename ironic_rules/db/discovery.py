@@ -176,21 +176,21 @@ class Match:
 def find_matches(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
                  addresses: Collection[str]) -> list[Match]:
     """Return the nodes that have the UUID, or any of the addresses. The same queries, whatever was sent."""
-    found: dict[str, Match] = {}
+    matches: dict[str, Match] = {}
     row: Any
     for row in conn.execute(_BY_UUID, {"node_uuid": identity.canonical(node_uuid or "") or ""}).all():
-        found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).has_uuid = True
+        matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).has_uuid = True
     for row in conn.execute(_BY_MAC, {"found": list(macs)}).all():
-        found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).macs.append(row.address)
+        matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).macs.append(row.address)
     for row in conn.execute(_BY_BMC, {"found": list(addresses)}).all():
-        found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).bmc_addresses.append(row.address)
-    return list(found.values())
+        matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).bmc_addresses.append(row.address)
+    return list(matches.values())
 
 
 def find_all_matches(conn: sa.Connection, machines: Sequence[Sent]) -> list[list[Match]]:
     """Return for each of the machines what :func:`find` does, with three queries for all of them, if these suffice."""
-    macs = {address for _, found, _ in machines for address in found}
-    addresses = {address for _, _, found in machines for address in found}
+    macs = {address for _, sent, _ in machines for address in sent}
+    addresses = {address for _, _, sent in machines for address in sent}
     uuids = {uuid for sent, _, _ in machines if sent and (uuid := identity.canonical(sent))}
     rows: list[Sequence[Any]] = []
     for query, sought in ((_BY_UUIDS, uuids), (_BY_MAC, macs), (_BY_BMC, addresses)):
@@ -200,8 +200,8 @@ def find_all_matches(conn: sa.Connection, machines: Sequence[Sent]) -> list[list
             return [find_matches(conn, *machine) for machine in machines]
     named = {row.uuid: row for row in rows[0]}
     owners: list[defaultdict[str, list[Any]]] = [defaultdict(list), defaultdict(list)]
-    for of_kind, found in zip(owners, rows[1:], strict=True):
-        for row in found:
+    for of_kind, rows_of_kind in zip(owners, rows[1:], strict=True):
+        for row in rows_of_kind:
             of_kind[row.address].append(row)
     return [_matches(machine, named, *owners) for machine in machines]
 
@@ -210,13 +210,13 @@ def _matches(machine: Sent, named: Mapping[str, Any], by_mac: Mapping[str, list[
              by_bmc: Mapping[str, list[Any]]) -> list[Match]:
     """Return the matches of a machine among rows for several."""
     sent, macs, addresses = machine
-    found: dict[str, Match] = {}
+    matches: dict[str, Match] = {}
     if sent and (row := named.get(identity.canonical(sent) or "")) is not None:
-        found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).has_uuid = True
+        matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).has_uuid = True
     for address in macs:
         for row in by_mac.get(address, ()):
-            found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).macs.append(address)
+            matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).macs.append(address)
     for address in addresses:
         for row in by_bmc.get(address, ()):
-            found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).bmc_addresses.append(address)
-    return list(found.values())
+            matches.setdefault(row.uuid, Match(row.uuid, row.provision_state)).bmc_addresses.append(address)
+    return list(matches.values())

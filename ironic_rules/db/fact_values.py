@@ -30,50 +30,50 @@ def stored_facts(conn: sa.Connection) -> dict[str, StoredFact]:
     return {row.name: StoredFact(row.id, row.type, bool(row.is_list), row.unit) for row in conn.execute(_STORED)}
 
 
-def of_nodes(conn: sa.Connection, wanted: Mapping[str, StoredFact],
+def of_nodes(conn: sa.Connection, facts: Mapping[str, StoredFact],
              node_ids: Collection[int]) -> dict[int, dict[str, Any]]:
     """Return the values of facts of nodes by names, each a value or a list; None stands for no value."""
-    found: dict[int, dict[str, Any]] = {node_id: dict.fromkeys(wanted) for node_id in node_ids}
-    names = {fact.id: name for name, fact in wanted.items()}
+    values: dict[int, dict[str, Any]] = {node_id: dict.fromkeys(facts) for node_id in node_ids}
+    names = {fact.id: name for name, fact in facts.items()}
     for is_text, table in VALUES.items():
-        ids = [fact.id for fact in wanted.values() if fact.type is not None and fact.is_text is is_text]
-        if not ids or not found:
+        ids = [fact.id for fact in facts.values() if fact.type is not None and fact.is_text is is_text]
+        if not ids or not values:
             continue
         rows = conn.execute(sa.select(table.c.node_id, table.c.fact_id, table.c.value).where(
-            table.c.node_id.in_(list(found)), table.c.fact_id.in_(ids)).order_by(
+            table.c.node_id.in_(list(values)), table.c.fact_id.in_(ids)).order_by(
             table.c.node_id, table.c.fact_id, table.c.position)).all()
         for (node_id, fact_id), group in itertools.groupby(rows, key=lambda row: (row.node_id, row.fact_id)):
-            fact = wanted[names[fact_id]]
-            found[node_id][names[fact_id]] = of_stored(fact.type or "", fact.is_list, [row.value for row in group])
-    return found
+            fact = facts[names[fact_id]]
+            values[node_id][names[fact_id]] = of_stored(fact.type or "", fact.is_list, [row.value for row in group])
+    return values
 
 
-def sorted_nodes(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFact, page: Page,
+def sorted_nodes(conn: sa.Connection, facts: Mapping[str, StoredFact], fact: StoredFact, page: Page,
                  conditions: Conditions, among: Sequence[Condition]) -> list[int]:
     """Return the ids of nodes in the order of a fact: by the first value of a list, and nodes without a value last.
 
     :param among: conditions for the nodes that the caller may see: the marker is one of these
     :raises MarkerNotFound: 404
     """
-    order = _Order(conn, known, fact, page.sort_dir == "asc", conditions)
+    order = _Order(conn, facts, fact, page.sort_dir == "asc", conditions)
     value, after = None, 0
     if page.marker is not None:
         marker = conn.scalar(sa.select(nodes.c.id).where(identity.has_uuid(nodes, page.marker), *among))
         if marker is None:
             raise MarkerNotFound(marker=page.marker)
         value, after = order.value_of(conn, marker), marker
-    found: list[int] = []
+    ids: list[int] = []
     for query in order.queries(value, after):
-        found += conn.scalars(query.limit(page.limit - len(found)))
-        if len(found) >= page.limit:
+        ids += conn.scalars(query.limit(page.limit - len(ids)))
+        if len(ids) >= page.limit:
             break
-    return found
+    return ids
 
 
 class _Order:
     """The queries of nodes in the order of a fact."""
 
-    def __init__(self, conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFact, ascending: bool,
+    def __init__(self, conn: sa.Connection, facts: Mapping[str, StoredFact], fact: StoredFact, ascending: bool,
                  conditions: Conditions) -> None:
         table = VALUES[fact.is_text].alias("ordered")
         own = [table.c.fact_id == _literal(fact), *([table.c.position == 0] if fact.is_list else [])]
@@ -81,9 +81,9 @@ class _Order:
         self._ascending = ascending
         # In this order: MariaDB otherwise begins with the nodes, and sorts all of them.
         self._present = sa.select(table.c.node_id).where(
-            *own, *conditions(Asking(conn, known, table.c.node_id))).prefix_with("STRAIGHT_JOIN", dialect="mysql")
+            *own, *conditions(Asking(conn, facts, table.c.node_id))).prefix_with("STRAIGHT_JOIN", dialect="mysql")
         self._absent = sa.select(nodes.c.id).where(
-            *conditions(Asking(conn, known)), sa.not_(sa.exists().where(table.c.node_id == nodes.c.id, *own)))
+            *conditions(Asking(conn, facts)), sa.not_(sa.exists().where(table.c.node_id == nodes.c.id, *own)))
 
     def value_of(self, conn: sa.Connection, node_id: int) -> Any:
         """Return the value of a node, None if it has none."""
@@ -117,13 +117,13 @@ class Counts(NamedTuple):
     present: int
 
 
-def count_nodes(conn: sa.Connection, known: Mapping[str, StoredFact], conditions: Conditions) -> int:
+def count_nodes(conn: sa.Connection, facts: Mapping[str, StoredFact], conditions: Conditions) -> int:
     """Return the number of nodes that fulfil conditions."""
-    query = sa.select(sa.func.count()).select_from(nodes).where(*conditions(Asking(conn, known, counted=True)))
+    query = sa.select(sa.func.count()).select_from(nodes).where(*conditions(Asking(conn, facts, counted=True)))
     return int(conn.scalar(query.prefix_with("STRAIGHT_JOIN", dialect="mysql")) or 0)
 
 
-def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFact, conditions: Conditions,
+def counts(conn: sa.Connection, facts: Mapping[str, StoredFact], fact: StoredFact, conditions: Conditions,
            limit: int | None, *, narrowed: bool = False) -> Counts:
     """Return how many nodes, of those that fulfil conditions, have which values.
 
@@ -133,7 +133,7 @@ def counts(conn: sa.Connection, known: Mapping[str, StoredFact], fact: StoredFac
     if fact.type is None:
         return Counts([], 0)
     table = VALUES[fact.is_text].alias("counted")
-    where = [table.c.fact_id == _literal(fact), *conditions(Asking(conn, known, table.c.node_id, counted=True))]
+    where = [table.c.fact_id == _literal(fact), *conditions(Asking(conn, facts, table.c.node_id, counted=True))]
     of_nodes_ = sa.func.count(table.c.node_id.distinct()) if fact.is_list else sa.func.count()
     number = of_nodes_.label("number")
     query = sa.select(table.c.value, number).where(*where).group_by(table.c.value).order_by(
@@ -162,7 +162,7 @@ COUNTED_FIELDS = ("provision_state", "resource_class", "conductor_group", "drive
 _COUNTED = nodes.alias("counted")
 
 
-def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field: str, conditions: Conditions,
+def counts_of_field(conn: sa.Connection, facts: Mapping[str, StoredFact], field: str, conditions: Conditions,
                     limit: int) -> list[tuple[str, int]]:
     """Return the values of one of :data:`COUNTED_FIELDS` with the numbers of their nodes, the largest first.
 
@@ -173,19 +173,19 @@ def counts_of_field(conn: sa.Connection, known: Mapping[str, StoredFact], field:
     column, node_id = (node_traits.c.trait, node_traits.c.node_id) if field == "traits" else (
         _COUNTED.c[field], _COUNTED.c.id)
     number = sa.func.count().label("number")
-    query = sa.select(column, number).where(column > "", *conditions(Asking(conn, known, node_id, counted=True)))
+    query = sa.select(column, number).where(column > "", *conditions(Asking(conn, facts, node_id, counted=True)))
     query = query.group_by(column).order_by(number.desc(), column).limit(limit)
     return [(value, count) for value, count in conn.execute(query.prefix_with("STRAIGHT_JOIN", dialect="mysql"))]
 
 
-def pairs(conn: sa.Connection, known: Mapping[str, StoredFact], first: str, values: Sequence[Any], second: str,
+def pairs(conn: sa.Connection, facts: Mapping[str, StoredFact], first: str, values: Sequence[Any], second: str,
           conditions: Conditions, limit: int) -> list[tuple[Any, Any, int]]:
     """Return pairs of values of two facts, and how many nodes have both, the largest number first.
 
     :param first, second: the names of the facts;  values: those of the first one, each of which takes a query
     :param limit: maximum number of pairs
     """
-    found: list[tuple[Any, Any, int]] = []
+    pairs: list[tuple[Any, Any, int]] = []
     for value in values:
         has_value = Test(Place("fact", first), "one of", (value,))
 
@@ -193,9 +193,9 @@ def pairs(conn: sa.Connection, known: Mapping[str, StoredFact], first: str, valu
             return [*conditions(asking), asking.condition(has_value)]
 
         # A join would be one query, for which MariaDB looks at each node in the table: 9 s for 100,000 of them.
-        counted = counts(conn, known, known[second], narrowed, limit, narrowed=True).values
-        found += [(value, other, number) for other, number in counted]
-    return sorted(found, key=lambda pair: (-pair[2], str(pair[0]), str(pair[1])))[:limit]
+        counted = counts(conn, facts, facts[second], narrowed, limit, narrowed=True).values
+        pairs += [(value, other, number) for other, number in counted]
+    return sorted(pairs, key=lambda pair: (-pair[2], str(pair[0]), str(pair[1])))[:limit]
 
 
 def _literal(fact: StoredFact) -> sa.ColumnElement[int]:

@@ -145,8 +145,8 @@ def list_facts(conn: sa.Connection, filters: Mapping[str, object], page: Page,
         *(facts.c[name] == value for name, value in filters.items()))
     marker = None
     if page.marker is not None:
-        found = sa.select(facts.c[page.sort_key].label("value"), facts.c.id.label("unique"))
-        if (marker := conn.execute(found.where(facts.c.name == page.marker)).one_or_none()) is None:
+        places = sa.select(facts.c[page.sort_key].label("value"), facts.c.id.label("unique"))
+        if (marker := conn.execute(places.where(facts.c.name == page.marker)).one_or_none()) is None:
             raise MarkerNotFound(marker=page.marker)
     return list(conn.execute(paginate(query, facts, page, marker)).all())
 
@@ -182,18 +182,18 @@ def create(conn: sa.Connection, values: Mapping[str, Any], *, most: int = models
     return created
 
 
-def create_all(conn: sa.Connection, wanted: Sequence[Mapping[str, Any]], *,
+def create_all(conn: sa.Connection, definitions: Sequence[Mapping[str, Any]], *,
                most: int = models.MAX_FACTS) -> list[Fact]:
     """Store new facts, all with the same revision, and return them.
 
     :param most: maximum number of facts
     :raises duplicate_fact_name, too_many_facts: 409
     """
-    if not wanted:
+    if not definitions:
         return []
     new, now = _bump(conn), clock.now()
     used = set(conn.scalars(sa.select(facts.c.id)))
-    if len(used) + len(wanted) > most:
+    if len(used) + len(definitions) > most:
         raise too_many_facts(most=most)
     # Ids are counted up as long as possible: so a process does not soon mistake another fact for the one it knows.
     last = max(used, default=0)
@@ -201,8 +201,9 @@ def create_all(conn: sa.Connection, wanted: Sequence[Mapping[str, Any]], *,
     empty = {column.name: None for column in facts.c}
     rows = [{**empty, "watched": False, "conditions": [], "origin": models.OPERATOR, **values, "id": fact_id,
              "revision": new, "defined": new, "is_list": False, "created_at": now}
-            for values, fact_id in zip(wanted, free, strict=False)]
-    with duplicates(name=lambda value: duplicate_fact_name(name=wanted[0]["name"] if len(wanted) == 1 else value)):
+            for values, fact_id in zip(definitions, free, strict=False)]
+    only = definitions[0]["name"] if len(definitions) == 1 else None
+    with duplicates(name=lambda value: duplicate_fact_name(name=only or value)):
         conn.execute(sa.insert(facts), rows)
     return [_fact(row) for row in conn.execute(
         sa.select(facts).where(facts.c.revision == new).order_by(facts.c.id)).all()]
@@ -249,23 +250,23 @@ def destroy_all(conn: sa.Connection, names: Collection[str]) -> None:
         conn.execute(sa.delete(facts).where(facts.c.name.in_(names)))
 
 
-def is_same(stored: Fact, wanted: Fact) -> bool:
+def is_same(stored: Fact, defined: Fact) -> bool:
     """Return whether a stored fact is the built-in one, or that of an operator, which is left alone."""
     return stored.origin == models.OPERATOR or all(
-        getattr(stored, name) == getattr(wanted, name) for name in models.WRITABLE)
+        getattr(stored, name) == getattr(defined, name) for name in models.WRITABLE)
 
 
-def install_built_in(conn: sa.Connection, wanted: Sequence[Fact]) -> list[str]:
+def install_built_in(conn: sa.Connection, defined: Sequence[Fact]) -> list[str]:
     """Let the built-in facts be these; return the names of those whose values have to be found.
 
     An operator's fact stays, and there is no built-in one of its name.
     """
     lock(conn)
-    known = {fact.name: fact for fact in all_facts(conn)}
+    stored = {fact.name: fact for fact in all_facts(conn)}
     stale = []
-    for fact in wanted:
+    for fact in defined:
         values = {name: getattr(fact, name) for name in models.WRITABLE if name != "name"}
-        old = known.get(fact.name)
+        old = stored.get(fact.name)
         if old is None:
             create(conn, {"name": fact.name, **values, "origin": models.BUILT_IN})
         elif old.origin == models.OPERATOR:
@@ -274,8 +275,8 @@ def install_built_in(conn: sa.Connection, wanted: Sequence[Fact]) -> list[str]:
             update(conn, fact.name, values)
         if old is None or old.said() != fact.said():
             stale.append(fact.name)
-    for name in {fact.name for fact in known.values() if fact.origin == models.BUILT_IN}.difference(
-            fact.name for fact in wanted):
+    for name in {fact.name for fact in stored.values() if fact.origin == models.BUILT_IN}.difference(
+            fact.name for fact in defined):
         destroy(conn, name)
     return stale
 
@@ -322,37 +323,37 @@ class _Rows:
                 self.digest, self.revision = text, int(number)
 
 
-def save(conn: sa.Connection, node_id: int, found: Mapping[int, Found], digest: str, revision: int,
+def save(conn: sa.Connection, node_id: int, values: Mapping[int, Found], digest: str, revision: int,
          types: Mapping[int, tuple[str, bool]]) -> list[Change]:
     """Write the facts of a node as far as they differ, and return the values that have changed.
 
     Values that a node gets by its first inspection, or by another definition, have not changed. The caller holds the
     node's row.
 
-    :param found: by the ids of all facts that the process knows
+    :param values: by the ids of all facts that the process knows
     :param revision: of the set that it knows;  types: of the values before, by the ids of facts
     """
     stored = _Rows(_STORED.all(conn, {"of_node": node_id}))
     if stored.digest == digest:
         return []
-    differing = {fact_id for fact_id, each in found.items() if stored.values.get(fact_id) != _as_stored(each.value)}
-    with_problem = {fact_id for fact_id, each in found.items() if stored.problems.get(fact_id) != each.problem}
+    differing = {fact_id for fact_id, new in values.items() if stored.values.get(fact_id) != _as_stored(new.value)}
+    with_problem = {fact_id for fact_id, new in values.items() if stored.problems.get(fact_id) != new.problem}
     if written := differing | with_problem:
-        known = written
+        valid = written
         if _REVISION_SHARED.one(conn, {}).revision != revision:
             stays = current(conn, written)
-            known = {fact_id for fact_id in written if stays.get(fact_id) == found[fact_id].defined}
-        _write(conn, node_id, {fact_id: found[fact_id] for fact_id in differing & known}, stored)
-        _write_problems(conn, node_id, {fact_id: found[fact_id].problem for fact_id in with_problem & known}, stored)
-        differing &= known
+            valid = {fact_id for fact_id in written if stays.get(fact_id) == values[fact_id].defined}
+        _write(conn, node_id, {fact_id: values[fact_id] for fact_id in differing & valid}, stored)
+        _write_problems(conn, node_id, {fact_id: values[fact_id].problem for fact_id in with_problem & valid}, stored)
+        differing &= valid
     state = {"digest": digest, "revision": revision}
     if stored.digest is None:
         _INSERT_STATE.insert_all(conn, [{"node_id": node_id, **state}])
         return []
     _UPDATE_STATE.matched(conn, {"of_node": node_id, **state})
     return [Change(fact_id, _plain(stored, fact_id, types.get(fact_id)), None if value is None else value.plain())
-            for fact_id in sorted(differing) if found[fact_id].defined <= stored.revision
-            for value in [found[fact_id].value]]
+            for fact_id in sorted(differing) if values[fact_id].defined <= stored.revision
+            for value in [values[fact_id].value]]
 
 
 def _plain(stored: _Rows, fact_id: int, type_: tuple[str, bool] | None) -> Any:
@@ -373,14 +374,14 @@ def _write(conn: sa.Connection, node_id: int, changed: Mapping[int, Found], stor
         if gone:
             conn.execute(_DELETE[table], {"of_node": node_id, "fact_ids": gone})
         _insert_values(conn, is_text, _rows_of(node_id, is_text, {
-            fact_id: each.value for fact_id, each in changed.items()}))
+            fact_id: value.value for fact_id, value in changed.items()}))
 
 
 def _rows_of(node_id: int, is_text: bool, values: Mapping[int, FactValue | None]) -> list[_ValueRow]:
     """Return the rows of values in the table of texts, or of numbers, by the ids of facts."""
-    return [(node_id, fact_id, position, one if is_text else float(one))
+    return [(node_id, fact_id, position, item if is_text else float(item))
             for fact_id, value in sorted(values.items()) if value is not None and value.is_text is is_text
-            for position, one in enumerate(value.values)]
+            for position, item in enumerate(value.values)]
 
 
 def _insert_values(conn: sa.Connection, is_text: bool, rows: Sequence[_ValueRow]) -> None:
@@ -401,24 +402,24 @@ def _write_problems(conn: sa.Connection, node_id: int, changed: Mapping[int, str
                                        for fact_id, problem in changed.items() if problem is not None])
 
 
-def replace_values(conn: sa.Connection, found: Mapping[int, Mapping[int, Found]]) -> None:
+def replace_values(conn: sa.Connection, values: Mapping[int, Mapping[int, Found]]) -> None:
     """Write values of facts for nodes whose rows the caller holds.
 
-    :param found: by the ids of nodes, and of facts, which are the same for all nodes
+    :param values: by the ids of nodes, and of facts, which are the same for all nodes
     """
-    if not found:
+    if not values:
         return
-    fact_ids = sorted(next(iter(found.values())))
+    fact_ids = sorted(next(iter(values.values())))
     for table in (fact_texts, fact_numbers, fact_problems):
-        conn.execute(sa.delete(table).where(table.c.node_id.in_(found), table.c.fact_id.in_(fact_ids)))
+        conn.execute(sa.delete(table).where(table.c.node_id.in_(values), table.c.fact_id.in_(fact_ids)))
     for is_text in VALUES:
         # In the order of the primary key: so its pages become full.
         _insert_values(conn, is_text, [
-            row for node_id in sorted(found) for row in _rows_of(node_id, is_text, {
-                fact_id: found[node_id][fact_id].value for fact_id in fact_ids})])
+            row for node_id in sorted(values) for row in _rows_of(node_id, is_text, {
+                fact_id: values[node_id][fact_id].value for fact_id in fact_ids})])
     _INSERT_PROBLEMS.insert_all(conn, [
-        {"node_id": node_id, "fact_id": fact_id, "problem": each.problem}
-        for node_id in sorted(found) for fact_id, each in found[node_id].items() if each.problem is not None])
+        {"node_id": node_id, "fact_id": fact_id, "problem": value.problem}
+        for node_id in sorted(values) for fact_id, value in values[node_id].items() if value.problem is not None])
 
 
 def current(conn: sa.Connection, fact_ids: Collection[int]) -> dict[int, int]:
@@ -496,11 +497,11 @@ def prune_changes(conn: sa.Connection, days: int) -> int:
     old = sa.select(fact_changes.c.id).where(
         fact_changes.c.created_at < clock.now() - datetime.timedelta(days=days)).order_by(
         fact_changes.c.created_at).limit(_MOST_DELETED)
-    found = list(conn.scalars(old))
-    if found:
+    ids = list(conn.scalars(old))
+    if ids:
         conn.execute(sa.delete(fact_changes).where(fact_changes.c.id.in_(
-            sa.bindparam(None, found, expanding=True, literal_execute=True))))
-    return len(found)
+            sa.bindparam(None, ids, expanding=True, literal_execute=True))))
+    return len(ids)
 
 
 def _unchanged(conn: sa.Connection, name: str, revision: int | None) -> Fact:

@@ -57,8 +57,8 @@ def get(conn: sa.Connection, ident: str, *, or_name: bool = False) -> Flavor:
 
 def get_id(conn: sa.Connection, ident: str, *, or_name: bool = False) -> int:
     """Return the database id of a flavor; otherwise as :func:`get`."""
-    found: int = _row(conn, ident, or_name=or_name).id
-    return found
+    flavor_id: int = _row(conn, ident, or_name=or_name).id
+    return flavor_id
 
 
 def list_flavors(conn: sa.Connection, page: Page, *, is_public: bool | None = None, min_ram: int = 0,
@@ -85,13 +85,14 @@ def list_flavors(conn: sa.Connection, page: Page, *, is_public: bool | None = No
 
 def extra_specs_of(conn: sa.Connection, ids: Collection[int]) -> dict[int, dict[str, str]]:
     """Return the extra specs of each of ``ids``, sorted by their keys, in one query."""
-    found: dict[int, dict[str, str]] = {flavor_id: {} for flavor_id in ids}
-    if found and conn.dialect.name == "sqlite":
-        found |= {row[0]: orjson.loads(row[1]) for row in conn.execute(_SPECS_OF_SQLITE, {"ids": list(found)}).all()}
-    elif found:
-        for flavor_id, key, value in conn.execute(_SPECS_OF, {"ids": list(found)}).all():
-            found[flavor_id][key] = value
-    return {flavor_id: dict(sorted(specs.items())) for flavor_id, specs in found.items()}
+    specs_of: dict[int, dict[str, str]] = {flavor_id: {} for flavor_id in ids}
+    if specs_of and conn.dialect.name == "sqlite":
+        rows = conn.execute(_SPECS_OF_SQLITE, {"ids": list(specs_of)}).all()
+        specs_of |= {row[0]: orjson.loads(row[1]) for row in rows}
+    elif specs_of:
+        for flavor_id, key, value in conn.execute(_SPECS_OF, {"ids": list(specs_of)}).all():
+            specs_of[flavor_id][key] = value
+    return {flavor_id: dict(sorted(specs.items())) for flavor_id, specs in specs_of.items()}
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Flavor:
@@ -195,10 +196,10 @@ def _marker(conn: sa.Connection, page: Page) -> Row | None:
     if page.marker is None:
         return None
     query = sa.select(_OWN[page.sort_key].label("value"), _OWN.id.label("unique"))
-    found = conn.execute(query.where(_called(_OWN.flavorid, page.marker))).one_or_none()
-    if found is None:
+    row = conn.execute(query.where(_called(_OWN.flavorid, page.marker))).one_or_none()
+    if row is None:
         raise MarkerNotFound(marker=printable(page.marker, 255))
-    return found
+    return row
 
 
 _NODES = nodes.c
@@ -273,18 +274,18 @@ def resource_classes(conn: sa.Connection) -> dict[str, int]:
 
 
 def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], most_ids: int,
-          told: Sequence[str] = ()) -> Iterator[Alike]:
+          facts: Sequence[str] = ()) -> Iterator[Alike]:
     """Yield the nodes of these resource classes in groups, by one query.
 
     :param traits: which distinguish nodes
     :param most_ids: number of ids of each group
-    :param told: what else distinguishes them, by its name in ``Alike.told``
+    :param facts: what else distinguishes them, by its name in ``Alike.told``
     """
     if not classes:
         return
     has = [sa.exists().where(node_traits.c.node_id == _NODES.id, node_traits.c.trait == trait) for trait in traits]
-    keys = [_STATE.label("state"), *(found.label(f"t{place}") for place, found in enumerate(has)),
-            *(_TOLD[name].label(name) for name in told)]
+    keys = [_STATE.label("state"), *(condition.label(f"t{place}") for place, condition in enumerate(has)),
+            *(_TOLD[name].label(name) for name in facts)]
     inner = sa.select(_NODES.id, *keys).where(_NODES.resource_class.in_(list(classes))).subquery()
     grouped = [column for column in inner.c if column.name != "id"]
     query = sa.select(*grouped, sa.func.count(), sa.func.aggregate_strings(sa.cast(inner.c.id, sa.String(20)), ","))
@@ -293,29 +294,29 @@ def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], 
         # The text has the ids of all of them, thousands; where a server cuts it off, it is longer than this.
         ids = sorted(map(int, row[-1].split(",", most_ids)[:most_ids]))
         yield Alike(row[0], frozenset(trait for trait, has_it in zip(traits, held, strict=True) if has_it),
-                    dict(zip(told, row[1 + len(traits):-2], strict=True)), row[-2], ids)
+                    dict(zip(facts, row[1 + len(traits):-2], strict=True)), row[-2], ids)
 
 
-def facts_of_nodes(conn: sa.Connection, classes: Collection[str], told: Sequence[str]) -> list[dict[str, str | None]]:
+def facts_of_nodes(conn: sa.Connection, classes: Collection[str], facts: Sequence[str]) -> list[dict[str, str | None]]:
     """Return how nodes with these resource classes differ in what Nova's scheduler is told of them."""
-    if not classes or not told:
+    if not classes or not facts:
         return []
-    query = sa.select(*(_TOLD[name].label(name) for name in told)).distinct()
+    query = sa.select(*(_TOLD[name].label(name) for name in facts)).distinct()
     return [dict(row._mapping) for row in conn.execute(query.where(_NODES.resource_class.in_(list(classes)))).all()]
 
 
 def trait_holders(conn: sa.Connection, traits: Collection[str]) -> dict[str, int]:
     """Return the number of nodes that have each of ``traits``, 0 included."""
-    found = dict.fromkeys(traits, 0)
-    if found:
-        query = sa.select(node_traits.c.trait, sa.func.count()).where(node_traits.c.trait.in_(list(found)))
-        found.update({row[0]: row[1] for row in conn.execute(query.group_by(node_traits.c.trait)).all()})
-    return found
+    counts = dict.fromkeys(traits, 0)
+    if counts:
+        query = sa.select(node_traits.c.trait, sa.func.count()).where(node_traits.c.trait.in_(list(counts)))
+        counts.update({row[0]: row[1] for row in conn.execute(query.group_by(node_traits.c.trait)).all()})
+    return counts
 
 
 def nodes_by_id(conn: sa.Connection, ids: Collection[int], columns: Collection[str]) -> dict[int, Row]:
     """Return some columns of nodes by their ids."""
     if not ids:
         return {}
-    wanted = [_NODES[name] for name in ("id", *columns)]
-    return {row.id: row for row in conn.execute(sa.select(*wanted).where(_NODES.id.in_(list(ids)))).all()}
+    selected = [_NODES[name] for name in ("id", *columns)]
+    return {row.id: row for row in conn.execute(sa.select(*selected).where(_NODES.id.in_(list(ids)))).all()}

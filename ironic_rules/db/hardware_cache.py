@@ -47,43 +47,43 @@ def list_components(conn: sa.Connection, node_id: int) -> Sequence[StoredCompone
 
 def save_settings(conn: sa.Connection, node_id: int, settings: Iterable[BIOSSetting]) -> None:
     """Make ``settings`` the BIOS settings of a node. The first of two with one name counts."""
-    wanted: dict[str, JSONObject] = {}
+    reported: dict[str, JSONObject] = {}
     for setting in settings:
         values = dataclasses.asdict(setting)
         allowed = values["allowable_values"]
-        wanted.setdefault(setting.name, {**values, "allowable_values": None if allowed is None else list(allowed)})
-    _save(conn, bios_settings.c.name, node_id, conn.execute(_SETTINGS, {"of_node": node_id}), wanted)
+        reported.setdefault(setting.name, {**values, "allowable_values": None if allowed is None else list(allowed)})
+    _save(conn, bios_settings.c.name, node_id, conn.execute(_SETTINGS, {"of_node": node_id}), reported)
 
 
 def save_components(conn: sa.Connection, node_id: int, components: Iterable[FirmwareComponent]) -> None:
     """Make ``components`` the firmware components of a node. Each keeps its initial version."""
     present = {row.component: row for row in conn.execute(_COMPONENTS, {"of_node": node_id}).all()}
-    wanted = {}
+    reported = {}
     for component in components:
         version, row = component.current_version, present.get(component.component)
         flashed = None if row is None else row.last_version_flashed
         if row is not None and row.current_version is not None and version not in (None, row.current_version):
             flashed = version
-        wanted[component.component] = {
+        reported[component.component] = {
             "component": component.component, "current_version": version, "last_version_flashed": flashed,
             "initial_version": version if row is None or row.initial_version is None else row.initial_version}
-    _save(conn, firmware_components.c.component, node_id, present.values(), wanted)
+    _save(conn, firmware_components.c.component, node_id, present.values(), reported)
 
 
 def _save(conn: sa.Connection, key: sa.Column[Any], node_id: int, present: Iterable[Row],
-          wanted: Mapping[str, JSONObject]) -> None:
-    """Make ``wanted`` the rows of a node, by the column ``key``."""
+          reported: Mapping[str, JSONObject]) -> None:
+    """Make ``reported`` the rows of a node, by the column ``key``."""
     table, now = key.table, clock.now()
     of_node = table.c.node_id == node_id
-    known = {getattr(row, key.name): row for row in present}
-    if gone := sorted(known.keys() - wanted.keys()):
+    stored = {getattr(row, key.name): row for row in present}
+    if gone := sorted(stored.keys() - reported.keys()):
         for start in range(0, len(gone), _BATCH):
             conn.execute(sa.delete(table).where(of_node, key.in_(gone[start:start + _BATCH])))
-    if new := [{**values, "node_id": node_id, "created_at": now} for name, values in wanted.items()
-               if name not in known]:
+    if new := [{**values, "node_id": node_id, "created_at": now} for name, values in reported.items()
+               if name not in stored]:
         conn.execute(sa.insert(table), new)  # type: ignore[arg-type]
-    for name, values in wanted.items():
-        if name in known and any(getattr(known[name], column) != value for column, value in values.items()):
+    for name, values in reported.items():
+        if name in stored and any(getattr(stored[name], column) != value for column, value in values.items()):
             conn.execute(sa.update(table).where(of_node, key == name).values(  # type: ignore[arg-type]
                 **values, updated_at=now))
 

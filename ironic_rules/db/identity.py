@@ -38,17 +38,17 @@ def is_called(table: sa.Table, ident: str) -> sa.ColumnElement[bool]:
 
 def searched(ident: str) -> tuple[str, str | None]:
     """Return the column that has the UUID or name ``ident``, and its value there; None if no row can have it."""
-    found = canonical(ident)
-    if found is not None:
-        return "uuid", found
+    uuid = canonical(ident)
+    if uuid is not None:
+        return "uuid", uuid
     # PostgreSQL refuses the whole query for a character that it cannot store.
     return "name", ident if is_storable(ident) else None
 
 
 def assigned(values: Mapping[str, Any]) -> str:
     """Return the UUID in ``values`` in canonical form, a new random one if there is none."""
-    given = values.get("uuid")
-    return uuidutils.generate_uuid() if given is None else canonical(given) or given
+    uuid = values.get("uuid")
+    return uuidutils.generate_uuid() if uuid is None else canonical(uuid) or uuid
 
 
 def contains(column: sa.ColumnElement[Any], text: str) -> sa.ColumnElement[bool]:

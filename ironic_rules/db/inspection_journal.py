@@ -44,20 +44,20 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
 
     With few statements for all of them, in the order given: others may write the same machines.
     """
-    found = discovery.find_all_matches(
+    matches_of = discovery.find_all_matches(
         conn, [(callback.node_uuid, callback.macs, callback.bmc_addresses) for callback, _ in callbacks])
     machines = [callback.machine for callback, _ in callbacks]
-    known = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}
+    stored = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}
     new: list[JSONObject] = []
     renamed: dict[str, list[str]] = {}
-    for (callback, times), machine, matches in zip(callbacks, machines, found, strict=True):
+    for (callback, times), machine, matches in zip(callbacks, machines, matches_of, strict=True):
         values: JSONObject = {
             "seen_at": callback.at, "reason": _reason(callback.reason, matches),
             "source": callback.source and callback.source[:_MAX_SOURCE],
             "detail": printable(callback.detail, MAX_MESSAGE),
             "node_uuid": identity.canonical(callback.node_uuid) if callback.node_uuid else None,
-            "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
-        entry = known.get(machine)
+            "nodes": [_node(match) for match in matches[:_MOST_NODES]]}
+        entry = stored.get(machine)
         if entry is None:
             new.append({"uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": machine,
                         "times": times, "macs": list(callback.macs), "bmc_addresses": list(callback.bmc_addresses),
@@ -67,7 +67,7 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
                 values["report"] = callback.report
             counted = sa.case((table.c.times > _MOST_TIMES - times, _MOST_TIMES), else_=table.c.times + times)
             conn.execute(sa.update(table).where(table.c.id == entry.id).values(**values, times=counted))
-            if [each["node"] for each in entry.nodes] == [match.uuid for match in matches]:
+            if [shown["node"] for shown in entry.nodes] == [match.uuid for match in matches]:
                 continue  # it is found by the same values
             conn.execute(sa.delete(keys).where(keys.c.entry_id == entry.id))
         renamed[machine] = list(dict.fromkeys(
@@ -75,8 +75,8 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
     if outbox.wanted(conn) is not None:
         # The first report of a machine for a reason only: anyone can repeat one, and events have a maximum number.
         outbox.add(conn, [_refused(noted, matches) for noted, machine, matches in zip(
-            callbacks, machines, found, strict=True) if machine not in known])
-    ids = {row.machine: row.id for row in known.values()}
+            callbacks, machines, matches_of, strict=True) if machine not in stored])
+    ids = {row.machine: row.id for row in stored.values()}
     if new:
         conn.execute(sa.insert(table), new)
         ids |= {row.machine: row.id for row in conn.execute(_KNOWN, {"machines": [row["machine"] for row in new]})}
@@ -90,7 +90,7 @@ def _refused(noted: tuple[RefusedCallback, int], matches: Sequence[Match]) -> Ev
     return of_refused_report({
         "reason": _reason(callback.reason, matches), "detail": printable(callback.detail, MAX_MESSAGE),
         "source": callback.source, "node_uuid": callback.node_uuid, "macs": list(callback.macs),
-        "bmc_addresses": list(callback.bmc_addresses), "nodes": [_node(each) for each in matches[:_MOST_NODES]],
+        "bmc_addresses": list(callback.bmc_addresses), "nodes": [_node(match) for match in matches[:_MOST_NODES]],
         "times": times, "at": callback.at})
 
 

@@ -106,11 +106,11 @@ def in_run_order(query: sa.Select[Any], after: RulePlace | None, *, ascending: b
 
 def matches_filters(rule: Rule, filters: Mapping[str, object]) -> bool:
     """Return whether a rule that is not stored matches the same filters."""
-    found = rules_models.search_texts({name: getattr(rule, name) for name in RULE})
+    texts = rules_models.search_texts({name: getattr(rule, name) for name in RULE})
     tests: dict[str, Callable[[Any], bool]] = {
         "description": lambda text: text.lower() in (rule.description or "").lower(),
-        "op": lambda op: any(text in (found["ops"] or "") for text in rules_models.terms_of_op(op)),
-        "writes": lambda path: any(text in (found["writes"] or "") for text in rules_models.terms_of_path(path)),
+        "op": lambda op: any(text in (texts["ops"] or "") for text in rules_models.terms_of_op(op)),
+        "writes": lambda path: any(text in (texts["writes"] or "") for text in rules_models.terms_of_path(path)),
         "uuid_in": lambda uuids: rule.uuid in uuids,
         "uuid_not_in": lambda uuids: rule.uuid not in uuids,
     }
@@ -261,11 +261,11 @@ def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[
     columns = columns_of(inspection_rules, _UNSEARCHED, raw_json=True)
     # "==" with None is IS NULL.
     query = sa.select(*columns).where(inspection_rules.c.bundle == bundle).order_by(inspection_rules.c.position)
-    found = []
+    rules = []
     for row in conn.execute(query).all():
         decode = orjson.loads if is_whole(row) else _nothing
-        found.append(Rule.of(row._asdict() | {name: decode(getattr(row, name)) for name in SEALED}))
-    return found
+        rules.append(Rule.of(row._asdict() | {name: decode(getattr(row, name)) for name in SEALED}))
+    return rules
 
 
 def bundles_of(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, str | None]:
@@ -434,11 +434,11 @@ def _last_position(conn: sa.Connection) -> int:
 def _refuse_second_name(conn: sa.Connection, rule: Rule) -> None:
     if rule.name is None:
         return
-    others = sa.select(inspection_rules.c.uuid).where(
+    same_name = sa.select(inspection_rules.c.uuid).where(
         inspection_rules.c.name == rule.name, inspection_rules.c.uuid != rule.uuid,
         # "==" with None is IS NULL.
         inspection_rules.c.bundle == rule.bundle)
-    other = conn.scalar(others.limit(1))
+    other = conn.scalar(same_name.limit(1))
     if other is not None:
         group = f" in bundle {rule.bundle}" if rule.bundle else ""
         raise duplicate_inspection_rule_name(uuid=other, name=rule.name, group=group)

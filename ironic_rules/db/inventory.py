@@ -68,8 +68,8 @@ def learn_paths(conn: sa.Connection, inventory: Mapping[str, Any]) -> None:
 
 def _reread(conn: sa.Connection) -> Catalogue:
     # A transaction writes its own paths after the last reading: if it is rolled back, they are not remembered.
-    found = _catalogues[conn.engine] = known_paths(conn)
-    return found
+    paths = _catalogues[conn.engine] = known_paths(conn)
+    return paths
 
 
 RECEIVED = "received"
@@ -276,8 +276,8 @@ def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = Non
                                                              node_inventory.c.status == PROCESSED)
     if before is not None:
         query = query.where(node_inventory.c.id < before)
-    found: Inventory | None = conn.scalar(query.order_by(node_inventory.c.id.desc()).limit(1))
-    return found
+    latest: Inventory | None = conn.scalar(query.order_by(node_inventory.c.id.desc()).limit(1))
+    return latest
 
 
 def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, object] | None, status: str) -> None:

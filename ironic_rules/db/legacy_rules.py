@@ -43,10 +43,10 @@ def get(conn: sa.Connection, uuid: str) -> LegacyRule:
 
     :raises legacy_rule_not_found: 404
     """
-    found = find(conn, uuid)
-    if found is None:
+    rule = find(conn, uuid)
+    if rule is None:
         raise legacy_rule_not_found(rule=uuid)
-    return found
+    return rule
 
 
 def find(conn: sa.Connection, uuid: str) -> LegacyRule | None:

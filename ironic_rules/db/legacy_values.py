@@ -31,10 +31,10 @@ def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[
     """Return what legacy rules own, by the ids of the nodes, as :func:`for_node` does; only nodes with such values."""
     query = sa.select(legacy_values.c.node_id, *(legacy_values.c[name] for name in _FIELDS)).where(
         legacy_values.c.node_id.in_(node_ids)).order_by(legacy_values.c.id)
-    found: dict[int, list[OwnedValue]] = {}
+    by_node: dict[int, list[OwnedValue]] = {}
     for node_id, *values in conn.execute(query).all():
-        found.setdefault(node_id, []).append(OwnedValue(*values))
-    return found
+        by_node.setdefault(node_id, []).append(OwnedValue(*values))
+    return by_node
 
 
 def list_values(conn: sa.Connection, node_id: int, limit: int, marker: int | None = None) -> list[Row]:
@@ -48,8 +48,8 @@ def list_values(conn: sa.Connection, node_id: int, limit: int, marker: int | Non
     if marker is not None:
         # PostgreSQL refuses a number that the type of the column cannot have.
         number = sa.literal(marker, sa.BigInteger)
-        known = sa.select(legacy_values.c.id).where(legacy_values.c.node_id == node_id, legacy_values.c.id == number)
-        if conn.scalar(known) is None:
+        marked = sa.select(legacy_values.c.id).where(legacy_values.c.node_id == node_id, legacy_values.c.id == number)
+        if conn.scalar(marked) is None:
             raise MarkerNotFound(marker=marker)
         query = query.where(legacy_values.c.id > number)
     return list(conn.execute(query.order_by(legacy_values.c.id).limit(limit)).all())
@@ -83,13 +83,13 @@ def save(conn: sa.Connection, node_id: int, before: Mapping[int, OwnedValue], af
             for value in added])
 
 
-def keep(conn: sa.Connection, before: Mapping[int, OwnedValue], kept: Sequence[OwnedValue]) -> None:
+def keep(conn: sa.Connection, before: Mapping[int, OwnedValue], owned: Sequence[OwnedValue]) -> None:
     """Keep only some of the values of a node, in their rows: those of a rule that is deleted now stay deleted.
 
     :param before: as :func:`for_node` returned it, under the same lock
-    :param kept: some of these in their order; what was there before may be another value
+    :param owned: some of these in their order; what was there before may be another value
     """
-    rest = list(kept)
+    rest = list(owned)
     for row_id, old in before.items():
         is_it = legacy_values.c.id == row_id
         if not rest or _identity(rest[0]) != _identity(old):

@@ -73,15 +73,15 @@ def is_current(engine: sa.Engine) -> bool:
     """
     ownership.check_url(engine.url)
     with refusals(), engine.connect() as connection:
-        found = _version(connection)
-        if found == HEAD:
-            ownership.check(connection, found, {HEAD}, HEAD)
+        revision = _version(connection)
+        if revision == HEAD:
+            ownership.check(connection, revision, {HEAD}, HEAD)
             return True
-        if found is not None and _is_expanded(connection, found):
-            ownership.check(connection, found, {*_revisions(), found}, HEAD)
+        if revision is not None and _is_expanded(connection, revision):
+            ownership.check(connection, revision, {*_revisions(), revision}, HEAD)
             return True
-        ownership.check(connection, found, _revisions(), HEAD)
-        return all(each.phase == CONTRACT for each in _pending(found)) if found is not None else False
+        ownership.check(connection, revision, _revisions(), HEAD)
+        return all(migration.phase == CONTRACT for migration in _pending(revision)) if revision is not None else False
 
 
 class Migration(NamedTuple):
@@ -93,31 +93,31 @@ class Migration(NamedTuple):
 
 def _chain() -> list[Migration]:
     """Return the migrations in their order, without importing them."""
-    said = [dict(_SAID.findall(path.read_text(encoding="utf-8")))
-            for path in (_SCRIPTS / "versions").glob("[0-9a-f]*_*.py")]
-    after = {each.get("down_revision"): each for each in said}
-    found, each = [], after.get("None")
-    while each is not None:
-        found.append(Migration(each["revision"], each.get("phase", CONTRACT)))
-        each = after.get(each["revision"])
-    return found
+    headers = [dict(_SAID.findall(path.read_text(encoding="utf-8")))
+               for path in (_SCRIPTS / "versions").glob("[0-9a-f]*_*.py")]
+    after = {header.get("down_revision"): header for header in headers}
+    chain, header = [], after.get("None")
+    while header is not None:
+        chain.append(Migration(header["revision"], header.get("phase", CONTRACT)))
+        header = after.get(header["revision"])
+    return chain
 
 
-def _pending(found: str) -> list[Migration]:
+def _pending(revision: str) -> list[Migration]:
     """Return the migrations of this version after a revision that it knows."""
     chain = _chain()
-    place = next((number for number, each in enumerate(chain, 1) if each.revision == found), 0)
+    place = next((number for number, migration in enumerate(chain, 1) if migration.revision == revision), 0)
     return chain[place:]
 
 
-def _is_expanded(connection: sa.Connection, found: str) -> bool:
+def _is_expanded(connection: sa.Connection, current: str) -> bool:
     """Return whether a newer version has only expanded the schema of this one: then both can use it."""
-    known = _revisions()
-    if found in known or not sa.inspect(connection).has_table(schema_revisions.name):
+    revisions = _revisions()
+    if current in revisions or not sa.inspect(connection).has_table(schema_revisions.name):
         return False
     reached = {row.revision: row.phase for row in connection.execute(sa.select(schema_revisions))}
-    return HEAD in reached and found in reached and all(
-        phase == EXPAND for revision, phase in reached.items() if revision not in known)
+    return HEAD in reached and current in reached and all(
+        phase == EXPAND for revision, phase in reached.items() if revision not in revisions)
 
 
 def contractions(engine: sa.Engine, timeout_s: float = _ALIVE_S) -> tuple[list[str], list[str]]:
@@ -126,10 +126,10 @@ def contractions(engine: sa.Engine, timeout_s: float = _ALIVE_S) -> tuple[list[s
     :param timeout_s: after this time without a report, a process is dead
     """
     with refusals(), engine.connect() as connection:
-        found = _version(connection)
-        if found is None or found not in _revisions():
+        revision = _version(connection)
+        if revision is None or revision not in _revisions():
             return [], []
-        waiting = [each.revision for each in _pending(found) if each.phase == CONTRACT]
+        waiting = [migration.revision for migration in _pending(revision) if migration.phase == CONTRACT]
         return waiting, _written_before(connection, waiting[-1], timeout_s) if waiting else []
 
 
@@ -137,7 +137,7 @@ def _written_before(connection: sa.Connection, contraction: str, timeout_s: floa
     """Return the processes that are alive and whose code does not know a revision."""
     if not sa.inspect(connection).has_table("processes"):
         return []
-    chain = [each.revision for each in _chain()]
+    chain = [migration.revision for migration in _chain()]
     return processes.written_for(connection, chain[:chain.index(contraction)], timeout_s)
 
 
@@ -166,41 +166,41 @@ def upgrade(engine_or_url: sa.Engine | str, revision: str = "head", *, phase: st
     def work(config: Any) -> None:
         # Other processes have ended their changes: this one has the lock.
         connection = config.attributes["connection"]
-        found = _version(connection)
-        if found is None:
+        current = _version(connection)
+        if current is None:
             ownership.check_finished(connection)
-        if found != HEAD and connection.dialect.name == "mysql":
+        if current != HEAD and connection.dialect.name == "mysql":
             ownership.check_rights(connection)
-        if found is not None and _is_before(ScriptDirectory.from_config(config), revision, found):
-            raise ConfigurationError(f"The database is at revision {found}, which is newer than {revision}: tables "
+        if current is not None and _is_before(ScriptDirectory.from_config(config), revision, current):
+            raise ConfigurationError(f"The database is at revision {current}, which is newer than {revision}: tables "
                                      "cannot go back. Restore a backup from before the upgrade.")
-        target = revision if found is None else _target(connection, found, revision, phase, timeout_s, patient)
+        target = revision if current is None else _target(connection, current, revision, phase, timeout_s, patient)
         with ownership.whole_upgrades(connection, lambda: _version(connection)):
             command.upgrade(config, target)
 
     _run(engine_or_url, work)
 
 
-def _target(connection: sa.Connection, found: str, revision: str, phase: str | None, timeout_s: float,
+def _target(connection: sa.Connection, current: str, revision: str, phase: str | None, timeout_s: float,
             patient: bool) -> str:
-    """Return the revision to which a schema that has ``found`` is upgraded.
+    """Return the revision to which a schema that has ``current`` is upgraded.
 
     :raises ConfigurationError: as from :func:`upgrade`
     """
-    wanted = _pending(found)
-    named = next((number for number, each in enumerate(wanted, 1) if each.revision == revision), None)
-    wanted = wanted[:named]
-    expansions = max((number for number, each in enumerate(wanted, 1) if each.phase == EXPAND), default=0)
+    migrations = _pending(current)
+    named = next((number for number, migration in enumerate(migrations, 1) if migration.revision == revision), None)
+    migrations = migrations[:named]
+    expansions = max((number for number, migration in enumerate(migrations, 1) if migration.phase == EXPAND), default=0)
     if phase == CONTRACT and expansions:
         raise ConfigurationError(
-            f"The schema is to be expanded first, to revision {wanted[expansions - 1].revision}: run "
+            f"The schema is to be expanded first, to revision {migrations[expansions - 1].revision}: run "
             "'ironic-rules-dbsync upgrade --expand'. Nothing was changed.")
     if phase == EXPAND:
-        wanted = wanted[:expansions]
-    last = next((each.revision for each in reversed(wanted) if each.phase == CONTRACT), None)
+        migrations = migrations[:expansions]
+    last = next((migration.revision for migration in reversed(migrations) if migration.phase == CONTRACT), None)
     blocking = _written_before(connection, last, timeout_s) if last is not None else []
-    if blocking and patient and all(each.phase == EXPAND for each in wanted[:expansions]):
-        wanted, blocking = wanted[:expansions], []
+    if blocking and patient and all(migration.phase == EXPAND for migration in migrations[:expansions]):
+        migrations, blocking = migrations[:expansions], []
     if blocking:
         raise ConfigurationError(
             f"Revision {last} removes what processes of an earlier release use, and these are alive: "
@@ -208,7 +208,7 @@ def _target(connection: sa.Connection, found: str, revision: str, phase: str | N
             f"--expand'. A process that was killed counts as alive for {timeout_s:g} seconds.")
     if revision != "head" and named is None:
         return revision  # alembic knows what +1 is, and refuses an unknown one
-    return wanted[-1].revision if wanted else found
+    return migrations[-1].revision if migrations else current
 
 
 def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
@@ -225,16 +225,16 @@ def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
     ownership.check_url(_url(engine_or_url))
     changed = 0
     with _engine(engine_or_url) as engine:
-        found = version(engine)
-        if found not in _revisions():
+        current = version(engine)
+        if current not in _revisions():
             return 0
         with refusals(), engine.connect() as connection:
-            ownership.check(connection, found, _revisions(), HEAD)
+            ownership.check(connection, current, _revisions(), HEAD)
         config = Config()
         config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
         config.set_main_option("path_separator", "os")
-        made = list(ScriptDirectory.from_config(config).iterate_revisions(found, "base"))
-        for script in reversed(made):
+        scripts = list(ScriptDirectory.from_config(config).iterate_revisions(current, "base"))
+        for script in reversed(scripts):
             work: Callable[[sa.Connection, int], int] | None = getattr(script.module, "migrate", None)
             while work is not None:
                 with write_transaction(engine) as connection:
@@ -264,14 +264,14 @@ def _create(engine_or_url: sa.Engine | str) -> bool:
     return True
 
 
-def _is_before(scripts: Any, revision: str, found: str) -> bool:
-    """Return whether ``revision`` is an earlier one than ``found``."""
+def _is_before(scripts: Any, revision: str, current: str) -> bool:
+    """Return whether ``revision`` is an earlier one than ``current``."""
     if "+" in revision:
         return False  # relative to the present one
     target = scripts.get_revision(revision)
     if target is None:
         return True  # "base"
-    return target.revision != found and target in scripts.iterate_revisions(found, "base")
+    return target.revision != current and target in scripts.iterate_revisions(current, "base")
 
 
 def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
@@ -295,7 +295,7 @@ def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
         connection = config.attributes["connection"]
         if sa.inspect(connection).has_table(schema_revisions.name):
             chain = _chain()
-            place = [each.revision for each in chain].index(str(_version(connection)))
+            place = [migration.revision for migration in chain].index(str(_version(connection)))
             connection.execute(sa.delete(schema_revisions))
             _record(connection, chain[:place + 1])
 
@@ -304,7 +304,7 @@ def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
 
 def _record(connection: sa.Connection, reached: Sequence[Migration]) -> None:
     if reached:
-        connection.execute(sa.insert(schema_revisions), [each._asdict() for each in reached])
+        connection.execute(sa.insert(schema_revisions), [migration._asdict() for migration in reached])
 
 
 def revision(engine_or_url: sa.Engine | str, message: str, *, autogenerate: bool = True) -> None:

@@ -50,8 +50,8 @@ def fleet_counts(conn: sa.Connection, now: datetime.datetime) -> FleetCounts:
 
     numbers: dict[str, dict[str, int]] = {"state": {}, "maintenance": {}, "fault": {}, "group": {}}
     nothing: sa.ColumnElement[str] = sa.literal_column("''")
-    kept: sa.ColumnElement[str] = sa.literal_column("'maintenance'")
-    maintained = sa.select(kept, nothing, sa.func.count()).where(nodes.c.maintenance.is_(True))
+    state: sa.ColumnElement[str] = sa.literal_column("'maintenance'")
+    maintained = sa.select(state, nothing, sa.func.count()).where(nodes.c.maintenance.is_(True))
     counts: sa.CompoundSelect[str, str, int] = sa.union_all(
         counted("state", nodes.c.provision_state), counted("group", nodes.c.conductor_group),
         counted("fault", nodes.c.fault, nodes.c.fault > ""), maintained)
@@ -78,12 +78,12 @@ def failure_groups(conn: sa.Connection) -> list[Failure]:
     query = sa.select(nodes.c.provision_state, error, *by, sa.func.count().label("number")).where(
         nodes.c.provision_state.in_(sorted(nodes_models.FAILED_STATES)), nodes.c.parent_node.is_(None)).group_by(
         nodes.c.provision_state, error, *by)
-    found: Counter[tuple[str, str, str | None, str | None]] = Counter()
+    numbers: Counter[tuple[str, str, str | None, str | None]] = Counter()
     with conn.execution_options(yield_per=_ROWS).execute(query) as rows:
         for state, text, rule, hook, number in rows:
             reason = nodes_models.failure_reason(text) if rule is None and hook is None else text
-            found[state, reason, rule, hook] += number
-    groups = (Failure(state, reason, number, rule, hook) for (state, reason, rule, hook), number in found.items())
+            numbers[state, reason, rule, hook] += number
+    groups = (Failure(state, reason, number, rule, hook) for (state, reason, rule, hook), number in numbers.items())
     return sorted(groups, key=lambda group: (-group.number, group.provision_state, group.reason, group.ident))
 
 
@@ -164,8 +164,8 @@ def of_caller(filters: Mapping[str, object], table: sa.Table,
     """
     if "project" not in filters:
         return []
-    found = [owned(filters["project"])]
-    return [table.c.node_id == nodes.c.id, *found] if "node_id" in table.c else found
+    conditions = [owned(filters["project"])]
+    return [table.c.node_id == nodes.c.id, *conditions] if "node_id" in table.c else conditions
 
 
 def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
@@ -222,8 +222,8 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     unknown = filters.keys() - _CONDITIONS.keys()
     if unknown:
         raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
-    found = (_CONDITIONS[name](value) for name, value in filters.items())
-    return [condition for condition in found if condition is not None]
+    conditions = (_CONDITIONS[name](value) for name, value in filters.items())
+    return [condition for condition in conditions if condition is not None]
 
 
 #: Columns of nodes that decide which actions are possible, besides whether there is an instance, data and children.
@@ -259,14 +259,14 @@ def decisive(filters: Mapping[str, object]) -> sa.Subquery:
         _HAS_CHILDREN.label("has_children")).where(*conditions(filters)).subquery()
 
 
-def alike(conn: sa.Connection, found: sa.Subquery) -> list[Alike]:
+def alike(conn: sa.Connection, selected: sa.Subquery) -> list[Alike]:
     """Return the nodes of a query in groups, the largest first.
 
-    :param found: as from :func:`decisive`
+    :param selected: as from :func:`decisive`
     """
-    columns = [found.c[name] for name in (*_DECISIVE, *_HAS)]
+    columns = [selected.c[name] for name in (*_DECISIVE, *_HAS)]
     number = sa.func.count()
-    query = sa.select(sa.func.min(found.c.id), number, *columns).group_by(*columns).order_by(number.desc())
+    query = sa.select(sa.func.min(selected.c.id), number, *columns).group_by(*columns).order_by(number.desc())
     return [Alike(row[0], row[1], bool(row.has_data), sa.and_(*(
         column.is_(None) if value is None else column == (bool(value) if column.key in _HAS else value)
         for column, value in zip(columns, row[2:], strict=True)))) for row in conn.execute(query)]

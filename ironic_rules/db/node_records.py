@@ -146,10 +146,10 @@ def inspection_outcomes(conn: sa.Connection, bounds: Sequence[datetime.datetime]
     # Each is a range of the index. Literals are the same statement for each number of parts.
     parts = [sa.select(sa.literal_column(str(place)), outcome, sa.func.count()).where(
         ended >= begin, ended < end).group_by(outcome) for place, (begin, end) in enumerate(itertools.pairwise(bounds))]
-    found: list[Counter[str]] = [Counter() for _ in parts]
+    outcomes: list[Counter[str]] = [Counter() for _ in parts]
     for place, name, number in conn.execute(sa.union_all(*parts)):
-        found[place][name] += number
-    return found
+        outcomes[place][name] += number
+    return outcomes
 
 
 def list_inspections(conn: sa.Connection, node_id: int, page: Page) -> Sequence[InspectionEntry]:

@@ -98,18 +98,19 @@ _SPARSE = 4
 
 def list_traits(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the sorted traits of each of ``node_ids``, in one query; an empty list for a node without any."""
-    found: dict[int, list[str]] = {node_id: [] for node_id in node_ids}
-    if found:
-        first, last = min(found), max(found)
+    by_node: dict[int, list[str]] = {node_id: [] for node_id in node_ids}
+    if by_node:
+        first, last = min(by_node), max(by_node)
         # A page mostly has consecutive ids. A list of them in the statement takes five times as long.
-        rows = _TRAITS_OF_RANGE.all(conn, {"first": first, "last": last}) if last - first < _SPARSE * len(found) else (
-            conn.execute(_TRAITS_OF_NODES, {"node_ids": list(found)}).all())
+        is_dense = last - first < _SPARSE * len(by_node)
+        rows = _TRAITS_OF_RANGE.all(conn, {"first": first, "last": last}) if is_dense else (
+            conn.execute(_TRAITS_OF_NODES, {"node_ids": list(by_node)}).all())
         for node_id, trait in rows:
-            if node_id in found:
-                found[node_id].append(trait)
-    for traits in found.values():
+            if node_id in by_node:
+                by_node[node_id].append(trait)
+    for traits in by_node.values():
         traits.sort()
-    return found
+    return by_node
 
 
 def set_traits(conn: sa.Connection, node_id: int, traits: Collection[str]) -> None:
@@ -155,8 +156,8 @@ def vifs_without_port(node: Node) -> list[str]:
 
 def set_vifs_without_port(conn: sa.Connection, node: Node, vifs: list[str]) -> None:
     """Write the VIFs for which the node has no port."""
-    kept = {name: value for name, value in node.driver_internal_info.items() if name != VIFS_WITHOUT_PORT}
-    nodes_db.update(conn, node.id, {"driver_internal_info": {**kept, VIFS_WITHOUT_PORT: vifs} if vifs else kept})
+    others = {name: value for name, value in node.driver_internal_info.items() if name != VIFS_WITHOUT_PORT}
+    nodes_db.update(conn, node.id, {"driver_internal_info": {**others, VIFS_WITHOUT_PORT: vifs} if vifs else others})
 
 
 def detach_all_vifs(conn: sa.Connection, node_id: int) -> None:
@@ -164,8 +165,8 @@ def detach_all_vifs(conn: sa.Connection, node_id: int) -> None:
     for table in (portgroups, ports):
         for place in table.for_node(conn, node_id):
             if VIF_KEY in place.internal_info:
-                kept = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
-                table.update(conn, place.id, {"internal_info": kept})
+                others = {name: value for name, value in place.internal_info.items() if name != VIF_KEY}
+                table.update(conn, place.id, {"internal_info": others})
 
 
 #: A value that more nodes share identifies none of them; the number is not needed.
@@ -189,10 +190,10 @@ def nodes_of_machine_ids(conn: sa.Connection, ids: Collection[str]) -> set[int]:
 
 def machine_ids_of(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, set[str]]:
     """Return what identifies the machines of these nodes, of each that has anything."""
-    found: defaultdict[int, set[str]] = defaultdict(set)
+    ids: defaultdict[int, set[str]] = defaultdict(set)
     for node_id, value in conn.execute(_IDS_OF_NODES, {"node_ids": list(node_ids)}):
-        found[node_id].add(value)
-    return dict(found)
+        ids[node_id].add(value)
+    return dict(ids)
 
 
 _IDS_OF_NODES = sa.select(node_machine_ids.c.node_id, node_machine_ids.c.value).where(
@@ -218,10 +219,10 @@ def nodes_of_bmc_addresses(conn: sa.Connection, addresses: Collection[str]) -> s
 
 def nodes_by_bmc_address(conn: sa.Connection, addresses: Collection[str]) -> dict[str, set[int]]:
     """Return the ids of the nodes, in any state, that have each of ``addresses``; none for an unknown address."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    node_ids: defaultdict[str, set[int]] = defaultdict(set)
     for row in _OWNERS_OF_ADDRESSES.all(conn, {"addresses": list(addresses)}):
-        found[row.address].add(row.node_id)
-    return found
+        node_ids[row.address].add(row.node_id)
+    return node_ids
 
 
 def list_bmc_addresses(conn: sa.Connection, node_id: int) -> list[str]:
@@ -250,37 +251,37 @@ def sharing(conn: sa.Connection, node_id: int, macs: Collection[str]) -> Sharing
 
 def reporters(conn: sa.Connection, macs: Collection[str]) -> dict[str, set[int]]:
     """Return the ids of the nodes whose machines have reported each of those of ``macs`` that are shared."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    node_ids: defaultdict[str, set[int]] = defaultdict(set)
     for row in _REPORTERS.all(conn, {"macs": list(macs), "of_node": 0}):
-        found[row.address].add(row.node_id)
-    return found
+        node_ids[row.address].add(row.node_id)
+    return node_ids
 
 
 def identifying_macs(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, set[str]]:
     """Return the MAC addresses of each of these nodes, of ports and discovery, without shared ones."""
-    found: dict[int, set[str]] = {node_id: set() for node_id in node_ids}
+    macs: dict[int, set[str]] = {node_id: set() for node_id in node_ids}
     for query in (_OF_PORTS, _OF_DISCOVERIES):
         for node_id, address in conn.execute(query, {"node_ids": sorted(node_ids)}):
-            found[node_id].add(address)
-    return found
+            macs[node_id].add(address)
+    return macs
 
 
-def note_shared(conn: sa.Connection, node_id: int, known: Sharing, foreign: Collection[str],
+def note_shared(conn: sa.Connection, node_id: int, sharing: Sharing, foreign: Collection[str],
                 reported: Collection[str]) -> None:
     """Note which MAC addresses of an accepted report the machine shares with those of other nodes.
 
     A port of another node is shared only if that node keeps an address that the report does not have: no report can
     take the last one of a node, and a machine with all of its addresses is the node's.
 
-    :param known: as from :func:`sharing`
+    :param sharing: as from :func:`sharing`
     :param foreign: addresses of the report that other nodes have, as ports or by discovery
     :param reported: all MAC addresses of the report
     """
-    wanted = known.of_others | known.noted.intersection(reported) | _taken(conn, node_id, foreign, reported)
-    if surplus := known.noted - wanted:
+    shared = sharing.of_others | sharing.noted.intersection(reported) | _taken(conn, node_id, foreign, reported)
+    if surplus := sharing.noted - shared:
         conn.execute(sa.delete(shared_macs).where(
             shared_macs.c.node_id == node_id, shared_macs.c.address.in_(sorted(surplus))))
-    if missing := wanted - known.noted:
+    if missing := shared - sharing.noted:
         now = clock.now()
         conn.execute(sa.insert(shared_macs), [
             {"node_id": node_id, "address": address, "created_at": now} for address in sorted(missing)])
@@ -290,33 +291,33 @@ def _taken(conn: sa.Connection, node_id: int, foreign: Collection[str], reported
     if not foreign:
         return set()
     owners = owners_of_macs(conn, foreign)
-    kept = identifying_macs(conn, {owner for of_mac in owners.values() for owner in of_mac} - {node_id})
-    keeps_one = {owner for owner, macs in kept.items() if not macs.issubset(reported)}
+    identifying = identifying_macs(conn, {owner for of_mac in owners.values() for owner in of_mac} - {node_id})
+    keeps_one = {owner for owner, macs in identifying.items() if not macs.issubset(reported)}
     return {address for address, of_mac in owners.items() if of_mac & keeps_one}
 
 
 def owners_of_macs(conn: sa.Connection, macs: Collection[str]) -> dict[str, set[int]]:
     """Return the ids of the nodes that have each of ``macs``, as a port or by discovery; none for an unknown one."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    owners: defaultdict[str, set[int]] = defaultdict(set)
     for address, owner in ports.node_ids_by_addresses(conn, macs).items():
-        found[address].add(owner)
+        owners[address].add(owner)
     query = sa.select(discovered_macs.c.address, discovered_macs.c.node_id).where(
         discovered_macs.c.address.in_(list(macs)))
     for address, owner in conn.execute(query):
-        found[address].add(owner)
-    return found
+        owners[address].add(owner)
+    return owners
 
 
 def list_shared_macs(conn: sa.Connection) -> list[JSONObject]:
     """Return the shared MAC addresses, sorted: since when, the UUIDs of the nodes, and of the one that has the port."""
-    found: dict[str, JSONObject] = {}
+    shared: dict[str, JSONObject] = {}
     for row in conn.execute(_SHARED):
-        entry = found.setdefault(row.address, {
+        entry = shared.setdefault(row.address, {
             "address": row.address, "created_at": row.created_at, "nodes": [], "port_of": None})
         entry["nodes"].append(row.reporter)
-    for port in conn.execute(_WITH_PORTS, {"macs": list(found)}):
-        found[port.address]["port_of"] = port.uuid
-    return list(found.values())
+    for port in conn.execute(_WITH_PORTS, {"macs": list(shared)}):
+        shared[port.address]["port_of"] = port.uuid
+    return list(shared.values())
 
 
 def forget_shared_mac(conn: sa.Connection, address: str) -> int:

@@ -44,7 +44,7 @@ def _has(column: sa.Column[Any]) -> sa.Label[bool]:
 
 # Most nodes have neither traits nor port groups: to look is cheaper here than by a statement for each of them.
 _PARTS = (_has(node_traits.c.node_id), _has(portgroups.c.node_id))
-_WITH_PARTS = {name: Prepared(each.query.add_columns(*_PARTS)) for name, each in _BY_IDENT.items()}
+_WITH_PARTS = {name: Prepared(statement.query.add_columns(*_PARTS)) for name, statement in _BY_IDENT.items()}
 _BY_ID_WITH_PARTS = Prepared(_BY_ID.query.add_columns(*_PARTS))
 _WITH_REVISIONS = Prepared(_BY_ID_WITH_PARTS.query.add_columns(
     inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
@@ -173,23 +173,23 @@ def get_id(conn: sa.Connection, uuid: str) -> int:
 
     :raises NodeNotFound: 404
     """
-    found: int | None = conn.scalar(_ID, {"uuid": uuid.lower()})
-    if found is None:
+    node_id: int | None = conn.scalar(_ID, {"uuid": uuid.lower()})
+    if node_id is None:
         raise NodeNotFound(node=uuid)
-    return found
+    return node_id
 
 
 def parent_of(conn: sa.Connection, uuid: str) -> str | None:
     """Return the UUID of the parent of the node with that UUID; None: it has none, or does not exist."""
-    found: str | None = conn.scalar(sa.select(nodes.c.parent_node).where(nodes.c.uuid == uuid))
-    return found
+    parent: str | None = conn.scalar(sa.select(nodes.c.parent_node).where(nodes.c.uuid == uuid))
+    return parent
 
 
 def child_of(conn: sa.Connection, uuid: str) -> str | None:
     """Return the UUID of another node whose parent has that UUID; None: there is none."""
-    found: str | None = conn.scalar(
+    child: str | None = conn.scalar(
         sa.select(nodes.c.uuid).where(nodes.c.parent_node == uuid, nodes.c.uuid != uuid).limit(1))
-    return found
+    return child
 
 
 def list_nodes(conn: sa.Connection, filters: Mapping[str, object], page: Page, columns: Iterable[str] | None = None, *,
@@ -236,8 +236,8 @@ def is_any_in_progress(conn: sa.Connection) -> bool:
 def shards(conn: sa.Connection) -> list[tuple[str | None, int]]:
     """Return the shards with the numbers of their nodes, the largest first; None stands for no shard."""
     query = sa.select(nodes.c.shard, sa.func.count()).group_by(nodes.c.shard)
-    found = [(name, count) for name, count in conn.execute(query).all()]
-    return sorted(found, key=lambda shard: (-shard[1], shard[0] or ""))
+    shards = [(name, count) for name, count in conn.execute(query).all()]
+    return sorted(shards, key=lambda shard: (-shard[1], shard[0] or ""))
 
 
 def state_counts(conn: sa.Connection) -> list[tuple[str, int]]:
@@ -248,7 +248,7 @@ def state_counts(conn: sa.Connection) -> list[tuple[str, int]]:
     of_state: dict[str, int] = {row[0]: row[1] for row in conn.execute(counted).all()}
     for name in conn.scalars(sa.select(nodes.c.provision_state).where(nodes.c.parent_node > "")):
         of_state[name] -= 1
-    return sorted(((name, count) for name, count in of_state.items() if count), key=lambda each: (-each[1], each[0]))
+    return sorted(((name, count) for name, count in of_state.items() if count), key=lambda pair: (-pair[1], pair[0]))
 
 
 def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[int]:
@@ -256,8 +256,8 @@ def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[
 
     The state is compared here, not in the query: databases would start with all nodes in that state.
     """
-    found = conn.execute(_STATES, {"node_ids": sorted(node_ids)}) if node_ids else ()
-    return {row.id for row in found if row.provision_state == state}
+    rows = conn.execute(_STATES, {"node_ids": sorted(node_ids)}) if node_ids else ()
+    return {row.id for row in rows if row.provision_state == state}
 
 
 def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
@@ -281,9 +281,9 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     row["natural_name"] = natural_name(row.get("name"))
     with _taken(row, row["uuid"]):
         node_id = _INSERT.inserted(conn, row)
-    made = get_by_id(conn, node_id)
-    outbox.note(conn, "node", "create", made)
-    return made
+    created = get_by_id(conn, node_id)
+    outbox.note(conn, "node", "create", created)
+    return created
 
 
 def update(conn: sa.Connection, node_id: int, values: Mapping[str, object], *, unlocked: bool = True,
@@ -325,17 +325,17 @@ def destroy(conn: sa.Connection, node_id: int) -> None:
     pxe_filter.note(conn, node_id)
 
 
-def reserve(conn: sa.Connection, lock: Lock, purpose: str, known: Node | None = None) -> Node:
+def reserve(conn: sa.Connection, lock: Lock, purpose: str, node: Node | None = None) -> Node:
     """Take the node's lock, which is a new one, and return the node. Not re-entrant.
 
-    :param known: the node as it was read before; returned, without the lock, if it has not changed since
+    :param node: the node as it was read before; returned, without the lock, if it has not changed since
     :raises NodeNotFound: 404
     :raises NodeLocked: 409, with the host that holds the lock
     """
-    if known is not None:
-        parameters = {**_locked(lock, purpose), "node_id": lock.node_id, "revision_is": known.revision}
+    if node is not None:
+        parameters = {**_locked(lock, purpose), "node_id": lock.node_id, "revision_is": node.revision}
         if _RESERVE_UNCHANGED.matched(conn, parameters) == 1:
-            return known
+            return node
     take(conn, lock, purpose)
     return get_by_id(conn, lock.node_id)
 

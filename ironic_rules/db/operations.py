@@ -120,13 +120,13 @@ def counts(conn: sa.Connection, rows: Collection[Row]) -> dict[int, dict[str, in
 
     Only of those that have not ended, the items are counted: there may be a million of others.
     """
-    found: dict[int, dict[str, int]] = {row.id: row.counts or {} for row in rows}
+    counts: dict[int, dict[str, int]] = {row.id: row.counts or {} for row in rows}
     uncounted = [row.id for row in rows if row.counts is None]
     query = sa.select(items.c.operation_id, items.c.status, sa.func.count()).where(
         items.c.operation_id.in_(uncounted)).group_by(items.c.operation_id, items.c.status)
     for operation_id, status, number in conn.execute(query).all() if uncounted else ():
-        found[operation_id][status] = number
-    return found
+        counts[operation_id][status] = number
+    return counts
 
 
 def errors(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
@@ -209,11 +209,11 @@ def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
     query = query.order_by(items.c.id).limit(limit).with_for_update(skip_locked=True)
     rows = (conn.execute(query.where(items.c.postponed == 0)).all()
             or conn.execute(query.where(items.c.postponed > 0)).all())
-    found = [Item(*row) for row in rows]
-    if found:
-        conn.execute(sa.update(items).where(items.c.id.in_([item.id for item in found])).values(
+    claimed = [Item(*row) for row in rows]
+    if claimed:
+        conn.execute(sa.update(items).where(items.c.id.in_([item.id for item in claimed])).values(
             claimed_by=worker, claimed_at=now))
-    return found
+    return claimed
 
 
 def postpone(conn: sa.Connection, item: Item) -> None:
@@ -238,15 +238,15 @@ def end(conn: sa.Connection, item: Item, status: str, error: str | None = None) 
 
 def begin_all(conn: sa.Connection, operation_id: int, claimed: Collection[Item], worker: str) -> set[Item]:
     """Return what :func:`begin` would say of which items, all of them locked until the transaction ends."""
-    left = set(conn.scalars(_STILL_LEFT, {
+    remaining = set(conn.scalars(_STILL_LEFT, {
         "item_ids": [item.id for item in claimed], "of_operation": operation_id, "worker": worker}))
-    return {item for item in claimed if item.id in left}
+    return {item for item in claimed if item.id in remaining}
 
 
-def end_all(conn: sa.Connection, done: Iterable[tuple[Item, Ended]]) -> None:
+def end_all(conn: sa.Connection, results: Iterable[tuple[Item, Ended]]) -> None:
     """Note the results of items, those that are equal with one statement."""
     same: dict[Ended, list[int]] = {}
-    for item, result in done:
+    for item, result in results:
         same.setdefault(result, []).append(item.id)
     alone = []
     for result, ids in same.items():
@@ -263,8 +263,8 @@ def end_all(conn: sa.Connection, done: Iterable[tuple[Item, Ended]]) -> None:
 
 def finish(conn: sa.Connection, operation_id: int) -> bool:
     """End an operation if all of its items have a result; return whether it ended now."""
-    left = sa.select(items.c.id).where(items.c.operation_id == operation_id, items.c.status == LEFT)
-    return _end(conn, operation_id, FINISHED, ~left.exists())
+    remaining = sa.select(items.c.id).where(items.c.operation_id == operation_id, items.c.status == LEFT)
+    return _end(conn, operation_id, FINISHED, ~remaining.exists())
 
 
 def _end(conn: sa.Connection, operation_id: int, status: str, *conditions: sa.ColumnElement[bool]) -> bool:

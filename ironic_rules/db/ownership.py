@@ -76,36 +76,36 @@ def check_url(url: sa.URL) -> None:
         raise ConfigurationError(_SERVERS_OWN.format(place(url)))
 
 
-def check(connection: sa.Connection, revision: str | None, known: Collection[str], newest: str) -> None:
+def check(connection: sa.Connection, revision: str | None, revisions: Collection[str], newest: str) -> None:
     """Check that a database is empty or the service's own.
 
     :param revision: that of ``alembic_version``
-    :param known: the revisions of this version, of which ``newest`` is the last
+    :param revisions: the revisions of this version, of which ``newest`` is the last
     :raises ConfigurationError: it belongs to another program, to a newer version, to one before the first release, or
         to the server itself, or its tables are missing
     """
-    if revision not in known and connection.dialect.name == "postgresql":
+    if revision not in revisions and connection.dialect.name == "postgresql":
         _check_schema(connection)
-    found = names(connection)
-    if revision in known or revision in _FORMER:
-        _check_own(connection, str(revision), found)
+    tables = names(connection)
+    if revision in revisions or revision in _FORMER:
+        _check_own(connection, str(revision), tables)
         return
-    others = found - {VERSION_TABLE}
-    if revision is None and (not others or is_unfinished(found)):
+    foreign = tables - {VERSION_TABLE}
+    if revision is None and (not foreign or is_unfinished(tables)):
         return
-    if revision is not None and OUR_MARK in others:
+    if revision is not None and OUR_MARK in foreign:
         raise ConfigurationError(
             f"The database is at revision {printable(revision, 64)}, of a newer version of ironic-rules; the newest "
             f"that this version knows is {newest}. Start the newer version, or restore the backup from before its "
             "upgrade.")
-    program = next((name for name, marks in _OTHERS.items() if not others.isdisjoint(marks)), "another program")
+    program = next((name for name, marks in _OTHERS.items() if not foreign.isdisjoint(marks)), "another program")
     raise ConfigurationError(
         f"[database]connection is the database of {program}: {place(connection.engine.url)} has tables that this "
-        f"service did not create ({enumeration(sorted(others or found))}). Nothing in it was changed. {_ADVICE}")
+        f"service did not create ({enumeration(sorted(foreign or tables))}). Nothing in it was changed. {_ADVICE}")
 
 
-def _check_own(connection: sa.Connection, revision: str, found: Collection[str]) -> None:
-    if OUR_MARK not in found:
+def _check_own(connection: sa.Connection, revision: str, tables: Collection[str]) -> None:
+    if OUR_MARK not in tables:
         raise ConfigurationError(
             f"[database]connection: {place(connection.engine.url)} is at revision {revision} of ironic-rules, but "
             "lacks the tables. Nothing in it was changed. Restore a backup, or drop the database, create it again, "
@@ -143,14 +143,14 @@ def names(connection: sa.Connection) -> set[str]:
     return {*inspector.get_table_names(), *inspector.get_view_names()} - {_TRIED}
 
 
-def is_unfinished(found: Collection[str]) -> bool:
+def is_unfinished(tables: Collection[str]) -> bool:
     """Return whether the tables of a database without a revision are those of an upgrade that has not recorded one yet.
 
     alembic creates its own table first.
 
-    :param found: as from :func:`names`
+    :param tables: as from :func:`names`
     """
-    return VERSION_TABLE in found and set(found) - {VERSION_TABLE} <= metadata.tables.keys()
+    return VERSION_TABLE in tables and set(tables) - {VERSION_TABLE} <= metadata.tables.keys()
 
 
 def check_finished(connection: sa.Connection) -> None:
@@ -158,12 +158,12 @@ def check_finished(connection: sa.Connection) -> None:
 
     :raises ConfigurationError: one was
     """
-    found = names(connection) - {VERSION_TABLE}
-    if not found:
+    tables = names(connection) - {VERSION_TABLE}
+    if not tables:
         return
     where = place(connection.engine.url)
     if any(connection.scalar(sa.select(sa.literal(1)).select_from(metadata.tables[name]).limit(1))
-           for name in sorted(found - {revisions.name, schema_revisions.name})):
+           for name in sorted(tables - {revisions.name, schema_revisions.name})):
         raise ConfigurationError(
             f"[database]connection: {where} has tables and rows of ironic-rules, but no revision. Restore a backup; "
             "or, if you know the revision, record it with 'ironic-rules-dbsync stamp REVISION'.")

@@ -141,12 +141,12 @@ def _sort_column(table: sa.Table, page: Page) -> sa.Column[Any]:
     return table.c[page.sort_key]
 
 
-def check_sort_key(page: Page, known: Collection[str]) -> None:
+def check_sort_key(page: Page, keys: Collection[str]) -> None:
     """Check that a collection can be sorted by the key of the page.
 
     :raises Invalid: 400
     """
-    if page.sort_key not in known:
+    if page.sort_key not in keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
 
 

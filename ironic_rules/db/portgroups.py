@@ -66,10 +66,10 @@ def for_node(conn: sa.Connection, node_id: int) -> Sequence[PortGroup]:
 
 def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[PortGroup]]:
     """Return what :func:`for_node` returns for each of these nodes."""
-    found: dict[int, list[PortGroup]] = {node_id: [] for node_id in node_ids}
+    groups: dict[int, list[PortGroup]] = {node_id: [] for node_id in node_ids}
     for row in conn.execute(_ALL.where(portgroups.c.node_id.in_(node_ids)).order_by(portgroups.c.id)).all():
-        found[row.node_id].append(row)
-    return found
+        groups[row.node_id].append(row)
+    return groups
 
 
 def create(conn: sa.Connection, values: Mapping[str, object]) -> PortGroup:

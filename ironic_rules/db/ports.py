@@ -120,8 +120,8 @@ def _taken_by_changes(conn: sa.Connection, written: Mapping[str, Mapping[Any, An
 def _taken_value(conn: sa.Connection, column: sa.Column[Any], written: Mapping[Any, Any],
                  own: sa.Column[Any]) -> str | None:
     query = sa.select(column).where(column.in_(list(written)), own.not_in(list(written.values())))
-    found: str | None = conn.scalars(query.limit(1)).one_or_none()
-    return found or next(iter(written), None)
+    value: str | None = conn.scalars(query.limit(1)).one_or_none()
+    return value or next(iter(written), None)
 
 
 _JOINED = {"node_uuid": nodes.c.uuid.label("node_uuid"), "portgroup_uuid": portgroups.c.uuid.label("portgroup_uuid")}
@@ -208,10 +208,10 @@ def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:
 
 def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[Port]]:
     """Return what :func:`for_node` returns for each of these nodes."""
-    found: dict[int, list[Port]] = {node_id: [] for node_id in node_ids}
+    ports_of: dict[int, list[Port]] = {node_id: [] for node_id in node_ids}
     for row in conn.execute(_ALL.where(ports.c.node_id.in_(node_ids)).order_by(ports.c.id)).all():
-        found[row.node_id].append(row)
-    return found
+        ports_of[row.node_id].append(row)
+    return ports_of
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
@@ -263,13 +263,13 @@ def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[st
 def of_other_machines(conn: sa.Connection, node_id: int, macs: Collection[str]) -> tuple[set[str], Sharing]:
     """Return which of ``macs`` are ports of other nodes, and what ``node_sets.sharing`` does, with one query."""
     rows = _OF_OTHERS.all(conn, {"macs": list(macs), "of_node": node_id})
-    found: list[set[str]] = [set(), set(), set()]
+    addresses: list[set[str]] = [set(), set(), set()]
     for row in rows:
         if not row.is_port:
-            found[1 if row.node_id != node_id else 2].add(row.address)
+            addresses[1 if row.node_id != node_id else 2].add(row.address)
         elif row.node_id != node_id:
-            found[0].add(row.address)
-    return found[0], Sharing(frozenset(found[1]), frozenset(found[2]))
+            addresses[0].add(row.address)
+    return addresses[0], Sharing(frozenset(addresses[1]), frozenset(addresses[2]))
 
 
 class Owner(NamedTuple):
@@ -305,8 +305,8 @@ def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, object])
     node_id = values.get("node_id")
     if key is None and node_id is not None:
         # SQLite does not report which reference it was, but allows a query.
-        found = conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id)).one_or_none()
-        key = "portgroup_id" if found else "node_id"
+        node = conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id)).one_or_none()
+        key = "portgroup_id" if node else "node_id"
     if key == "node_id":
         return NodeNotFound(node=node_id)
     return portgroup_not_found(portgroup=values.get("portgroup_id"))

@@ -48,12 +48,12 @@ class _Parameters(NamedTuple):
     #: values that belong to the statement
     fixed: JSONObject
 
-    def of(self, given: Mapping[str, object]) -> list[Any]:
+    def of(self, parameters: Mapping[str, object]) -> list[Any]:
         """Return the parameters in order."""
-        known = {**self.fixed, **given} if self.fixed else given
+        every = {**self.fixed, **parameters} if self.fixed else parameters
         values: list[Any] = []
         for name, convert in self.names:
-            value = known[name]
+            value = every[name]
             if value.__class__ is list and convert is None:
                 values += value
             else:
@@ -82,7 +82,7 @@ def _is_direct(conn: sa.Connection) -> bool:
             conn, "_handle_dbapi_exception"):
         return False
     # On servers, oslo.db listens to other events.
-    return not any(getattr(each, "_has_events", True) for each in (conn, conn.engine)) or not any(
+    return not any(getattr(target, "_has_events", True) for target in (conn, conn.engine)) or not any(
         getattr(conn.dispatch, name) for name in _EVENTS)
 
 
@@ -142,8 +142,8 @@ class Prepared:
             if conn.dialect.name == "sqlite":
                 with _repeatable(conn.connection.dbapi_connection):
                     return self._rows(conn, parameters, lengths)
-            elif (found := self._rows_of_server(conn, parameters, lengths)) is not None:
-                return found
+            elif (rows := self._rows_of_server(conn, parameters, lengths)) is not None:
+                return rows
         return conn.execute(self.query, parameters).all()
 
     @functools.cached_property
@@ -191,23 +191,23 @@ class Prepared:
 
     def _converted(self, rows: Sequence[Sequence[Any]],
                    converters: Sequence[tuple[int, Callable[[Any], Any]]]) -> list[Row]:
-        found = []
+        converted = []
         for row in rows:
             columns = list(row)
             for place, convert in converters:
                 columns[place] = convert(columns[place])
-            found.append(self._make(columns))
-        return found
+            converted.append(self._make(columns))
+        return converted
 
     def _plan(self, dialect: sa.Dialect, parameters: Mapping[str, object],
               lengths: tuple[int, ...]) -> tuple[_Parameters, list[tuple[int, Callable[[Any], Any]]]]:
         key = dialect.name, lengths
-        if (known := self._plans.get(key)) is not None:
-            return known
+        if (existing := self._plans.get(key)) is not None:
+            return existing
         dialect = _positional(dialect)
         compiled: Any = self.query.compile(dialect=dialect)
         text = compiled.construct_expanded_state(parameters).statement
-        converters = (each.dialect_impl(dialect).result_processor(dialect, None) for each in self._types)
+        converters = (kind.dialect_impl(dialect).result_processor(dialect, None) for kind in self._types)
         plan = self._plans[key] = _parameters(compiled, text, dialect), [
             (place, convert) for place, convert in enumerate(converters) if convert is not None]
         return plan
@@ -230,14 +230,14 @@ class PreparedChange:
 
     def matched(self, conn: sa.Connection, parameters: Mapping[str, object]) -> int:
         """Return the number of rows."""
-        done = self._execute(conn, parameters)
-        return int(conn.execute(self._statement, parameters).rowcount if done is None else done.rows)
+        result = self._execute(conn, parameters)
+        return int(conn.execute(self._statement, parameters).rowcount if result is None else result.rows)
 
     def inserted(self, conn: sa.Connection, parameters: Mapping[str, object]) -> int:
         """Return the key of the new row."""
-        done = self._execute(conn, parameters)
-        if done is not None:
-            return int(done.key)
+        result = self._execute(conn, parameters)
+        if result is not None:
+            return int(result.key)
         key: Any = conn.execute(self._statement, parameters).inserted_primary_key
         return int(key[0])
 

@@ -55,12 +55,12 @@ def written_for(conn: sa.Connection, revisions: Collection[str], timeout_s: floa
     since = clock.ago(conn, timeout_s)
     alive = conn.execute(sa.select(processes).where(processes.c.updated_at >= since).order_by(
         processes.c.hostname, processes.c.kind)).all()
-    found = [f"{row.kind} on {row.hostname} (release {row.release})" for row in alive
+    texts = [f"{row.kind} on {row.hostname} (release {row.release})" for row in alive
              if row.schema_revision in revisions]
-    told = {row.hostname for row in alive if row.kind in _CONDUCTORS}
+    with_process = {row.hostname for row in alive if row.kind in _CONDUCTORS}
     hosts = conn.scalars(sa.select(conductors.c.hostname).where(
         conductors.c.online.is_(True), conductors.c.updated_at >= since).order_by(conductors.c.hostname))
-    return found + [f"conductor on {host} (release not known)" for host in hosts if host not in told]
+    return texts + [f"conductor on {host} (release not known)" for host in hosts if host not in with_process]
 
 
 class Presence:

@@ -33,12 +33,12 @@ def columns_of(table: sa.Table, names: Iterable[str] | None = None, *, raw_json:
 def _columns(table: sa.Table, names: tuple[str, ...] | None, raw_json: bool) -> tuple[Any, ...]:
     if names is None and not raw_json:
         return (table,)
-    wanted = tuple(table.c.keys()) if names is None else names
-    unknown = [name for name in wanted if name not in table.c]
+    selected = tuple(table.c.keys()) if names is None else names
+    unknown = [name for name in selected if name not in table.c]
     if unknown:
         raise ValueError(f"table {table.name} has no column {', '.join(unknown)}")
     return tuple(_as_text(table.c[name]) if raw_json and isinstance(table.c[name].type, Json) else table.c[name]
-                 for name in wanted)
+                 for name in selected)
 
 
 def _as_text(column: sa.Column[Any]) -> sa.ColumnElement[str]:
@@ -63,15 +63,15 @@ def rows_of(conn: sa.Connection, query: sa.Select[Any]) -> list[Row]:
 
 def _unpacked(texts: Sequence[str], columns: Sequence[sa.ColumnElement[Any]]) -> list[Row]:
     """Return the rows of which the texts are the values as JSON."""
-    found = zip(*orjson.loads(f"[{','.join(texts)}]"), strict=True)
-    values = [_converted(column.type, given) for column, given in zip(columns, found, strict=False)]
+    columns_of_json = zip(*orjson.loads(f"[{','.join(texts)}]"), strict=True)
+    values = [_converted(column.type, parsed) for column, parsed in zip(columns, columns_of_json, strict=False)]
     make = result_tuple([column.name for column in columns])
     return [make(row) for row in zip(*values, strict=True)]
 
 
 def _converted(kind: sa.types.TypeEngine[Any], values: Sequence[object]) -> Sequence[Any]:
     """Return the values of a column whose type JSON lacks."""
-    for known, convert in _FORMS.items():
-        if isinstance(kind, known):
+    for form, convert in _FORMS.items():
+        if isinstance(kind, form):
             return [None if value is None else convert(value) for value in values]
     return values

@@ -144,16 +144,16 @@ def served(conn: sa.Connection, interfaces: Collection[str], scope: Scope = EVER
 
     :param all_ramdisks: also return those that may boot a ramdisk in another procedure
     """
-    wanted = (*STATES, *RAMDISK_STATES) if all_ramdisks else STATES
-    found = conn.execute(_IN_STATES.where(*scope.of_nodes()), {"states": wanted})
-    return {row.id: Node(*row) for row in found
+    in_states = (*STATES, *RAMDISK_STATES) if all_ramdisks else STATES
+    rows = conn.execute(_IN_STATES.where(*scope.of_nodes()), {"states": in_states})
+    return {row.id: Node(*row) for row in rows
             if row.provision_state in RAMDISK_STATES or row.inspect_interface in interfaces}
 
 
 def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Node]:
     """Return those of the nodes that exist, by id."""
-    found = (row for chunk in _chunks(node_ids) for row in conn.execute(_NODES_BY_ID, {"node_ids": chunk}))
-    return {row.id: Node(*row) for row in found}
+    rows = (row for chunk in _chunks(node_ids) for row in conn.execute(_NODES_BY_ID, {"node_ids": chunk}))
+    return {row.id: Node(*row) for row in rows}
 
 
 def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> Iterator[list[Columns]]:
@@ -173,8 +173,8 @@ def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> I
 
 
 def _within(page: Iterable[Any], scope: Scope) -> Columns:
-    found = [(address, node_id) for _, address, node_id, *place in page if scope.has(*place)]
-    return [address for address, _ in found], [node_id for _, node_id in found]
+    pairs = [(address, node_id) for _, address, node_id, *place in page if scope.has(*place)]
+    return [address for address, _ in pairs], [node_id for _, node_id in pairs]
 
 
 def _pages(conn: sa.Connection, query: sa.Select[Any]) -> Iterator[list[Any]]:
@@ -192,12 +192,12 @@ def _raw(conn: sa.Connection, query: sa.Select[Any], after: int) -> list[Any]:
 
 def identified(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> list[list[tuple[Any, int]]]:
     """Return for each scope, in their order, the (identifier, node id) pairs of its ports. They are not checked."""
-    found: list[list[tuple[Any, int]]] = [[] for _ in scopes]
+    pairs_of: list[list[tuple[Any, int]]] = [[] for _ in scopes]
     for row in conn.execute(_IDENTIFIED.where(*union(scopes).of_ports())):
-        for scope, pairs in zip(scopes, found, strict=True):
+        for scope, pairs in zip(scopes, pairs_of, strict=True):
             if scope.has(row.physical_network, row.conductor_group):
                 pairs += [(identifier, row.node_id) for identifier in _identifiers(row.extra)]
-    return found
+    return pairs_of
 
 
 def ports_of(conn: sa.Connection, node_ids: Collection[int], scope: Scope = EVERYTHING) -> list[Port]:
@@ -261,7 +261,7 @@ class ChangeReader:
         when, number = self._marks[0]
         if when <= now - SETTLED_S and number > self._floor:
             self._floor = number
-            self._seen = {one for one in self._seen if one > number}
+            self._seen = {change for change in self._seen if change > number}
 
 
 def _chunks(values: Collection[int]) -> Iterator[list[int]]:

@@ -76,19 +76,19 @@ class Asking:
         Else all of them look at one node after the other. Servers find out which one has the fewest; SQLite would find
         the nodes of each.
         """
-        found = {place: (rows, passing) for place, part in enumerate(parts) if isinstance(part, Test)
+        tests = {place: (rows, passing) for place, part in enumerate(parts) if isinstance(part, Test)
                  and part.place.kind != "node" and not (part.inverted or part.missing)
                  and (passing := self._passing(part, rows := self._rows(part.place))) is not None}
-        counts = {place: self._count(rows, passing) for place, (rows, passing) in found.items()}
+        counts = {place: self._count(rows, passing) for place, (rows, passing) in tests.items()}
         fewest = min(counts, key=lambda place: counts[place], default=None)
         is_few = fewest is not None and counts[fewest] <= _FEW
         for place, part in enumerate(parts):
-            if place not in found:
+            if place not in tests:
                 yield self.condition(part)
             elif is_few and place == fewest:
-                yield self._found(*found[place])
+                yield self._found(*tests[place])
             else:
-                yield self._exists(*found[place])
+                yield self._exists(*tests[place])
 
     def _count(self, rows: _Rows, passing: Condition) -> int:
         """Return the number of rows that pass, at most one more than few."""
@@ -102,27 +102,27 @@ class Asking:
         passing = self._passing(test, rows)
         if not test.inverted:
             is_long = self._counted or test.op == "has"
-            found = sa.false() if passing is None else self._found(rows, passing, is_long=is_long)
-            return sa.or_(found, sa.not_(self._exists(rows))) if test.missing else found
-        others = sa.true() if passing is None else sa.not_(self._exists(rows, passing))
-        return others if test.missing else sa.and_(self._exists(rows), others)
+            passes = sa.false() if passing is None else self._found(rows, passing, is_long=is_long)
+            return sa.or_(passes, sa.not_(self._exists(rows))) if test.missing else passes
+        none_pass = sa.true() if passing is None else sa.not_(self._exists(rows, passing))
+        return none_pass if test.missing else sa.and_(self._exists(rows), none_pass)
 
     def _found(self, rows: _Rows, passing: Condition, *, is_long: bool = False) -> Condition:
         """Return the condition for nodes with a value that passes, by the index of values.
 
         :param is_long: all rows of the index, or all nodes, are looked at anyway
         """
-        found = sa.select(rows.node_id).where(rows.own, passing)
+        query = sa.select(rows.node_id).where(rows.own, passing)
         if is_long and self._conn.dialect.name == "mysql":
             # Without, it looks at the values of one node after the other, in all of the table: 1 s instead of 90 ms.
-            found = sa.select(found.distinct().subquery().c.node_id)
-        return self._id.in_(found)
+            query = sa.select(query.distinct().subquery().c.node_id)
+        return self._id.in_(query)
 
     def _exists(self, rows: _Rows, *passing: Condition) -> Condition:
         """Return the condition for nodes with a value that passes, by the index of nodes."""
         if self._conn.dialect.name == "sqlite":
             # SQLite has no statistics, and would look at all nodes with such a value for each node.
-            passing = tuple(sa.func.coalesce(each, sa.false()) for each in passing)
+            passing = tuple(sa.func.coalesce(condition, sa.false()) for condition in passing)
         return sa.exists().where(rows.node_id == self._id, rows.own, *passing)
 
     def _of_column(self, test: Test) -> Condition:
@@ -154,11 +154,11 @@ class Asking:
     def _different(self, rows: _Rows) -> list[Any]:
         """Return the different values of a place."""
         query = sa.select(rows.value).where(rows.own, rows.value.is_not(None)).distinct().limit(MAX_VALUES + 1)
-        found = list(self._conn.scalars(query))
-        if len(found) > MAX_VALUES:
+        values = list(self._conn.scalars(query))
+        if len(values) > MAX_VALUES:
             raise Invalid(f"{rows.name} has more than {MAX_VALUES} different values, too many for this condition: "
                           "compare it with =, in, <, >, starts, or with contains and a text without operators.")
-        return found
+        return values
 
 
 class _Rows:

@@ -43,12 +43,12 @@ def spent_for(conn: sa.Connection, nodes: Collection[str]) -> dict[str, dict[str
     query = sa.select(rules.c.uuid, rules.c.nodes_counted).where(
         rules.c.max_nodes > 0, rules.c.max_nodes <= rules.c.nodes_counted)
     limited = {row.uuid: row.nodes_counted for row in conn.execute(query).all()}
-    found = {node: dict(limited) for node in nodes}
+    spent = {node: dict(limited) for node in nodes}
     of_nodes = sa.select(counted.c.node_uuid, counted.c.rule_uuid).where(
         counted.c.node_uuid.in_(nodes), counted.c.rule_uuid.in_(limited))
     for node, rule in conn.execute(of_nodes).all() if limited else ():
-        found[node].pop(rule, None)
-    return found
+        spent[node].pop(rule, None)
+    return spent
 
 
 def count_node(conn: sa.Connection, node: str, applied: Collection[str]) -> None:
@@ -66,8 +66,8 @@ def count_node(conn: sa.Connection, node: str, applied: Collection[str]) -> None
         locked = sa.select(rules.c.uuid, rules.c.max_nodes, rules.c.nodes_counted).where(
             rules.c.uuid.in_(part), rules.c.max_nodes.is_not(None)).order_by(rules.c.uuid).with_for_update()
         limited = conn.execute(locked).all()
-        known = set(conn.scalars(_OF_NODE.where(counted.c.rule_uuid.in_(part)), {"node": node}))
-        new = [row for row in limited if row.uuid not in known]
+        counted_rules = set(conn.scalars(_OF_NODE.where(counted.c.rule_uuid.in_(part)), {"node": node}))
+        new = [row for row in limited if row.uuid not in counted_rules]
         for row in new:
             if row.nodes_counted >= row.max_nodes:
                 raise RuleSpent(rule=row.uuid, max_nodes=row.max_nodes)
@@ -111,13 +111,13 @@ def add_statistics(conn: sa.Connection, counts: Mapping[str, Counts], built_in: 
         sensitive = {**built_in, **stored}
         existing = [uuid for uuid in part if uuid in sensitive]
         written |= {uuid: sensitive[uuid] for uuid in existing}
-        known = set(conn.scalars(sa.select(table.c.rule_uuid).where(table.c.rule_uuid.in_(existing)).order_by(
+        present = set(conn.scalars(sa.select(table.c.rule_uuid).where(table.c.rule_uuid.in_(existing)).order_by(
             table.c.rule_uuid).with_for_update()))
-        new = [_new(uuid, uuid if uuid in stored else None) for uuid in existing if uuid not in known]
+        new = [_new(uuid, uuid if uuid in stored else None) for uuid in existing if uuid not in present]
         if new:
             conn.execute(sa.insert(table), new)
         _add_numbers(conn, {uuid: counts[uuid] for uuid in existing})
-        last = [{"of": uuid, "at": found[0], "node": found[1]} for uuid in existing if (found := counts[uuid].last)]
+        last = [{"of": uuid, "at": latest[0], "node": latest[1]} for uuid in existing if (latest := counts[uuid].last)]
         if last:
             conn.execute(_LAST, last)
         for uuid in existing:
@@ -131,8 +131,8 @@ def _new(uuid: str, stored_rule: str | None) -> dict[str, object]:
 
 def _add_numbers(conn: sa.Connection, counts: Mapping[str, Counts]) -> None:
     alike: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    for uuid, found in counts.items():
-        alike[found.numbers].append(uuid)
+    for uuid, count in counts.items():
+        alike[count.numbers].append(uuid)
     for numbers, uuids in alike.items():
         conn.execute(sa.update(table).where(table.c.rule_uuid.in_(uuids)).values(
             {name: table.c[name] + number for name, number in zip(_NUMBERS, numbers, strict=True)}))
@@ -142,11 +142,11 @@ def _add_changed(conn: sa.Connection, uuid: str, node_ids: Sequence[int]) -> Non
     """Note the nodes that a rule has changed, and count those that it had not changed before."""
     for start in range(0, len(node_ids), _NODES):
         part = node_ids[start:start + _NODES]
-        known = conn.scalars(sa.select(changed_nodes.c.node_id).where(
+        stored = conn.scalars(sa.select(changed_nodes.c.node_id).where(
             changed_nodes.c.rule_uuid == uuid, changed_nodes.c.node_id.in_(part)))
         # Nodes can have been deleted since.
         existing = conn.scalars(sa.select(nodes.c.id).where(nodes.c.id.in_(part)))
-        if new := sorted(set(existing).difference(known)):
+        if new := sorted(set(existing).difference(stored)):
             conn.execute(sa.insert(changed_nodes), [{"rule_uuid": uuid, "node_id": node_id} for node_id in new])
             conn.execute(sa.update(table).where(table.c.rule_uuid == uuid).values(
                 nodes_changed=table.c.nodes_changed + len(new)))
@@ -154,8 +154,8 @@ def _add_changed(conn: sa.Connection, uuid: str, node_ids: Sequence[int]) -> Non
 
 def forget_built_in(conn: sa.Connection, existing: Collection[str]) -> None:
     """Delete the statistics of built-in rules that do not exist any more."""
-    kept = sa.select(table.c.rule_uuid).where(table.c.stored_rule.is_(None))
-    for part in batches(sorted(set(conn.scalars(kept)).difference(existing))):
+    recorded = sa.select(table.c.rule_uuid).where(table.c.stored_rule.is_(None))
+    for part in batches(sorted(set(conn.scalars(recorded)).difference(existing))):
         conn.execute(sa.delete(table).where(table.c.rule_uuid.in_(part)))
 
 

@@ -103,14 +103,14 @@ def rules_at(conn: sa.Connection, revision: int) -> list[Rule]:
     since. ``revision`` of each is that of its version. Outside of a transaction that has the lock, check afterwards
     with :func:`get` that the revision is still kept.
     """
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     sealed: set[str] = set()
     # In this order: a version that another transaction ends in between is then found in both, never in none.
     for table in (inspection_rules, versions):
         then = [table.c.revision <= revision] + ([versions.c.ended > revision] if table is versions else [])
         for row in conn.execute(sa.select(*(table.c[name] for name in _COLUMNS)).where(*then)).all():
-            found[row.uuid] = Rule.of(row._asdict())
+            rules[row.uuid] = Rule.of(row._asdict())
         later = sa.select(table.c.uuid).where(table.c.revision > revision, table.c.sensitive)
         sealed.update(conn.scalars(later))
-    return sorted((replace(rule, sensitive=True) if rule.uuid in sealed else rule for rule in found.values()),
+    return sorted((replace(rule, sensitive=True) if rule.uuid in sealed else rule for rule in rules.values()),
                   key=lambda rule: rule.position)

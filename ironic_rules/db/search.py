@@ -59,23 +59,23 @@ def find_nodes(conn: sa.Connection, text: str, conditions: Iterable[Condition], 
     :param of_hardware: for those of which the caller may see addresses of BMCs, and serial numbers
     :param limit: maximum number of nodes
     """
-    found: dict[int, FoundNode] = {}
+    nodes_found: dict[int, FoundNode] = {}
     allowed = list(conditions)
     hardware = [*allowed, *of_hardware]
     for matched, query, value in _places(text):
         rows = conn.execute(query.add_columns(nodes.c.id, nodes.c.uuid, nodes.c.name, value.label("value")).where(
-            *(hardware if matched in _OF_HARDWARE else allowed)).limit(limit - len(found)))
+            *(hardware if matched in _OF_HARDWARE else allowed)).limit(limit - len(nodes_found)))
         for row in rows:
-            found.setdefault(row.id, FoundNode(row.id, row.uuid, row.name, matched, row.value))
-        if len(found) >= limit:
-            return list(found.values())
+            nodes_found.setdefault(row.id, FoundNode(row.id, row.uuid, row.name, matched, row.value))
+        if len(nodes_found) >= limit:
+            return list(nodes_found.values())
     # Only ids: then the names are read from their index, which is smaller than the table.
     forms = [contains(nodes.c.name, form) for form in dict.fromkeys((text, text.lower()))]
-    ids = list(conn.scalars(sa.select(nodes.c.id).where(sa.or_(*forms), *allowed).limit(limit - len(found))))
+    ids = list(conn.scalars(sa.select(nodes.c.id).where(sa.or_(*forms), *allowed).limit(limit - len(nodes_found))))
     named = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.name).where(nodes.c.id.in_(ids)).order_by(nodes.c.id)
     for row in conn.execute(named) if ids else ():
-        found.setdefault(row.id, FoundNode(row.id, row.uuid, row.name, "name", row.name))
-    return list(found.values())
+        nodes_found.setdefault(row.id, FoundNode(row.id, row.uuid, row.name, "name", row.name))
+    return list(nodes_found.values())
 
 
 def _places(text: str) -> Iterator[tuple[str, sa.Select[Any], sa.Column[Any]]]:
@@ -108,24 +108,24 @@ def mac_begin(text: str) -> str | None:
     return ":".join(digits[at:at + 2] for at in range(0, len(digits), 2))
 
 
-def find_values(conn: sa.Connection, text: str, known: Mapping[str, StoredFact], conditions: list[Condition],
+def find_values(conn: sa.Connection, text: str, facts: Mapping[str, StoredFact], conditions: list[Condition],
                 limit: int) -> list[FoundValue]:
     """Return values of facts that begin with the text, as it is, in lower case or in capital letters; each once.
 
     :param conditions: for rows of ``fact_texts``;  limit: maximum number of values
     """
-    names = {fact.id: name for name, fact in known.items() if fact.is_text}
+    names = {fact.id: name for name, fact in facts.items() if fact.is_text}
     forms = dict.fromkeys((text, text.lower(), text.upper(), text.capitalize(), mac_begin(text.lower()) or text))
-    found: set[FoundValue] = set()
+    values: set[FoundValue] = set()
     for form in forms:
         # From each value to the next one: a query for different values would read the rows of all nodes with the same.
         last: dict[int, str | None] = dict.fromkeys(names)
-        while last and len(found) < limit:
+        while last and len(values) < limit:
             before = list(last.items())
             last = {row.fact_id: row.value for at in range(0, len(before), _AT_ONCE)
                     for row in conn.execute(_next_values(before[at:at + _AT_ONCE], form, conditions))}
-            found |= {FoundValue(names[fact_id], value) for fact_id, value in last.items() if value is not None}
-    return sorted(found)[:limit]
+            values |= {FoundValue(names[fact_id], value) for fact_id, value in last.items() if value is not None}
+    return sorted(values)[:limit]
 
 
 #: Facts in one statement; SQLite has 500 parts at most.

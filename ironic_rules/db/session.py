@@ -156,14 +156,15 @@ def _is_serialization_failure(error: Exception) -> bool:
 
 def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
     """Return what to append to the URL. Without a charset oslo.db uses utf8 on MariaDB: no characters of 4 bytes."""
-    given = conf.database.connection_parameters or ""
+    parameters = conf.database.connection_parameters or ""
     url = sa.make_url(conf.database.connection)
     backend = url.get_backend_name()
     ours: JSONObject = deadlines.parameters(conf, backend)
     if backend in ("mysql", "mariadb"):
         ours["charset"] = "utf8mb4"
-    missing = [f"{name}={value}" for name, value in ours.items() if name not in url.query and f"{name}=" not in given]
-    return "&".join([given, *missing] if given else missing) or None
+    missing = [f"{name}={value}" for name, value in ours.items()
+               if name not in url.query and f"{name}=" not in parameters]
+    return "&".join([parameters, *missing] if parameters else missing) or None
 
 
 def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchdog | None:
@@ -194,9 +195,9 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
                 _send_texts_plainly(dbapi_connection, cursor)
             elif dialect == "postgresql" and not is_pooled:
                 cursor.execute(_COMPRESS_FAST)
-            asked = time.monotonic()
+            began = time.monotonic()
             cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
-            clock.set_to(cursor.fetchone()[0], asked)
+            clock.set_to(cursor.fetchone()[0], began)
         # On PostgreSQL, the settings belong to the transaction.
         dbapi_connection.commit()
 

@@ -86,9 +86,9 @@ def collation_of_server(connection: sa.Connection) -> str:
         return MARIADB_COLLATION
     query = sa.text("SELECT COLLATION_NAME FROM information_schema.COLLATIONS "
                     "WHERE COLLATION_NAME IN (:mariadb, :mysql)")
-    found = set(connection.scalars(query, {"mariadb": MARIADB_COLLATION, "mysql": MYSQL_COLLATION}))
+    collations = set(connection.scalars(query, {"mariadb": MARIADB_COLLATION, "mysql": MYSQL_COLLATION}))
     for name in (MARIADB_COLLATION, MYSQL_COLLATION):
-        if name in found:
+        if name in collations:
             return name
     raise ConfigurationError(
         f"The database server has neither the collation {MARIADB_COLLATION} nor {MYSQL_COLLATION}: MariaDB 10.6 or "

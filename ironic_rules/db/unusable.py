@@ -94,14 +94,14 @@ def explained(error: BaseException, url: str | None) -> str:
     :param error: of oslo.db, SQLAlchemy or a driver
     :param url: ``[database]connection``
     """
-    said = printable(str(error).partition("\n")[0])
-    original = next((found for found in _causes(error) if type(found).__module__.partition(".")[0] in (
+    message = printable(str(error).partition("\n")[0])
+    original = next((cause for cause in _causes(error) if type(cause).__module__.partition(".")[0] in (
         "pymysql", "psycopg", "sqlite3")), None)
     reason = None if original is None else _reason(original, url)
     if reason is None:
-        return said
+        return message
     shown = printable(secrets.mask_text(str(url)), 200)
-    return f"[database]connection = {shown}: {reason}. The error is: {said.rstrip('.')}."
+    return f"[database]connection = {shown}: {reason}. The error is: {message.rstrip('.')}."
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -118,8 +118,8 @@ def _reason(original: Any, url: str | None) -> str | None:
         return _MARIADB.get(original.args[0] if original.args else 0)
     if kind == "sqlite3" and "unable to open database file" in str(original):
         return _of_file(sa.make_url(url).database if url else None)
-    known = _SQLITE if kind == "sqlite3" else _POSTGRESQL
-    return next((reason for part, reason in known if part in str(original)), None)
+    reasons = _SQLITE if kind == "sqlite3" else _POSTGRESQL
+    return next((reason for part, reason in reasons if part in str(original)), None)
 
 
 def _of_file(path: str | None) -> str:

@@ -54,8 +54,8 @@ def create(conn: sa.Connection, values: dict[str, Any]) -> Webhook:
     # SQLite gives a new row the id of the newest one if that was deleted: what waited for it is not for this one.
     while conn.dialect.name == "sqlite" and drop_orphans(conn, _BATCH):
         pass
-    made: Webhook = WEBHOOKS.create(conn, values)
-    return made
+    webhook: Webhook = WEBHOOKS.create(conn, values)
+    return webhook
 
 
 def receivers(conn: sa.Connection) -> list[WebhookReceiver]:
@@ -129,33 +129,33 @@ def dead_letter(conn: sa.Connection, webhook: Webhook, event: str) -> Row:
     return row
 
 
-def _ids(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | None) -> list[int]:
+def _ids(conn: sa.Connection, webhook: Webhook, uuids: Collection[str] | None) -> list[int]:
     """Return the ids of the deliveries of dead letters.
 
-    :param wanted: UUIDs of their events; None: all
+    :param uuids: UUIDs of their events; None: all
     :raises dead_letter_not_found: 404, one of them is none
     """
     query = sa.select(deliveries.c.id, events.c.uuid).join(events, events.c.id == deliveries.c.event_id).where(
         deliveries.c.webhook_id == webhook.id, deliveries.c.dead == sa.true())
-    found = {row.uuid: row.id for row in conn.execute(
-        query if wanted is None else query.where(events.c.uuid.in_(wanted)))}
-    for event in wanted or ():
-        if event not in found:
+    ids = {row.uuid: row.id for row in conn.execute(
+        query if uuids is None else query.where(events.c.uuid.in_(uuids)))}
+    for event in uuids or ():
+        if event not in ids:
             raise dead_letter_not_found(webhook=webhook.uuid, event=event)
-    return list(found.values())
+    return list(ids.values())
 
 
 #: Rows of one statement.
 _BATCH = 500
 
 
-def redeliver(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | None) -> int:
+def redeliver(conn: sa.Connection, webhook: Webhook, uuids: Collection[str] | None) -> int:
     """Let dead letters be delivered again, as if they were new; return how many.
 
-    :param wanted: UUIDs of their events; None: all
+    :param uuids: UUIDs of their events; None: all
     :raises dead_letter_not_found: 404
     """
-    now, ids = clock.now(), _ids(conn, webhook, wanted)
+    now, ids = clock.now(), _ids(conn, webhook, uuids)
     for start in range(0, len(ids), _BATCH):
         conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(ids[start:start + _BATCH])).values(
             dead=False, attempts=0, created_at=now, due_at=now, error=None, claimed_by=None))
@@ -164,13 +164,13 @@ def redeliver(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | N
     return len(ids)
 
 
-def forget(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | None) -> None:
+def forget(conn: sa.Connection, webhook: Webhook, uuids: Collection[str] | None) -> None:
     """Delete dead letters.
 
-    :param wanted: UUIDs of their events; None: all
+    :param uuids: UUIDs of their events; None: all
     :raises dead_letter_not_found: 404
     """
-    ids = _ids(conn, webhook, wanted)
+    ids = _ids(conn, webhook, uuids)
     for start in range(0, len(ids), _BATCH):
         of_events = sa.select(deliveries.c.id, deliveries.c.event_id).where(
             deliveries.c.id.in_(ids[start:start + _BATCH]))
@@ -179,9 +179,9 @@ def forget(conn: sa.Connection, webhook: Webhook, wanted: Collection[str] | None
 
 def drop_orphans(conn: sa.Connection, most: int) -> int:
     """Delete deliveries to webhooks that were deleted; return how many, at most ``most``."""
-    known = sa.select(webhooks.c.id)
+    existing = sa.select(webhooks.c.id)
     receivers_of = list(conn.scalars(sa.select(deliveries.c.webhook_id).where(
-        deliveries.c.webhook_id > 0, deliveries.c.webhook_id.not_in(known)).limit(1)))
+        deliveries.c.webhook_id > 0, deliveries.c.webhook_id.not_in(existing)).limit(1)))
     if not receivers_of:
         return 0
     rows = conn.execute(sa.select(deliveries.c.id, deliveries.c.event_id).where(

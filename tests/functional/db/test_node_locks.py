@@ -36,11 +36,11 @@ def test_reserve_notes_who_and_why_and_when(conn: sa.Connection, node: Any) -> N
 
 def test_reserve_returns_the_known_node_only_while_it_is_as_it_was(conn: sa.Connection, node: Any) -> None:
     first, second = lock(node, "host-1"), lock(node, "host-1", 2)
-    assert nodes.reserve(conn, first, "test", known=node) is node
+    assert nodes.reserve(conn, first, "test", node=node) is node
     nodes.release(conn, first, {"name": "changed"})
-    assert nodes.reserve(conn, second, "test", known=node).name == "changed"
+    assert nodes.reserve(conn, second, "test", node=node).name == "changed"
     with pytest.raises(NodeLocked):
-        nodes.reserve(conn, lock(node, "host-2"), "test", known=nodes.get_by_id(conn, node.id))
+        nodes.reserve(conn, lock(node, "host-2"), "test", node=nodes.get_by_id(conn, node.id))
 
 
 def test_a_node_is_read_with_what_it_has_in_other_tables(conn: sa.Connection, node: Any) -> None:
