@@ -304,8 +304,8 @@ class SetCapability(InspectionRuleActionBase):
     touches = frozenset({"node"})
 
     def __call__(self, task: Task, rule: ActiveRule, name: Capability, value: Any) -> None:
-        found = task.node.properties.get("capabilities")
-        task.node.write("/properties/capabilities", capabilities.put(found, name, value))
+        stored = task.node.properties.get("capabilities")
+        task.node.write("/properties/capabilities", capabilities.put(stored, name, value))
 
     def problems(self, literals: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         if "value" in literals:
@@ -328,9 +328,9 @@ class UnsetCapability(InspectionRuleActionBase):
     touches = frozenset({"node"})
 
     def __call__(self, task: Task, rule: ActiveRule, name: Capability) -> None:
-        found = task.node.properties.get("capabilities")
-        if found is not None:
-            task.node.write("/properties/capabilities", capabilities.remove(found, name))
+        stored = task.node.properties.get("capabilities")
+        if stored is not None:
+            task.node.write("/properties/capabilities", capabilities.remove(stored, name))
 
 
 @ACTIONS.add("add-trait")
@@ -434,12 +434,12 @@ def _headers(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise OperandError("must be an object of strings")
     headers = {}
-    for name, given in value.items():
+    for name, header in value.items():
         if not _HEADER.fullmatch(name) or name.lower() in _RESERVED_HEADERS:
             raise OperandError(f"names must be those of HTTP headers, but not {', '.join(sorted(_RESERVED_HEADERS))}")
-        if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+        if isinstance(header, bool) or not isinstance(header, (str, int, float)):
             raise OperandError("must be an object of strings")
-        headers[name] = str(given)
+        headers[name] = str(header)
         if not _HEADER_VALUE.fullmatch(headers[name]):
             raise OperandError("the value of a header must be printable ASCII")
     return headers

@@ -39,23 +39,23 @@ def bind(scope: Scope, operation: Operation, args: object, where: str) -> Bound 
     """Bind ``args`` (a list or a dict) to the operation's parameters; if that fails, report problems, return None."""
     before = len(scope.problems)
     if isinstance(args, dict):
-        given = _by_name(scope, operation, args, where)
+        arguments = _by_name(scope, operation, args, where)
     elif isinstance(args, (list, tuple)):
-        given = _by_position(scope, operation, list(args), where)
+        arguments = _by_position(scope, operation, list(args), where)
         if scope.warnings is not None and args:
-            scope.warn(where, f"Ironic wants arguments by name since August 2026: {_names(operation, given)}")
+            scope.warn(where, f"Ironic wants arguments by name since August 2026: {_names(operation, arguments)}")
     else:
         scope.complain(where, "must be a list or an object")
         return None
-    missing = [p.name for p in operation.parameters if p.required and p.name not in given]
+    missing = [p.name for p in operation.parameters if p.required and p.name not in arguments]
     if missing:
         scope.complain(where, f"missing: {', '.join(missing)}")
     bound = Bound(True if _names_itself(operation, args) else operation.absent)
     for parameter in operation.parameters:
-        if parameter.name in given:
+        if parameter.name in arguments:
             # Single items of a list to search may be missing.
             scope.absent = bound.absent is not None and parameter is operation.parameters[0]
-            _compile(scope, operation, parameter, bound, *given[parameter.name], by_name=isinstance(args, dict))
+            _compile(scope, operation, parameter, bound, *arguments[parameter.name], by_name=isinstance(args, dict))
     return bound if len(scope.problems) == before else None
 
 
@@ -79,7 +79,7 @@ def _names_itself(operation: Operation, args: object) -> bool:
 
 
 def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: str) -> _Given:
-    given: _Given = {}
+    arguments: _Given = {}
     extra: JSONObject = {}
     for name, value in args.items():
         parameter = operation.parameter(name) if isinstance(name, str) else None
@@ -90,32 +90,32 @@ def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: st
         elif parameter.variadic == "keyword":
             extra[name] = value
         else:
-            given[name] = value, where + documents.format_pointer((name,))
+            arguments[name] = value, where + documents.format_pointer((name,))
     for parameter in operation.parameters:
         if parameter.variadic == "keyword" and extra:
-            given[parameter.name] = extra, where
-    return given
+            arguments[parameter.name] = extra, where
+    return arguments
 
 
 def _by_position(scope: Scope, operation: Operation, args: list[Any], where: str) -> _Given:
-    given: _Given = {}
+    arguments: _Given = {}
     places = [p for p in operation.parameters if not p.keyword_only and p.variadic != "keyword"]
     for index, parameter in enumerate(places):
         if parameter.variadic == "positional":
-            given[parameter.name] = args[index:], where
-            return given
+            arguments[parameter.name] = args[index:], where
+            return arguments
         if index < len(args):
-            given[parameter.name] = args[index], f"{where}/{index}"
+            arguments[parameter.name] = args[index], f"{where}/{index}"
     if len(args) > len(places):
         expected = ", ".join(parameter.name for parameter in places) or "none"
         scope.complain(f"{where}/{len(places)}", f"too many arguments; expected {expected}")
-    return given
+    return arguments
 
 
-def _names(operation: Operation, given: _Given) -> str:
+def _names(operation: Operation, arguments: _Given) -> str:
     """Return how arguments are written by name, without their values."""
     forms = (f'"{parameter.name}": {"[...]" if parameter.variadic else "..."}'
-             for parameter in operation.parameters if parameter.name in given)
+             for parameter in operation.parameters if parameter.name in arguments)
     return f"{{{', '.join(forms)}}}"
 
 
@@ -185,14 +185,14 @@ def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
     required = parameter.required
 
     def values(view: View) -> list[Any]:
-        found = get(view)
-        if not isinstance(found, list):
+        items = get(view)
+        if not isinstance(items, list):
             if alone:
-                return [found]
+                return [items]
             raise OperandError("must be a list")
-        if required and not found:
+        if required and not items:
             raise OperandError("there is no value: the list is empty")
-        return found
+        return items
 
     return values
 
@@ -300,12 +300,12 @@ def condition_call(function: Callable[..., bool], bound: Bound,
 
 
 def _is_filled(bound: Bound) -> bool:
-    return bound.rest is not None or any(isinstance(each, Filled) for each in bound.positional)
+    return bound.rest is not None or any(isinstance(argument, Filled) for argument in bound.positional)
 
 
 def _condition_call(function: Callable[..., bool], bound: Bound,
                     pair: Callable[[Any, Any], bool] | None = None) -> Callable[[View], bool]:
-    if pair is not None and bound.rest is None and all(isinstance(each, Const) for each in bound.named.values()):
+    if pair is not None and bound.rest is None and all(isinstance(value, Const) for value in bound.named.values()):
         return _pairwise_call(pair, bound)
     if bound.named or bound.rest is not None:
         return _general_call(function, bound)
@@ -336,11 +336,11 @@ def _pairwise_call(compare: Callable[[Any, Any], bool], bound: Bound) -> Callabl
         return _two_values_call(compare, *values)
     if len(values) == 3:
         return _three_values_call(compare, *map(as_getter, values))
-    first, *others = [as_getter(value) for value in values]
+    first, *rest = [as_getter(value) for value in values]
 
     def call(view: View) -> bool:
         before, holds = first(view), True
-        for get in others:
+        for get in rest:
             value = get(view)
             holds = holds and compare(before, value)
             before = value
@@ -385,10 +385,10 @@ def capturing_call(groups_of: Capture | None, bound: Bound) -> tuple[tuple[str, 
     pattern, get = regex.value, as_getter(bound.positional[0])
 
     def call(view: View) -> bool:
-        found = groups_of(get(view), pattern)
-        if found is None:
+        groups = groups_of(get(view), pattern)
+        if groups is None:
             return False
-        view.setdefault(ROOT_GROUPS, {}).update(found)
+        view.setdefault(ROOT_GROUPS, {}).update(groups)
         return True
 
     return pattern.groups, call

@@ -56,16 +56,17 @@ def load(path: str | Path, *, limits: Limits = DEFAULT,
     :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one per line
     """
     problems: list[str] = []
-    found = read(path, problems)
-    checked = [check(each.rule, built_in=True, limits=limits, known_paths=known_paths) for each in found]
-    problems += [each.told(problem) for each, made in zip(found, checked, strict=True) for problem in made.problems]
-    rules = [] if problems else [_stored(each.rule) for each in found]
+    entries = read(path, problems)
+    checked = [check(entry.rule, built_in=True, limits=limits, known_paths=known_paths) for entry in entries]
+    problems += [entry.told(problem) for entry, result in zip(entries, checked, strict=True)
+                 for problem in result.problems]
+    rules = [] if problems else [_stored(entry.rule) for entry in entries]
     if not problems:
-        problems.extend(_repeated(found, rules))
+        problems.extend(_repeated(entries, rules))
     if problems:
         raise ConfigurationError("The built-in inspection rules cannot be used:\n" + "\n".join(problems))
-    return [(Rule(**rule, position=FIRST_POSITION + index, built_in=True), made)
-            for index, (rule, made) in enumerate(zip(rules, checked, strict=True))]
+    return [(Rule(**rule, position=FIRST_POSITION + index, built_in=True), result)
+            for index, (rule, result) in enumerate(zip(rules, checked, strict=True))]
 
 
 def read(path: str | Path, problems: list[str]) -> list[Found]:
@@ -75,8 +76,8 @@ def read(path: str | Path, problems: list[str]) -> list[Found]:
 
 def writable_by_others(path: str | Path) -> list[Path]:
     """Return those of the files, and the directory, that are writable by their group or by all users."""
-    given = Path(path)
-    places = [given, *_files(given, [])] if given.is_dir() else [given]
+    start = Path(path)
+    places = [start, *_files(start, [])] if start.is_dir() else [start]
     return [place for place in places if place.stat().st_mode & 0o022]
 
 
@@ -134,25 +135,25 @@ def _stored(rule: JSONObject) -> JSONObject:
 
 def _identity(rule: JSONObject) -> str:
     names = [name for name in WRITABLE if name != "uuid" and not (rule["sensitive"] and name in SEALED)]
-    said = {name: rule[name] for name in names if name not in _ADDED or rule[name] != RULE[name].initial()}
-    content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+    content_fields = {name: rule[name] for name in names if name not in _ADDED or rule[name] != RULE[name].initial()}
+    content = orjson.dumps(content_fields, option=orjson.OPT_SORT_KEYS)
     return str(uuid.uuid5(_NAMESPACE, content.decode()))
 
 
-def _repeated(found: list[Found], rules: list[JSONObject]) -> Iterator[str]:
+def _repeated(entries: list[Found], rules: list[JSONObject]) -> Iterator[str]:
     first: dict[str, Found] = {}
     named: dict[str, Found] = {}
-    for each, rule in zip(found, rules, strict=True):
-        if rule["name"] is not None and (other := named.setdefault(rule["name"], each)) is not each:
-            yield f"{each.file}: {each.where or '/'}: this name is already that of {other.file}: {other.where or '/'}"
-        known = first.setdefault(rule["uuid"], each)
-        if known is each:
+    for entry, rule in zip(entries, rules, strict=True):
+        if rule["name"] is not None and (other := named.setdefault(rule["name"], entry)) is not entry:
+            yield f"{entry.file}: {entry.where or '/'}: this name is already that of {other.file}: {other.where or '/'}"
+        earlier = first.setdefault(rule["uuid"], entry)
+        if earlier is entry:
             continue
-        place = f"{known.file}: {known.where or '/'}"
-        if each.rule.get("uuid"):
+        place = f"{earlier.file}: {earlier.where or '/'}"
+        if entry.rule.get("uuid"):
             reason = f"this uuid is already that of {place}"
         elif rule["sensitive"]:
             reason = f"apart from conditions and actions the same as {place}; give one of them a uuid"
         else:
             reason = f"the same rule as {place}"
-        yield f"{each.file}: {each.where or '/'}: {reason}"
+        yield f"{entry.file}: {entry.where or '/'}: {reason}"

@@ -14,23 +14,23 @@ def is_name(name: object) -> bool:
         character in ",:" or character.isspace() or not character.isprintable() for character in name)
 
 
-def get(found: Any, name: str) -> Any:
+def get(stored: Any, name: str) -> Any:
     """Return the value of ``name``, None if it is missing.
 
-    :raises ActionError: ``found`` are not capabilities
+    :raises ActionError: ``stored`` are not capabilities
     """
-    return parse(found).get(name)
+    return parse(stored).get(name)
 
 
-def put(found: object, name: str, value: object) -> Any:
+def put(stored: object, name: str, value: object) -> Any:
     """Return the capabilities with ``name`` set; its position is kept, a new one is appended.
 
-    :raises ActionError: the value is invalid, or ``found`` are not capabilities
+    :raises ActionError: the value is invalid, or ``stored`` are not capabilities
     """
     text = text_of(value)
-    pairs = parse(found)
+    pairs = parse(stored)
     pairs[name] = text
-    return joined(found, pairs)
+    return joined(stored, pairs)
 
 
 def text_of(value: object) -> str:
@@ -46,34 +46,34 @@ def text_of(value: object) -> str:
     return text
 
 
-def remove(found: object, name: str) -> Any:
+def remove(stored: object, name: str) -> Any:
     """Return the capabilities without ``name``.
 
-    :raises ActionError: ``found`` are not capabilities
+    :raises ActionError: ``stored`` are not capabilities
     """
-    pairs = parse(found)
+    pairs = parse(stored)
     pairs.pop(name, None)
-    return joined(found, pairs)
+    return joined(stored, pairs)
 
 
-def parse(found: object) -> JSONObject:
+def parse(stored: object) -> JSONObject:
     """Return the capabilities by name, in a dict of the caller's own.
 
-    :raises ActionError: ``found`` are not capabilities
+    :raises ActionError: ``stored`` are not capabilities
     """
-    if found is None:
+    if stored is None:
         return {}
-    if isinstance(found, dict):
-        return dict(found)
-    if not isinstance(found, str):
+    if isinstance(stored, dict):
+        return dict(stored)
+    if not isinstance(stored, str):
         raise ActionError("the node's capabilities are neither a string nor an object")
     pairs: JSONObject = {}
-    for part in filter(None, (part.strip() for part in found.split(","))):
+    for part in filter(None, (part.strip() for part in stored.split(","))):
         key, _, value = part.partition(":")
         pairs[key] = value
     return pairs
 
 
-def joined(found: object, pairs: JSONObject) -> Any:
-    """Return capabilities in the form that ``found`` has: an object, or else a text."""
-    return pairs if isinstance(found, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())
+def joined(stored: object, pairs: JSONObject) -> Any:
+    """Return capabilities in the form that ``stored`` has: an object, or else a text."""
+    return pairs if isinstance(stored, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())

@@ -35,11 +35,11 @@ def touched_state(plugin_data: Mapping[str, object], task: Task | None, rule: Co
 
 def whole_state(plugin_data: Mapping[str, object], task: Task | None) -> State:
     """Return a copy of all that rules may change, also in place."""
-    found: JSONObject = {"plugin_data": clone(plugin_data)}
+    state: JSONObject = {"plugin_data": clone(plugin_data)}
     if task is not None:
-        found["node"] = clone(task.node.read())
-        found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
-    return found
+        state["node"] = clone(task.node.read())
+        state["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
+    return state
 
 
 def difference_of_states(before: State, after: State) -> JSONObject:
@@ -47,7 +47,7 @@ def difference_of_states(before: State, after: State) -> JSONObject:
 
     :param before: ``node``, ``plugin_data``, ``ports`` by address, or some of them
     """
-    found: JSONObject = {}
+    difference: JSONObject = {}
     for root, value in after.items():
         if root == "ports":
             patches = {address: difference_of_port(before[root].get(address), value.get(address))
@@ -58,8 +58,8 @@ def difference_of_states(before: State, after: State) -> JSONObject:
         else:
             patch = documents.difference(before[root], value)
         if patch:
-            found[root] = patch
-    return found
+            difference[root] = patch
+    return difference
 
 
 def difference_of_node(before: JSONObject, after: JSONObject) -> list[JSONObject]:

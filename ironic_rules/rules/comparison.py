@@ -68,44 +68,44 @@ class Comparison:
         return f"created {len(self.created)}, changed {changed}, removed {len(self.removed)} rules"
 
 
-def request_problems(given: Sequence[object], bundle: str | None) -> list[Problem]:
+def request_problems(rules: Sequence[object], bundle: str | None) -> list[Problem]:
     """Return the problems of the rules of one request with each other and with its bundle.
 
-    :param given: as clients send them
+    :param rules: as clients send them
     """
     problems: list[Problem] = []
-    seen: dict[str, set[str]] = {"uuid": set(), "name": set()}
-    for index, rule in enumerate(given):
+    values_of: dict[str, set[str]] = {"uuid": set(), "name": set()}
+    for index, rule in enumerate(rules):
         if not isinstance(rule, Mapping):
             continue
-        for key, known in seen.items():
+        for key, values in values_of.items():
             value = rule.get(key)
             if not isinstance(value, str):
                 continue
             value = value.lower() if key == "uuid" else value
-            if value in known:
+            if value in values:
                 problems.append(Problem(f"/rules/{index}/{key}", "another rule of the request has it, too"))
-            known.add(value)
+            values.add(value)
         if "bundle" in rule and rule["bundle"] != bundle:
             problems.append(Problem(f"/rules/{index}/bundle", "is not the bundle of the request; it can be left out"))
     return problems
 
 
-def apply(given: Mapping[int, JSONObject], stored: Sequence[Rule], *, prune: bool,
+def apply(rules: Mapping[int, JSONObject], stored: Sequence[Rule], *, prune: bool,
           elsewhere: Mapping[str, str]) -> tuple[Comparison, list[Problem]]:
     """Return what makes the rules of a bundle those that are given, and the problems of that.
 
     A rule is matched by ``uuid``, else by ``name``; without either by equal content with a rule without a name, each
     stored rule once.
 
-    :param given: by place in the request; with defaults (``from_wire``), and with the bundle
+    :param rules: by place in the request; with defaults (``from_wire``), and with the bundle
     :param stored: all rules of the bundle, in the order of their creation
     :param elsewhere: why UUIDs that are given and not in the bundle cannot be used
     """
-    found, problems = Comparison(), []
-    left = {rule.uuid: rule for rule in stored}
-    matches = _matches(given, left)
-    for place, new in given.items():
+    result, problems = Comparison(), []
+    unmatched = {rule.uuid: rule for rule in stored}
+    matches = _matches(rules, unmatched)
+    for place, new in rules.items():
         old = matches.get(place)
         if old is None and (reason := elsewhere.get(str(new.get("uuid")))):
             problems.append(Problem(f"/rules/{place}/uuid", reason))
@@ -113,15 +113,15 @@ def apply(given: Mapping[int, JSONObject], stored: Sequence[Rule], *, prune: boo
             problems.append(Problem(f"/rules/{place}", "a sensitive rule needs a uuid or a name by which it is found"))
         if old is not None and old.sensitive and new["sensitive"] is not True:
             problems.append(Problem(f"/rules/{place}/sensitive", "a sensitive rule cannot be made non-sensitive"))
-        _add(found, Entry(old, new, place))
+        _add(result, Entry(old, new, place))
     if prune:
-        found.removed = [Entry(rule, None) for rule in left.values()]
+        result.removed = [Entry(rule, None) for rule in unmatched.values()]
     else:
-        names = {rule.name: rule for rule in left.values() if rule.name is not None}
-        for place, new in given.items():
+        names = {rule.name: rule for rule in unmatched.values() if rule.name is not None}
+        for place, new in rules.items():
             if isinstance(new["name"], str) and (other := names.get(new["name"])):
                 problems.append(Problem(f"/rules/{place}/name", f"is the name of rule {other.uuid}"))
-    return found, problems
+    return result, problems
 
 
 def rollback(then: Sequence[Rule], stored: Sequence[Rule]) -> Comparison:
@@ -131,60 +131,60 @@ def rollback(then: Sequence[Rule], stored: Sequence[Rule]) -> Comparison:
 
     :param then: ``revision`` of each is that of its version
     """
-    found = Comparison()
-    left = {rule.uuid: rule for rule in stored}
+    result = Comparison()
+    unmatched = {rule.uuid: rule for rule in stored}
     for rule in then:
-        old = left.pop(rule.uuid, None)
+        old = unmatched.pop(rule.uuid, None)
         if old is not None and old.revision == rule.revision:
-            found.unchanged.append(Entry(old, None))
+            result.unchanged.append(Entry(old, None))
             continue
         sensitive = rule.sensitive or (old is not None and old.sensitive)
         entry = Entry(old, _fields(replace(rule, sensitive=sensitive)), version=rule)
         if old is not None and (old.created_at, old.position) != (rule.created_at, rule.position) and not sensitive:
             # It was deleted and created again: even with equal content, another one.
-            found.changed.append(entry)
+            result.changed.append(entry)
         else:
-            _add(found, entry)
-    found.removed = [Entry(rule, None) for rule in left.values()]
-    return found
+            _add(result, entry)
+    result.removed = [Entry(rule, None) for rule in unmatched.values()]
+    return result
 
 
-def _matches(given: Mapping[int, JSONObject], left: dict[str, Rule]) -> dict[int, Rule]:
-    """Return the stored rule for each place that has one, and remove it from ``left``."""
-    found: dict[int, Rule] = {}
+def _matches(rules: Mapping[int, JSONObject], unmatched: dict[str, Rule]) -> dict[int, Rule]:
+    """Return the stored rule for each place that has one, and remove it from ``unmatched``."""
+    matches: dict[int, Rule] = {}
 
     def match(place: int, uuid: object) -> None:
-        if isinstance(uuid, str) and uuid in left:
-            found[place] = left.pop(uuid)
+        if isinstance(uuid, str) and uuid in unmatched:
+            matches[place] = unmatched.pop(uuid)
 
-    for place, rule in given.items():
+    for place, rule in rules.items():
         match(place, rule.get("uuid"))
-    names = {rule.name: rule.uuid for rule in left.values()}
-    for place, rule in given.items():
+    names = {rule.name: rule.uuid for rule in unmatched.values()}
+    for place, rule in rules.items():
         if "uuid" not in rule and isinstance(rule["name"], str):
             match(place, names.get(rule["name"]))
     contents = defaultdict(list)
-    for stored in reversed(left.values()):
+    for stored in reversed(unmatched.values()):
         if stored.name is None and not stored.sensitive:
             contents[_content(_fields(stored))].append(stored.uuid)
-    for place, rule in given.items():
+    for place, rule in rules.items():
         if "uuid" not in rule and rule["name"] is None and (same := contents.get(_content(rule))):
             match(place, same.pop())
-    return found
+    return matches
 
 
-def _add(found: Comparison, entry: Entry) -> None:
+def _add(result: Comparison, entry: Entry) -> None:
     """Add a rule that the request has."""
     old, new = entry.old, entry.new
     assert new is not None
     if old is None:
-        found.created.append(entry)
+        result.created.append(entry)
     elif old.sensitive or new["sensitive"] is True:
-        found.replaced.append(entry)
+        result.replaced.append(entry)
     elif _content(_fields(old)) == _content(new):
-        found.unchanged.append(entry)
+        result.unchanged.append(entry)
     else:
-        found.changed.append(entry)
+        result.changed.append(entry)
 
 
 def _fields(rule: Rule) -> JSONObject:

@@ -40,20 +40,20 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
     if _is_message(operation):
         once = _Message(where, operation, bound, early, most)
         items = None if items is None else _items_or_none(items)
-    made = once if items is None else _Loop(where, operation, once, items, most)
+    action = once if items is None else _Loop(where, operation, once, items, most)
     path = bound.literals.get(operation.call.data_path)
     if path is not None:
-        made.data_keys = frozenset(paths.parse(path)[:1])
+        action.data_keys = frozenset(paths.parse(path)[:1])
     path = bound.literals.get(operation.call.node_path)
     if path is not None:
-        made.moves = documents.parse_pointer(path, relative=True)[:1] == ("inspection_scope",)
-    return made
+        action.moves = documents.parse_pointer(path, relative=True)[:1] == ("inspection_scope",)
+    return action
 
 
 def _is_message(operation: Operation) -> bool:
     """Return whether an action takes texts for people only, so that nothing in the data ends an inspection."""
-    parameters = operation.parameters
-    return bool(parameters) and all(each.kind.for_people or each.kind.otherwise is not None for each in parameters)
+    kinds = [parameter.kind for parameter in operation.parameters]
+    return bool(kinds) and all(kind.for_people or kind.otherwise is not None for kind in kinds)
 
 
 #: The only item of a loop that cannot be evaluated.
@@ -82,9 +82,9 @@ class _Any(CompiledAction):
         self._fill = arguments.values_of(bound)
 
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        given = self._fill(view)
-        self._count(rule, views, (*given[0], *given[1].values()))
-        positional, named = arguments.private(given)
+        call_args = self._fill(view)
+        self._count(rule, views, (*call_args[0], *call_args[1].values()))
+        positional, named = arguments.private(call_args)
         if self._early:
             self._call(rule, *positional, **named)
         else:
@@ -93,8 +93,8 @@ class _Any(CompiledAction):
         return 1
 
 
-    def _count(self, rule: ActiveRule, views: Views, given: Iterable[object]) -> None:
-        for argument in given:
+    def _count(self, rule: ActiveRule, views: Views, values: Iterable[object]) -> None:
+        for argument in values:
             count_written(views, argument, self.most)
 
 
@@ -103,9 +103,9 @@ class _Message(_Any):
 
     __slots__ = ()
 
-    def _count(self, rule: ActiveRule, views: Views, given: Iterable[object]) -> None:
+    def _count(self, rule: ActiveRule, views: Views, values: Iterable[object]) -> None:
         try:
-            for argument in given:
+            for argument in values:
                 views.told = _counted(argument, views.told, self.most, MAX_LEVELS)
         except ActionError:
             rule.mute()
@@ -147,21 +147,21 @@ class _Loop(CompiledAction):
         self._once = once
 
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        found = list(self._items(view))
-        for item in found:
+        items = list(self._items(view))
+        for item in items:
             _set_item(view, item)
             rule.next_item()
             self._once.run(task, rule, view, views)
-        return len(found)
+        return len(items)
 
     def run_noted(self, task: Task | None, rule: ActiveRule, view: View, views: Views,
                   note: Callable[[View], None]) -> int:
-        found = list(self._items(view))
-        for item in found:
+        items = list(self._items(view))
+        for item in items:
             _set_item(view, item)
             rule.next_item()
             self._once.run_noted(task, rule, view, views, note)
-        return len(found)
+        return len(items)
 
 
 def _set_item(view: View, item: object) -> None:

@@ -130,10 +130,10 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT,
         compiled = compile(rule, limits=limits)
         return replace(compiled, problems=problems) if problems else compiled
     except InvalidRule as exc:
-        found = (
+        load_problems = (
             replace(problem, text=f"{problem.text}; {ELSEWHERE}") if _OP.fullmatch(problem.where) else problem
             for problem in exc.problems)
-        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (*found, *problems), called(rule))
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (*load_problems, *problems), called(rule))
     except BaseException as exc:  # whatever is wrong with one rule must not stop the others
         if is_signal(exc):
             raise
@@ -166,29 +166,29 @@ def check(rule: object, *, built_in: bool = False, limits: Limits = DEFAULT, kno
     names = EARLY_ROOTS if early else ROOTS
     warnings = Warnings(known_paths, known_names)
     of_conditions, of_actions = (warnings if name in warn_of else None for name in SEALED)
-    found = [each for each in _each(
+    pairs = [pair for pair in _each(
         rule.get("conditions", []), "/conditions", limits.conditions, problems, lambda item, where: _condition(
             Scope(names, early, False, problems, limits, warnings=of_conditions, facts=known_facts), item, where))
-        if each is not None]
+        if pair is not None]
     is_known = not any(problem.where.startswith("/conditions") for problem in problems)
-    provided = [name for _, capturing in found if capturing is not None for name in capturing.groups]
+    provided = [name for _, capturing in pairs if capturing is not None for name in capturing.groups]
     matched = Groups(provided if is_known else None)
-    known = (*names, template.ROOT_GROUPS) if matched.provided else names
+    roots = (*names, template.ROOT_GROUPS) if matched.provided else names
     actions = _each(rule.get("actions"), "/actions", limits.actions, problems, lambda item, where: _action(
-        Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched, facts=known_facts), item,
+        Scope(roots, early, True, problems, limits, warnings=of_actions, groups=matched, facts=known_facts), item,
         where))
     if problems:
         return Checked(problems)
     # Only now is it known which groups actions read. Few rules read any.
     conditions = (plain if capturing is None or matched.used.isdisjoint(capturing.groups) else capturing
-                  for plain, capturing in found)
+                  for plain, capturing in pairs)
     return Checked(problems, warnings.found, tuple(conditions), tuple(actions))
 
 
 def compile_condition(scope: Scope, item: object, where: str) -> Condition | None:
     """Compile one condition, of whatever has the names of the scope; None if there is a problem, which that has."""
-    found = _condition(scope, item, where)
-    return None if found is None else found[0]
+    compiled = _condition(scope, item, where)
+    return None if compiled is None else compiled[0]
 
 
 def reads_groups(actions: object, *, limits: Limits = DEFAULT) -> bool:
@@ -245,14 +245,14 @@ def _condition(scope: Scope, item: Any, where: str) -> _Found | None:
     is_looked_up = items is None and bound.absent == operation.absent
     lookup = _lookup(operation.call, bound, inverted=inverted) if is_looked_up else None
     roots = scope.roots
-    made = Condition(op, call if items is None else values.join(multiple, items, call), roots <= _STABLE, lookup,
-                     reads_previous=PREVIOUS in roots, written=_written(item),
-                     loop=None if items is None else Loop(multiple, items, call))
+    condition = Condition(op, call if items is None else values.join(multiple, items, call), roots <= _STABLE, lookup,
+                          reads_previous=PREVIOUS in roots, written=_written(item),
+                          loop=None if items is None else Loop(multiple, items, call))
     if capturing is None:
-        return _shared(scope, made), None
+        return _shared(scope, condition), None
     names, call = capturing
-    return _shared(scope, made), replace(
-        made, call=call if items is None else values.join(multiple, items, call), groups=names, captures=True)
+    return _shared(scope, condition), replace(
+        condition, call=call if items is None else values.join(multiple, items, call), groups=names, captures=True)
 
 
 _ABSENCE = "a missing value equals nothing, also not null: is-none asks whether a value is missing or null"
@@ -271,16 +271,16 @@ def changed_meanings(conditions: Sequence[JSONObject], actions: Sequence[JSONObj
 
 def _compares_absence(condition: JSONObject) -> bool:
     args = condition.get("args") or ()
-    values = [each for value in (args.values() if isinstance(args, dict) else args)
-              for each in (value if isinstance(value, list) else [value])]
+    values = [item for value in (args.values() if isinstance(args, dict) else args)
+              for item in (value if isinstance(value, list) else [value])]
     templates = sum(isinstance(value, str) and "{" in value for value in values)
     return condition["op"].lstrip("! ") in operators.EQUALITY and (templates > 1 or bool(templates and None in values))
 
 
 def _warn_of_null(scope: Scope, bound: arguments.Bound, where: str) -> None:
-    given = [each for each in bound.positional if isinstance(each, Const)]
-    listed = [each for const in given for each in (const.value if isinstance(const.value, list) else [const.value])]
-    if len(given) < len(bound.positional) and None in listed:
+    constants = [value for value in bound.positional if isinstance(value, Const)]
+    listed = [item for const in constants for item in (const.value if isinstance(const.value, list) else [const.value])]
+    if len(constants) < len(bound.positional) and None in listed:
         scope.warn(where, _ABSENCE)
 
 
@@ -294,20 +294,20 @@ _ORDER = {str: _TEXT, int: _NUMBER, float: _NUMBER}
 _UNORDERED = frozenset({Type.OBJECT, Type.LIST, Type.BOOLEAN})
 
 
-def _warn_of_outcome(scope: Scope, name: str, given: Sequence[Compiled], where: str) -> None:
+def _warn_of_outcome(scope: Scope, name: str, compared: Sequence[Compiled], where: str) -> None:
     """Warn of a comparison that is the same whatever a machine reports."""
-    if name == "one-of" and isinstance(given[-1], Const):
-        listed = [_order_of(Const(value)) for value in given[-1].value]
+    if name == "one-of" and isinstance(compared[-1], Const):
+        listed = [_order_of(Const(value)) for value in compared[-1].value]
         if not listed:
             scope.warn(where, "the list is empty, so that nothing is one of it")
-        elif {_order_of(given[0]), *listed} == {_TEXT, _NUMBER} and _order_of(given[0]) not in listed:
+        elif {_order_of(compared[0]), *listed} == {_TEXT, _NUMBER} and _order_of(compared[0]) not in listed:
             scope.warn(where, _UNLIKE)
-    elif name in _COMPARING and len(given) == 1:
+    elif name in _COMPARING and len(compared) == 1:
         scope.warn(where, "there is one value, and nothing to compare it with")
     elif name in _ORDERING:
-        _warn_of_order(scope, [_order_of(compiled) for compiled in given], where)
-    elif name in _COMPARING and any({_order_of(one), _order_of(other)} == {_TEXT, _NUMBER} and not (
-            isinstance(one, Const) and isinstance(other, Const)) for one, other in itertools.pairwise(given)):
+        _warn_of_order(scope, [_order_of(compiled) for compiled in compared], where)
+    elif name in _COMPARING and any({_order_of(first), _order_of(other)} == {_TEXT, _NUMBER} and not (
+            isinstance(first, Const) and isinstance(other, Const)) for first, other in itertools.pairwise(compared)):
         scope.warn(where, _UNLIKE)
 
 
@@ -315,7 +315,7 @@ def _warn_of_order(scope: Scope, orders: Sequence[str | None], where: str) -> No
     if _NO_ORDER in orders:
         scope.warn(where, "only numbers and texts have an order: for null, true, false, lists and objects, this "
                           "comparison is always false")
-    elif any({one, other} == {_TEXT, _NUMBER} for one, other in itertools.pairwise(orders)):
+    elif any({first, other} == {_TEXT, _NUMBER} for first, other in itertools.pairwise(orders)):
         scope.warn(where, "a text and a number have no order, so that this comparison is always false; a template "
                           "gives the number that a text has with |int")
 
@@ -345,16 +345,16 @@ def _written(item: JSONObject) -> bytes:
     return bytes(memoryview(text))
 
 
-def _shared(scope: Scope, made: Condition) -> Condition:
+def _shared(scope: Scope, condition: Condition) -> Condition:
     """Return the condition of those that are written alike, so that it is evaluated once for all of them."""
-    if not made.written:
-        return made
+    if not condition.written:
+        return condition
     limits = scope.limits
-    digest = hashlib.blake2b(made.written, digest_size=16).digest()
-    known = _known.setdefault((digest, limits.subject, limits.result, limits.loop_items), made)
-    if known is not made:
-        known.is_shared = True
-    return known
+    digest = hashlib.blake2b(condition.written, digest_size=16).digest()
+    shared = _known.setdefault((digest, limits.subject, limits.result, limits.loop_items), condition)
+    if shared is not condition:
+        shared.is_shared = True
+    return shared
 
 
 def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:

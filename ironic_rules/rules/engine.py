@@ -111,9 +111,9 @@ class RuleSet:
         return self if phases == self._phases else self._with(phases)
 
     def _with(self, phases: dict[str, Phase]) -> RuleSet:
-        made = RuleSet(mask_secrets=self._mask, http_get=self._http_get)
-        made._phases = phases
-        return made
+        rule_set = RuleSet(mask_secrets=self._mask, http_get=self._http_get)
+        rule_set._phases = phases
+        return rule_set
 
     def rules(self, phase: str) -> list[CompiledRule]:
         """Return the rules of a phase in the order in which they run."""
@@ -192,11 +192,11 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
         "inventory": lambda: facts.inventory, "plugin_data": lambda: facts.plugin_data,
     }
     if task is not None:
-        known = task
-        sources["node"] = lambda: known.node.read()
-        sources["ports"] = lambda: [port.read() for port in known.ports]
-        sources["port_groups"] = lambda: known.port_groups
-        sources[PREVIOUS] = known.previous_inventory
+        current = task
+        sources["node"] = lambda: current.node.read()
+        sources["ports"] = lambda: [port.read() for port in current.ports]
+        sources["port_groups"] = lambda: current.port_groups
+        sources[PREVIOUS] = current.previous_inventory
         sources |= {FACT: dict, PREVIOUS_FACT: lambda: None, **facts.more}
     return sources
 
@@ -346,9 +346,9 @@ class _Run:
         self._stopped = writer.number
         keys = writer.rule.writes
         self._rewritten = None if keys is None or self._rewritten is None else self._rewritten | keys
-        found = self._phase.found_again(self._scope, keys, self._plain, self._sensitive)
-        found.difference_update(remaining)
-        more = [number for number in found if number > writer.number]
+        numbers = self._phase.found_again(self._scope, keys, self._plain, self._sensitive)
+        numbers.difference_update(remaining)
+        more = [number for number in numbers if number > writer.number]
         return sorted(remaining + more) if more else remaining
 
     def _explained(self, entry: Entry, view: View) -> Trace:
@@ -369,11 +369,11 @@ class _Run:
             return entry.matched
         noted = explainer.noted(entry.actions)
         times, notes = self._act(entry, view, shown, noted)
-        found = difference_of_states(before, touched_state(self._data, self._task, rule))
+        difference = difference_of_states(before, touched_state(self._data, self._task, rule))
         if is_secretive:
-            seal_changes(explainer.conceal, found)
+            seal_changes(explainer.conceal, difference)
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(noted, times, notes),
-                     hide_changes(found, explainer.conceal), limited=entry.limited)
+                     hide_changes(difference, explainer.conceal), limited=entry.limited)
 
     def _conditions(self, rule: CompiledRule, view: View,
                     explainer: Explainer) -> tuple[bool, tuple[ConditionTrace, ...]]:
@@ -401,7 +401,7 @@ class _Run:
         sign = None
         if task is not None and (entry.keeps_node or entry.keeps_task):
             sign = task.node.checkpoint(rule) if entry.keeps_node else task.checkpoint(rule)
-        kept = copied_data(rule, self._data) if entry.keeps_data else None
+        data_before = copied_data(rule, self._data) if entry.keeps_data else None
         dry_run = self._facts.dry_run
         active = self._active
         if active is None:
@@ -415,7 +415,7 @@ class _Run:
                 sign(action)
             try:
                 if action.waits:
-                    times.append(self._watched(rule, action, active, view, kept))
+                    times.append(self._watched(rule, action, active, view, data_before))
                 else:
                     times.append(action.run(task, active, view, self._views))
             except Abandoned:
@@ -430,7 +430,7 @@ class _Run:
                 if dry_run:
                     notes.append(active.take_withheld())
                 continue
-            self._undo(entry, kept)
+            self._undo(entry, data_before)
             shown = () if rule.sensitive else _action_traces(noted or entry.actions, times, notes)
             try:
                 raise _traced(failure, Trace(rule.uuid, rule.description, True, str(failure), conditions, shown))
@@ -483,11 +483,11 @@ class _Run:
                     if condition.call(view):
                         continue
                     return False
-                known = view.stable if condition.stable else view.volatile
-                if condition not in known:
-                    known[condition] = False
-                    known[condition] = condition.call(view)
-                if not known[condition]:
+                outcomes = view.stable if condition.stable else view.volatile
+                if condition not in outcomes:
+                    outcomes[condition] = False
+                    outcomes[condition] = condition.call(view)
+                if not outcomes[condition]:
                     return False
         except CannotEvaluate:
             return False
@@ -501,25 +501,25 @@ class _Run:
         where = "/conditions" if condition is None else condition_pointer(rule.conditions.index(condition))
         return _failed_condition(rule, where, cause, is_secretive=self._is_secretive(entry, view))
 
-    def _undo(self, entry: Entry, kept: JSONObject | None) -> None:
+    def _undo(self, entry: Entry, data_before: JSONObject | None) -> None:
         if self._task is not None:
             if entry.keeps_node:
                 self._task.node.rollback()
             elif entry.keeps_task:
                 self._task.rollback()
-        if kept is not None:
+        if data_before is not None:
             self._data.clear()
-            self._data.update(kept)
+            self._data.update(data_before)
         self._views.forget(EVERYTHING)
 
 
 def _action_traces(actions: Iterable[CompiledAction | NotedAction], times: list[int],
                    notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
-    done = zip(actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
+    actions_run = zip(actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
     return tuple(
         ActionTrace(action.where, action.op, count, note,
                     tuple(action.runs) if isinstance(action, NotedAction) else ())
-        for action, count, note in done)
+        for action, count, note in actions_run)
 
 
 def _spent(nodes: int) -> str:
@@ -542,9 +542,9 @@ def _message_of(rule: CompiledRule, action: CompiledAction | NotedAction) -> str
     """Return the message of an action ``fail`` as the rule has it, with its templates; None for another action."""
     if action.op != "fail":
         return None
-    written = next((each.written for each in rule.actions if each.where == action.where), b"")
-    given = orjson.loads(written)["args"] if written else {}
-    message = given.get("msg") if isinstance(given, dict) else given[0]
+    written = next((compiled.written for compiled in rule.actions if compiled.where == action.where), b"")
+    arguments = orjson.loads(written)["args"] if written else {}
+    message = arguments.get("msg") if isinstance(arguments, dict) else arguments[0]
     return message if isinstance(message, str) else None
 
 

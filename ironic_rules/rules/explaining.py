@@ -200,31 +200,31 @@ class WrittenCondition:
     items: values.Items | None = None
     call: Callable[[View], bool] | None = None
 
-    def why(self, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+    def why(self, outcome: bool | None, arguments: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
         """Return the reason for an outcome: a word, and what there is to say about it."""
-        missing = next((argument.missing for argument in given if argument.missing), None)
+        missing = next((argument.missing for argument in arguments if argument.missing), None)
         if missing is not None:
             return "missing", missing
         if outcome is None:
-            return self.why_unknown(given)
+            return self.why_unknown(arguments)
         is_true = outcome is not self.inverted
-        return (None if is_true else self.why_untrue(given)) or (_WORDS.get(self.name, _OTHER)[not is_true], None)
+        return (None if is_true else self.why_untrue(arguments)) or (_WORDS.get(self.name, _OTHER)[not is_true], None)
 
-    def why_unknown(self, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+    def why_unknown(self, arguments: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
         """Return why it could not be evaluated."""
         return "cannot be evaluated", None
 
-    def why_untrue(self, given: Sequence[ArgumentTrace]) -> tuple[str, str | None] | None:
+    def why_untrue(self, arguments: Sequence[ArgumentTrace]) -> tuple[str, str | None] | None:
         """Return why it is not true; None if the operator says it."""
         if self.name in _COMPARING and not any(
-                argument.name == "force_strings" and argument.value for argument in given):
-            types = [argument.type for argument in given if argument.name != "force_strings"]
+                argument.name == "force_strings" and argument.value for argument in arguments):
+            types = [argument.type for argument in arguments if argument.name != "force_strings"]
             # Integers and other numbers are compared with each other.
-            if len({"number" if found == "integer" else found for found in types}) > 1:
+            if len({"number" if name == "integer" else name for name in types}) > 1:
                 return "type", " and ".join(dict.fromkeys(types))
-        if self.name == "in-net" and given and not (
-                isinstance(given[0].value, str) and parse_address(given[0].value) is not None):
-            return "not an address", given[0].type
+        if self.name == "in-net" and arguments and not (
+                isinstance(arguments[0].value, str) and parse_address(arguments[0].value) is not None):
+            return "not an address", arguments[0].type
         return None
 
     def why_no_items(self, *, is_empty: bool) -> tuple[str, str | None]:
@@ -247,10 +247,10 @@ class WrittenCondition:
 
 
 def _condition(condition: Condition) -> WrittenCondition:
-    name, inverted, given = _read(condition.written)
+    name, inverted, arguments = _read(condition.written)
     if condition.loop is None:
-        return WrittenCondition(name, inverted, given, "any")
-    return WrittenCondition(name, inverted, given, *condition.loop)
+        return WrittenCondition(name, inverted, arguments, "any")
+    return WrittenCondition(name, inverted, arguments, *condition.loop)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -271,21 +271,21 @@ def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
     """Yield the arguments as a rule has them, by position or by name."""
     places = [p for p in operation.parameters if not p.keyword_only and p.variadic != "keyword"]
     if isinstance(args, dict):
-        given = list(args.items())
+        named = list(args.items())
     else:
-        given = []
+        named = []
         for place, parameter in enumerate(places):
             if parameter.variadic == "positional":
                 rest = args[place:]
-                given.append((parameter.name, rest[0] if len(rest) == 1 else rest))
+                named.append((parameter.name, rest[0] if len(rest) == 1 else rest))
             elif place < len(args):
-                given.append((parameter.name, args[place]))
-    for name, value in given:
-        known = operation.parameter(name)
+                named.append((parameter.name, args[place]))
+    for name, value in named:
+        declared = operation.parameter(name)
         is_formatted = operation.formatted is None or name in operation.formatted
-        is_regex = known is not None and known.kind.regex
-        for_people = known is not None and known.kind.for_people
-        if known is not None and known.variadic == "positional" and isinstance(value, list):
+        is_regex = declared is not None and declared.kind.regex
+        for_people = declared is not None and declared.kind.for_people
+        if declared is not None and declared.variadic == "positional" and isinstance(value, list):
             for index, item in enumerate(value):
                 yield written_argument(_scope(), f"{name}/{index}", item, formatted=is_formatted, regex=is_regex)
         else:
@@ -351,15 +351,15 @@ class Explainer:
               view: View) -> ConditionTrace:
         trace = replace(trace, multiple=written.multiple)
         try:
-            found = items(view)
+            looped = items(view)
         except CannotEvaluate:
             why, detail = written.why_no_items(is_empty=False)
             return replace(trace, why=why, detail=detail)
-        if not found:
+        if not looped:
             why, detail = written.why_no_items(is_empty=True)
             return replace(trace, why=why, detail=detail, count=0)
-        traces = tuple(self._item(written, view, item) for item in found[:MAX_ITEMS])
-        return replace(trace, count=len(found), items=_marked(traces, written.multiple, len(found)))
+        traces = tuple(self._item(written, view, item) for item in looped[:MAX_ITEMS])
+        return replace(trace, count=len(looped), items=_marked(traces, written.multiple, len(looped)))
 
     def _item(self, written: WrittenCondition, view: View, item: object) -> ItemTrace:
         self.tick()
@@ -373,14 +373,14 @@ class Explainer:
         """Return the arguments of an action as they are now."""
         return self.run_with(_action(action.written, action.operation) if action.written else (), view)
 
-    def run_with(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
+    def run_with(self, arguments: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
         """Return the given arguments of an action as they are now."""
         self.tick()
-        return _masked_by_path(self.shown(given, view))
+        return _masked_by_path(self.shown(arguments, view))
 
-    def shown(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
+    def shown(self, arguments: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments as they are now; none if too much is shown already."""
-        return () if self._room <= 0 else tuple(self._value(argument, view) for argument in given)
+        return () if self._room <= 0 else tuple(self._value(argument, view) for argument in arguments)
 
     def _value(self, argument: Argument, view: View) -> ArgumentTrace:
         if argument.get is None:
@@ -428,13 +428,13 @@ class Explainer:
         return ArgumentTrace(name, written, shown, type_of(value), missing)
 
 
-def _masked_by_path(given: tuple[ArgumentTrace, ...]) -> tuple[ArgumentTrace, ...]:
+def _masked_by_path(traces: tuple[ArgumentTrace, ...]) -> tuple[ArgumentTrace, ...]:
     """Return the arguments of an action, of one that writes under a secret key without what it writes."""
     if not any(argument.name in _PATHS and isinstance(argument.value, str)
-               and any(map(secrets.is_secret_key, re.split(r"[/.]", argument.value))) for argument in given):
-        return given
+               and any(map(secrets.is_secret_key, re.split(r"[/.]", argument.value))) for argument in traces):
+        return traces
     return tuple(argument if argument.name in _PATHS or argument.value is None
-                 else replace(argument, value=secrets.MASK, written=None) for argument in given)
+                 else replace(argument, value=secrets.MASK, written=None) for argument in traces)
 
 
 class NotedAction:
@@ -467,8 +467,8 @@ def _marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[It
     elif multiple == "last":
         needed = range(count - 1, count)
     else:
-        wanted = multiple == "any"
-        deciding = next((place for place, item in enumerate(items) if bool(item.outcome) is wanted), count)
+        sought = multiple == "any"
+        deciding = next((place for place, item in enumerate(items) if bool(item.outcome) is sought), count)
         needed = range(deciding + 1)
     return tuple(item if place in needed else replace(item, needed=False) for place, item in enumerate(items))
 
@@ -498,19 +498,19 @@ def _missing(field: template.Field, view: View) -> str | None:
 
 def _is_small(value: object, room: int) -> bool:
     """Return whether a value has at most about ``room`` characters; takes no longer for one that is much larger."""
-    left = [value]
-    while left:
-        item = left.pop()
+    unchecked = [value]
+    while unchecked:
+        item = unchecked.pop()
         room -= len(item) if isinstance(item, str) else 4
         if room < 0:
             return False
         if isinstance(item, dict):
             if len(item) > room:
                 return False
-            left += item.keys()
-            left += item.values()
+            unchecked += item.keys()
+            unchecked += item.values()
         elif isinstance(item, (list, tuple)):
             if len(item) > room:
                 return False
-            left += item
+            unchecked += item
     return True

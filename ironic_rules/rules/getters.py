@@ -39,11 +39,11 @@ class View(dict[str, Any]):
 
     __slots__ = ("_made", "_shown", "_sources", "masked", "stable", "volatile")
 
-    def __init__(self, sources: Mapping[str, Callable[[], Any]], masked: bool, made: set[str]) -> None:
+    def __init__(self, sources: Mapping[str, Callable[[], Any]], masked: bool, masks: set[str]) -> None:
         super().__init__()
         self.masked = masked
         self._sources = sources
-        self._made = made
+        self._made = masks
         self._shown: dict[str, JSONObject] = {}
         #: the outcomes of checks, of which rules can change only the volatile ones
         self.stable: dict[Any, bool] = {}
@@ -65,10 +65,10 @@ class View(dict[str, Any]):
         """
         if not self.masked:
             return value
-        known = self._shown.setdefault(root, {})
-        if path not in known:
-            known[path] = secrets.mask(value)
-        return known[path]
+        masked = self._shown.setdefault(root, {})
+        if path not in masked:
+            masked[path] = secrets.mask(value)
+        return masked[path]
 
     def forget(self, root: str) -> None:
         """Create ``root`` again when it is read next."""

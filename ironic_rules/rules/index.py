@@ -73,9 +73,9 @@ def hash_key(value: object, *, deep: bool = True) -> Hashable:
     return value if isinstance(value, str) else ()
 
 
-def is_of_container(found: Hashable) -> bool:
+def is_of_container(key: Hashable) -> bool:
     """Return whether a key is that of a list or an object."""
-    return isinstance(found, tuple) and len(found) == 2 and found[0] in (dict, list)
+    return isinstance(key, tuple) and len(key) == 2 and key[0] in (dict, list)
 
 
 def bound_of(value: object) -> Hashable:
@@ -130,15 +130,15 @@ class Table:
         """Return the table in its fastest form; this one if it is."""
         return self
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         """Add the numbers of the rules whose condition is true for ``value``."""
         raise NotImplementedError
 
-    def _but(self, passed: Collection[object], found: list[int]) -> None:
+    def _but(self, passed: Collection[object], candidates: list[int]) -> None:
         """Add the numbers of all groups but those."""
         for group, numbers in self.groups.items():
             if group not in passed:
-                found += numbers
+                candidates += numbers
 
 
 class _Equal(Table):
@@ -154,9 +154,9 @@ class _Equal(Table):
     def keys(lookup: Lookup) -> Iterable[Hashable]:
         return lookup.operand  # type: ignore[return-value]
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         if numbers := self.groups.get(hash_key(value, deep=self._has_containers)):
-            found += numbers
+            candidates += numbers
 
 
 class _NotEqual(Table):
@@ -168,11 +168,11 @@ class _NotEqual(Table):
         super().__init__(test, groups)
         self._has_containers = any(is_of_container(key) for keys in self.groups for key in keys)
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         key = hash_key(value, deep=self._has_containers)
         for constants, numbers in self.groups.items():
             if key not in constants:
-                found += numbers
+                candidates += numbers
 
 
 class _Ordered(Table):
@@ -197,18 +197,18 @@ class _Ordered(Table):
         place = bisect.bisect_left(bounds, value)
         return bounds[:place], bounds[place:], others
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         for bound in self._parts(value)[0]:
-            found += self.groups[bound]
+            candidates += self.groups[bound]
 
 
 class _NotOrdered(_Ordered):
     __slots__ = ()
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         _, failed, others = self._parts(value)
         for bound in (*failed, *others, None):
-            found += self.groups.get(bound, ())
+            candidates += self.groups.get(bound, ())
 
 
 class _Networks(Table):
@@ -234,34 +234,34 @@ class _Networks(Table):
                 if family == version and (group := (version, bits, number >> bits)) in self.groups:
                     yield group
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         for group in self._containing(value):
-            found += self.groups[group]
+            candidates += self.groups[group]
 
 
 class _NotNetworks(_Networks):
     __slots__ = ()
 
-    def find(self, value: Any, found: list[int]) -> None:
-        self._but(set(self._containing(value)), found)
+    def find(self, value: Any, candidates: list[int]) -> None:
+        self._but(set(self._containing(value)), candidates)
 
 
 class _Predicates(Table):
     __slots__ = ()
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         for predicate, numbers in self.groups.items():
             if predicate(value):
-                found += numbers
+                candidates += numbers
 
 
 class _NotPredicates(Table):
     __slots__ = ()
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         for predicate, numbers in self.groups.items():
             if not predicate(value):
-                found += numbers
+                candidates += numbers
 
 
 class _Patterns(Table):
@@ -294,18 +294,18 @@ class _Patterns(Table):
             return self._sets.matching([] if text is None else [text])
         return self._sets.matching(searched_texts(value))
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         for pattern in self._matching(value) or ():
-            found += self.groups.get(pattern, ())
+            candidates += self.groups.get(pattern, ())
 
 
 class _NotPatterns(_Patterns):
     __slots__ = ()
 
-    def find(self, value: Any, found: list[int]) -> None:
+    def find(self, value: Any, candidates: list[int]) -> None:
         matching = self._matching(value)
         if matching is not None:
-            self._but(matching, found)
+            self._but(matching, candidates)
 
 
 #: The class of the table of a test, and that of its inverse.
@@ -344,16 +344,16 @@ class Tables:
         """Return the table of a test or of its inverse."""
         return self._by_kind.get(kind)
 
-    def find(self, view: View, sensitive_view: View, found: list[int]) -> None:
+    def find(self, view: View, sensitive_view: View, candidates: list[int]) -> None:
         """Add the numbers of the rules whose condition is true."""
         value = self._get(sensitive_view if self._sensitive else view)
         for table in self._by_kind.values():
-            table.find(value, found)
+            table.find(value, candidates)
 
-    def all(self, found: list[int]) -> None:
+    def all(self, candidates: list[int]) -> None:
         """Add the numbers of all rules."""
         for table in self._by_kind.values():
-            found += itertools.chain.from_iterable(table.groups.values())
+            candidates += itertools.chain.from_iterable(table.groups.values())
 
     def changed(self, changes: Mapping[_Kind, _Changes]) -> Tables:
         """Return the tables with other rules, without those that are empty."""
@@ -390,11 +390,11 @@ class Index:
         changes: defaultdict[_Place, defaultdict[_Kind, _Changes]] = defaultdict(
             lambda: defaultdict(lambda: ([], [])))
         getters: dict[_Place, Getter] = {}
-        for side, given in enumerate((removed, added)):
-            for found, sensitive, number in given:
-                place = _place(found, sensitive)
-                getters[place] = found.get
-                changes[place][found.test, found.inverted][side].append((found, number))
+        for side, lookups in enumerate((removed, added)):
+            for lookup, sensitive, number in lookups:
+                place = _place(lookup, sensitive)
+                getters[place] = lookup.get
+                changes[place][lookup.test, lookup.inverted][side].append((lookup, number))
         places = dict(self.places)
         for place, by_kind in changes.items():
             tables = places.pop(place, None) or Tables(getters[place], place[2], {})
@@ -421,29 +421,29 @@ class Chooser:
 
     def choose(self, candidates: Sequence[Lookup | None], sensitive: bool) -> int | None:
         """Return the position of the best lookup of a rule, None if it has none; the rule counts from then on."""
-        usable = [(self._expected(found, sensitive), place) for place, found in enumerate(candidates) if found]
+        usable = [(self._expected(lookup, sensitive), place) for place, lookup in enumerate(candidates) if lookup]
         if not usable:
             return None
         best = min(usable)[1]
-        found = candidates[best]
-        assert found is not None
-        kind = _place(found, sensitive), found.test, found.inverted
+        lookup = candidates[best]
+        assert lookup is not None
+        kind = _place(lookup, sensitive), lookup.test, lookup.inverted
         self._tables[kind] += 1
-        self._groups.update((kind, group) for group in CLASSES[found.test][found.inverted].keys(found))
+        self._groups.update((kind, group) for group in CLASSES[lookup.test][lookup.inverted].keys(lookup))
         return best
 
-    def _expected(self, found: Lookup, sensitive: bool) -> float:
+    def _expected(self, lookup: Lookup, sensitive: bool) -> float:
         """Return how many rules this lookup is expected to find together with its own."""
-        place = _place(found, sensitive)
+        place = _place(lookup, sensitive)
         tables = self._index.places.get(place)
-        table = None if tables is None else tables.get((found.test, found.inverted))
+        table = None if tables is None else tables.get((lookup.test, lookup.inverted))
         groups = {} if table is None else table.groups
-        kind = place, found.test, found.inverted
-        if found.test in SELECTIVE and not found.inverted:
+        kind = place, lookup.test, lookup.inverted
+        if lookup.test in SELECTIVE and not lookup.inverted:
             return sum(len(groups.get(group, ())) + self._groups[kind, group]
-                       for group in CLASSES[found.test][False].keys(found))
+                       for group in CLASSES[lookup.test][False].keys(lookup))
         return (len(groups) + self._tables[kind]) / 2 + 1
 
 
-def _place(found: Lookup, sensitive: bool) -> _Place:
-    return found.root, found.steps, sensitive
+def _place(lookup: Lookup, sensitive: bool) -> _Place:
+    return lookup.root, lookup.steps, sensitive

@@ -31,23 +31,23 @@ class AllowedHosts:
         :param entries: ``host`` or ``host:port``; an IPv6 address with a port is in brackets
         :raises ConfigurationError: with every entry that is neither
         """
-        given = list(entries)
-        bad = [entry for entry in given if _entry(entry) is None]
+        texts = list(entries)
+        bad = [entry for entry in texts if _entry(entry) is None]
         if bad:
             raise ConfigurationError("[inspection_rules]api_call_allowed_hosts: neither a host nor host:port: "
                                      + ", ".join(repr(entry) for entry in bad))
-        return cls(frozenset(entry for entry in map(_entry, given) if entry is not None))
+        return cls(frozenset(entry for entry in map(_entry, texts) if entry is not None))
 
     def check(self, url: object) -> str:
         """Return ``url`` if it may be called.
 
         :raises ValueError: it may not; the text says why, and does not quote the URL
         """
-        found = _parsed(url)
-        self._check_host(found)
-        if "#" in found.rest:
+        parsed = _parsed(url)
+        self._check_host(parsed)
+        if "#" in parsed.rest:
             raise ValueError("a URL must not contain white space and '#'")
-        if {".", ".."} & set(urllib.parse.unquote(found.rest.partition("?")[0]).split("/")):
+        if {".", ".."} & set(urllib.parse.unquote(parsed.rest.partition("?")[0]).split("/")):
             raise ValueError("the path of a URL must not contain '.' and '..'")
         return str(url)
 
@@ -56,10 +56,10 @@ class AllowedHosts:
 
         :raises ValueError: the host does not end there, or may not be called
         """
-        found = _parsed(text) if urls.problem(text) is None else None
-        if found is None or not found.rest:
+        parsed = _parsed(text) if urls.problem(text) is None else None
+        if parsed is None or not parsed.rest:
             raise ValueError("a template may only follow http://HOST[:PORT]/ or https://HOST[:PORT]/")
-        self._check_host(found)
+        self._check_host(parsed)
 
     def _check_host(self, url: Url) -> None:
         if not self.entries:
@@ -83,17 +83,17 @@ def host_of(url: str) -> str:
 
 
 def _parsed(url: object) -> Url:
-    found = urls.parse(url)
-    if found.user is not None:
+    parsed = urls.parse(url)
+    if parsed.user is not None:
         raise ValueError("must be a URL without user and password")
-    return found
+    return parsed
 
 
 def _entry(text: str) -> tuple[str, int | None] | None:
-    found = _ENTRY.fullmatch(text.strip())
-    if found is None:
+    match = _ENTRY.fullmatch(text.strip())
+    if match is None:
         return None
-    bare, port = found["host"].strip("[]"), int(found["port"]) if found["port"] else None
+    bare, port = match["host"].strip("[]"), int(match["port"]) if match["port"] else None
     host = urls.usual_host(bare)
     return (host, port) if host is not None and (port is None or 0 < port < 65536) else None
 

@@ -100,20 +100,20 @@ class _Part:
         index = self._index.tidied()
         return self if index is self._index else _Part(index, self._always, self.broken)
 
-    def find(self, view: View, sensitive_view: View, found: list[int]) -> None:
-        found += self._always
+    def find(self, view: View, sensitive_view: View, candidates: list[int]) -> None:
+        candidates += self._always
         for tables in self._inventory:
-            tables.find(view, sensitive_view, found)
+            tables.find(view, sensitive_view, candidates)
         for _, tables in self._data:
-            tables.find(view, sensitive_view, found)
+            tables.find(view, sensitive_view, candidates)
 
-    def find_again(self, keys: frozenset[str] | None, view: View, sensitive_view: View, found: list[int]) -> None:
+    def find_again(self, keys: frozenset[str] | None, view: View, sensitive_view: View, candidates: list[int]) -> None:
         paths = [tables for key, tables in self._data if keys is None or not key or key in keys]
         for tables in paths:
             if len(paths) > MAX_PATHS:
-                tables.all(found)
+                tables.all(candidates)
             else:
-                tables.find(view, sensitive_view, found)
+                tables.find(view, sensitive_view, candidates)
 
     @property
     def reads_data(self) -> bool:
@@ -157,25 +157,25 @@ class Phase:
                 change.mended.add(rule)
             else:
                 numbers = itertools.count(_first_number(rule))
-                gone = entries.pop(next(each for each in numbers if entries[each].rule is rule))
+                gone = entries.pop(next(place for place in numbers if entries[place].rule is rule))
                 change.removed.append(gone)
                 reading.discard(gone.number)
-        taken: set[int] = set()
+        used: set[int] = set()
         for rule in added:
             change = changes[rule.scope]
             if isinstance(rule, BrokenRule):
                 change.broken.append(rule)
             else:
-                number = next(each for each in itertools.count(_first_number(rule))
-                              if each not in entries and each not in taken)
-                taken.add(number)
+                number = next(place for place in itertools.count(_first_number(rule))
+                              if place not in entries and place not in used)
+                used.add(number)
                 change.added.append((number, rule))
                 if rule.reads_previous:
                     reading.add(number)
         parts = dict(self._parts)
         for scope, change in changes.items():
-            part, made = (parts.pop(scope, None) or _Part(Index(), (), ())).changed(change)
-            entries.update((entry.number, entry) for entry in made)
+            part, changed_entries = (parts.pop(scope, None) or _Part(Index(), (), ())).changed(change)
+            entries.update((entry.number, entry) for entry in changed_entries)
             if part:
                 parts[scope] = part
         return Phase(entries, parts, frozenset(reading))
@@ -203,31 +203,31 @@ class Phase:
         :param view: the view of rules that are not sensitive
         :param sensitive_view: the view of those that are
         """
-        found: list[int] = []
+        candidates: list[int] = []
         for part in self._of(scope):
-            part.find(view, sensitive_view, found)
+            part.find(view, sensitive_view, candidates)
         # Sorting a concatenation of sorted sequences merges them.
-        found.sort()
-        return found
+        candidates.sort()
+        return candidates
 
     def found_again(self, scope: str | None, keys: frozenset[str] | None, view: View, sensitive_view: View) -> set[int]:
         """Return the numbers of the rules that may match now that a rule has written plugin data.
 
         :param keys: the first keys that it wrote; None: any
         """
-        found: list[int] = []
+        candidates: list[int] = []
         for part in self._of(scope):
-            part.find_again(keys, view, sensitive_view, found)
-        return set(found)
+            part.find_again(keys, view, sensitive_view, candidates)
+        return set(candidates)
 
     def reads_data(self, scope: str | None) -> bool:
         """Return whether rules are found by plugin data."""
         return any(part.reads_data for part in self._of(scope))
 
     def _of(self, scope: str | None) -> Iterator[_Part]:
-        for known in (None,) if scope is None else (None, scope):
-            if known in self._parts:
-                yield self._parts[known]
+        for key in (None,) if scope is None else (None, scope):
+            if key in self._parts:
+                yield self._parts[key]
 
 
 def data_key(steps: tuple[str, ...]) -> str:

@@ -121,9 +121,9 @@ def _written(written: bytes, touches: frozenset[str]) -> tuple[Place, ...]:
     if path is None:
         return tuple((root,) for root in touches)
     tokens = documents.parse_pointer(path)
-    known = tokens[:next((at for at, token in enumerate(tokens) if "{" in token), len(tokens))]
-    if known[:1] == ("traits",):
+    fixed = tokens[:next((at for at, token in enumerate(tokens) if "{" in token), len(tokens))]
+    if fixed[:1] == ("traits",):
         return ()
-    if known[:1] == ("ports",):
-        return (known[:1],)
-    return (known if known[:1] == ("plugin_data",) else ("node", *known),)
+    if fixed[:1] == ("ports",):
+        return (fixed[:1],)
+    return (fixed if fixed[:1] == ("plugin_data",) else ("node", *fixed),)

@@ -105,12 +105,12 @@ class Pattern:
         """
         if len(text) > self.most:
             raise self._too_long()
-        known = self._is_in
-        if known is not None and (found := known.get(text)) is not None:
-            return found
-        found = self.search(text) is not None
-        self._is_in = _with(known, text, found)
-        return found
+        outcomes = self._is_in
+        if outcomes is not None and (outcome := outcomes.get(text)) is not None:
+            return outcome
+        outcome = self.search(text) is not None
+        self._is_in = _with(outcomes, text, outcome)
+        return outcome
 
     def is_in_any(self, texts: Sequence[bytes]) -> bool:
         """Return whether it matches anywhere in one of ``texts``, which together must not be too long."""
@@ -123,12 +123,12 @@ class Pattern:
         """Return whether it matches the whole of ``text``."""
         if len(text) > self.most:
             raise self._too_long()
-        known = self._is_all_of
-        if known is not None and (found := known.get(text)) is not None:
-            return found
-        found = self.fullmatch(text) is not None
-        self._is_all_of = _with(known, text, found)
-        return found
+        outcomes = self._is_all_of
+        if outcomes is not None and (outcome := outcomes.get(text)) is not None:
+            return outcome
+        outcome = self.fullmatch(text) is not None
+        self._is_all_of = _with(outcomes, text, outcome)
+        return outcome
 
     @property
     def search(self) -> Any:
@@ -164,22 +164,22 @@ class Pattern:
         """
         if len(text) > self.most:
             raise self._too_long()
-        found = self.fullmatch(text)
-        if found is None:
+        match = self.fullmatch(text)
+        if match is None:
             return None
         # "replace": \C matches a single byte.
         return {name.decode(): None if part is None else part.decode("utf-8", "replace")
-                for name, part in found.groupdict().items()}
+                for name, part in match.groupdict().items()}
 
     def _too_long(self) -> CannotEvaluate:
         return CannotEvaluate(f"the text is longer than the {self.most} bytes that regular expressions are applied to")
 
 
-def _with(known: dict[bytes, bool] | None, text: bytes, found: bool) -> dict[bytes, bool] | None:
+def _with(outcomes: dict[bytes, bool] | None, text: bytes, outcome: bool) -> dict[bytes, bool] | None:
     """Return the outcomes that are known, with one more."""
     if len(text) > LONGEST_KNOWN:
-        return known
-    return {text: found} if known is None or len(known) >= _KNOWN else {**known, text: found}
+        return outcomes
+    return {text: outcome} if outcomes is None or len(outcomes) >= _KNOWN else {**outcomes, text: outcome}
 
 
 @functools.lru_cache(maxsize=512)
@@ -213,12 +213,12 @@ def compile_regex(text: str) -> Any:
 
 def cautions(text: str) -> Iterator[str]:
     """Yield what a regular expression does otherwise than those of Python, once for each escape; quotes only that."""
-    told: set[tuple[str, bool]] = set()
+    cautioned: set[tuple[str, bool]] = set()
     for at, escape, parts in _escapes(text):
         in_class = parts is not None
-        if (escape, in_class) in told or (parts and not parts.isdisjoint(_UNICODE_PARTS.get(escape, ()))):
+        if (escape, in_class) in cautioned or (parts and not parts.isdisjoint(_UNICODE_PARTS.get(escape, ()))):
             continue
-        told.add((escape, in_class))
+        cautioned.add((escape, in_class))
         if escape in _UNICODE:
             yield f"column {at + 1}: {escape} of RE2 is ASCII: {_ASCII[escape[1].lower()]}; {_advice(escape, in_class)}"
         elif escape in _PART_HINTS:
@@ -235,14 +235,14 @@ def _advice(escape: str, in_class: bool) -> str:
 def _escapes(text: str) -> Iterator[tuple[int, str, set[str] | None]]:
     """Yield position and text of each escape, and the escapes of the character class that it is in."""
     at = 0
-    while found := _OUTSIDE.search(text, at):
-        at = found.end()
-        token = found.group()
+    while match := _OUTSIDE.search(text, at):
+        at = match.end()
+        token = match.group()
         if token == r"\Q":
             end = text.find(r"\E", at)
             at = len(text) if end < 0 else end + 2
         elif token[0] == "\\":
-            yield found.start(), token, None
+            yield match.start(), token, None
         else:
             inside = []
             while (part := _INSIDE.search(text, at)) and (at := part.end()) and part.group() != "]":
@@ -298,10 +298,10 @@ def _column(text: str, reason: str, part: str) -> int | None:
 def _last_open(text: str) -> int | None:
     """Return the column of the last parenthesis that is never closed."""
     opened: list[int] = []
-    for found in _PARENTHESES.finditer(text):
-        if found.group() == "(":
-            opened.append(found.start() + 1)
-        elif found.group() == ")" and opened:
+    for match in _PARENTHESES.finditer(text):
+        if match.group() == "(":
+            opened.append(match.start() + 1)
+        elif match.group() == ")" and opened:
             opened.pop()
     return opened[-1] if opened else None
 
@@ -336,8 +336,8 @@ class PatternSets:
         #: expressions that match the texts of the last machines
         self._known: dict[bytes, frozenset[str]] = {}
         # The same for all: a limit of the service.
-        self._most = min((pattern.most for each in (self._loose, *(each.patterns for each in self._sets))
-                          for pattern in each.values()), default=0)
+        self._most = min((pattern.most for patterns in (self._loose, *(part.patterns for part in self._sets))
+                          for pattern in patterns.values()), default=0)
 
     @classmethod
     def compiled(cls, full: bool, patterns: Iterable[Pattern], max_memory: int = MAX_MEMORY) -> PatternSets:
@@ -350,9 +350,9 @@ class PatternSets:
             if len(part) > _MANY:
                 queue += [part[:_MANY], part[_MANY:]]
                 continue
-            made = _Set.compiled(full, part, max_memory) if len(part) > 1 else None
-            if made is not None:
-                sets.append(made)
+            pattern_set = _Set.compiled(full, part, max_memory) if len(part) > 1 else None
+            if pattern_set is not None:
+                sets.append(pattern_set)
             elif len(part) > 1:
                 queue += [part[:len(part) // 2], part[len(part) // 2:]]
             else:
@@ -362,18 +362,18 @@ class PatternSets:
     def with_loose(self, added: Iterable[Pattern]) -> PatternSets:
         """Return these with further expressions, which are in none of the sets."""
         new = {pattern.text: pattern for pattern in added
-               if not any(pattern.text in each.patterns for each in self._sets)}
+               if not any(pattern.text in pattern_set.patterns for pattern_set in self._sets)}
         return PatternSets(self._full, self._sets, {**self._loose, **new}) if new else self
 
     def tidied(self, needed: Collection[str]) -> PatternSets:
         """Return the sets of the expressions that are needed; these if few are loose, and not most are superfluous."""
-        known = dict(self._loose)
-        for each in self._sets:
-            known |= each.patterns
-        in_sets = len(known) - len(self._loose)
-        if len(self._loose) <= min(LOOSE, _FEW + in_sets) and len(known) <= 2 * len(needed) + LOOSE:
+        patterns = dict(self._loose)
+        for pattern_set in self._sets:
+            patterns |= pattern_set.patterns
+        in_sets = len(patterns) - len(self._loose)
+        if len(self._loose) <= min(LOOSE, _FEW + in_sets) and len(patterns) <= 2 * len(needed) + LOOSE:
             return self
-        return PatternSets.compiled(self._full, [known[text] for text in needed])
+        return PatternSets.compiled(self._full, [patterns[text] for text in needed])
 
     def matching(self, texts: Sequence[bytes]) -> Collection[str] | None:
         """Return the texts of those that match one of ``texts``; None if these are too long together."""
@@ -385,24 +385,24 @@ class PatternSets:
 
     def _of_short(self, text: bytes) -> frozenset[str]:
         """Return the texts of those that match a text which other machines may have, too."""
-        found = self._known.get(text)
-        if found is None:
-            found = frozenset(self._of(text))
-            if len(found) <= _MOST_KNOWN:
+        matching = self._known.get(text)
+        if matching is None:
+            matching = frozenset(self._of(text))
+            if len(matching) <= _MOST_KNOWN:
                 if len(self._known) >= _KNOWN_SETS:
                     self._known.clear()
-                self._known[text] = found
-        return found
+                self._known[text] = matching
+        return matching
 
     def _of(self, text: bytes) -> set[str]:
-        found = {known for known, pattern in self._loose.items() if self._matches(pattern, text)}
-        for each in self._sets:
-            numbers = each.match(text)
+        matching = {name for name, pattern in self._loose.items() if self._matches(pattern, text)}
+        for pattern_set in self._sets:
+            numbers = pattern_set.match(text)
             if numbers is None:
-                found.update(known for known, pattern in each.patterns.items() if self._matches(pattern, text))
+                matching.update(name for name, pattern in pattern_set.patterns.items() if self._matches(pattern, text))
             else:
-                found.update(map(each.texts.__getitem__, numbers))
-        return found
+                matching.update(map(pattern_set.texts.__getitem__, numbers))
+        return matching
 
     def _matches(self, pattern: Pattern, text: bytes) -> bool:
         return pattern.is_all_of(text) if self._full else pattern.is_in(text)
@@ -425,19 +425,19 @@ class _Set:
         options.log_errors = False
         options.never_capture = True
         options.max_mem = max_memory
-        made = re2.Set.FullMatchSet(options) if full else re2.Set.SearchSet(options)
+        compiled = re2.Set.FullMatchSet(options) if full else re2.Set.SearchSet(options)
         try:
             for pattern in patterns:
-                made.Add(pattern.text.encode())
-            made.Add(_EVERY_TEXT)
-            made.Compile()
+                compiled.Add(pattern.text.encode())
+            compiled.Add(_EVERY_TEXT)
+            compiled.Compile()
         except re2.error:
             return None
-        return cls(patterns, made)
+        return cls(patterns, compiled)
 
     def match(self, text: bytes) -> list[int] | None:
         """Return the numbers of the expressions that match; None if RE2 ran out of memory."""
-        found = self._match(text)  # False, if RE2 ran out of memory
-        numbers: list[int] = found if isinstance(found, list) else []
+        result = self._match(text)  # False, if RE2 ran out of memory
+        numbers: list[int] = result if isinstance(result, list) else []
         every = len(self.texts)
         return [number for number in numbers if number != every] if every in numbers else None

@@ -28,12 +28,12 @@ def problems_of_fields(rule: object, *, built_in: bool) -> list[Problem]:
     """Return the problems of a rule's fields; conditions and actions are only checked to be lists."""
     if not isinstance(rule, Mapping):
         return [Problem("", "a rule is an object")]
-    found = []
+    problems = []
     for key in rule:
         if key not in WRITABLE:
             near = nearest(str(key), WRITABLE)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(WRITABLE)}"
-            found.append(Problem(documents.format_pointer((str(key),)), f"unknown field; {hint}"))
+            problems.append(Problem(documents.format_pointer((str(key),)), f"unknown field; {hint}"))
     checks = {
         "uuid": _uuid(rule.get("uuid")),
         "name": name_problem(rule.get("name")),
@@ -50,8 +50,8 @@ def problems_of_fields(rule: object, *, built_in: bool) -> list[Problem]:
     }
     if built_in:
         checks |= {name: reason for name, reason in _STORED_ONLY.items() if rule.get(name) is not None}
-    found.extend(Problem(f"/{name}", reason) for name, reason in checks.items() if reason)
-    return found
+    problems.extend(Problem(f"/{name}", reason) for name, reason in checks.items() if reason)
+    return problems
 
 
 def name_problem(value: object) -> str | None:

@@ -138,9 +138,9 @@ class Kind:
         limited = self.limited
         return self.convert if limited is None else lambda value: limited(value, limits)
 
-    def takes(self, given: type) -> bool:
+    def takes(self, kind: type) -> bool:
         """Return whether a value of this type, found at run time, can be of this kind."""
-        return self.literal is None or given in self.literal or self.convert is _text
+        return self.literal is None or kind in self.literal or self.convert is _text
 
     def literal_problem(self, value: object, limits: Limits = DEFAULT) -> str | None:
         """Return why ``value`` is not valid in a rule; None if it is. Never quotes the value."""
@@ -342,10 +342,10 @@ BY_TYPE: dict[Any, Kind] = {str: TEXT, bool: BOOLEAN, int: INTEGER, list: LIST, 
 class UnknownName(LookupError):
     """No such operator or action. ``nearest`` is the most similar name, or None."""
 
-    def __init__(self, what: str, nearest: str | None, known: list[str]) -> None:
+    def __init__(self, kind: str, nearest: str | None, names: list[str]) -> None:
         self.nearest = nearest
-        hint = f"did you mean {nearest!r}?" if nearest else f"known: {', '.join(known)}"
-        super().__init__(f"there is no such {what}; {hint}")
+        hint = f"did you mean {nearest!r}?" if nearest else f"known: {', '.join(names)}"
+        super().__init__(f"there is no such {kind}; {hint}")
 
 
 class BadOperation(ValueError):
@@ -405,8 +405,8 @@ class Registry:
     :param read: creates an Operation from a name and an object; raises BadOperation
     """
 
-    def __init__(self, what: str, read: Callable[[str, Any], Operation]) -> None:
-        self.what = what
+    def __init__(self, kind: str, read: Callable[[str, Any], Operation]) -> None:
+        self.what = kind
         self._read = read
         self._operations: dict[str, Operation] = {}
         self._objects: JSONObject = {}

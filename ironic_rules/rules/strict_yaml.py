@@ -61,7 +61,7 @@ _Loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
 # ``None`` is the constructor for all other tags.
 _Loader.yaml_constructors = {
-    **{tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items()
+    **{tag: constructor for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
        if tag in {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map")}},
     None: _Loader.construct_undefined,
 }
@@ -80,23 +80,23 @@ def load_all(text: str) -> list[Any]:
 
     :raises BadYaml: as for :func:`load`
     """
-    found: list[Any] = _read(text, lambda: list(yaml.load_all(text, _Loader)))
-    return found
+    documents: list[Any] = _read(text, lambda: list(yaml.load_all(text, _Loader)))
+    return documents
 
 
 def _read(text: str, read: Callable[[], Any]) -> Any:
     try:
         _check_depth(text)
-        found = read()
+        document = read()
     except yaml.YAMLError as exc:
         raise BadYaml(_reason(exc)) from None
     except BadYaml:
         raise
     except ValueError:
         raise BadYaml("a number cannot be read") from None
-    if not _is_small(found):
+    if not _is_small(document):
         raise BadYaml(f"more than {MAX_VALUES} values")
-    return found
+    return document
 
 
 def _reason(exc: yaml.YAMLError) -> str:
@@ -120,9 +120,9 @@ def _check_depth(text: str) -> None:
 
 
 def _is_small(document: object) -> bool:
-    left, waiting = MAX_VALUES, [document]
-    while waiting and left > 0:
-        left -= 1
+    remaining, waiting = MAX_VALUES, [document]
+    while waiting and remaining > 0:
+        remaining -= 1
         value = waiting.pop()
         if isinstance(value, dict):
             waiting.extend(value.values())

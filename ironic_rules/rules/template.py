@@ -121,8 +121,8 @@ def integer(value: object) -> int:
     """
     number = None
     if isinstance(value, str):
-        found = _INTEGER.fullmatch(value.strip())
-        number = int(found[1] + (found[2] or "0")) if found else None
+        match = _INTEGER.fullmatch(value.strip())
+        number = int(match[1] + (match[2] or "0")) if match else None
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif isinstance(value, float) and value.is_integer():
@@ -163,10 +163,10 @@ def mac(value: object) -> str:
 
     .. conversion:: 52-54-00-12-34-5E -> 52:54:00:12:34:5e
     """
-    found = addresses.mac_of_interface(value, infiniband=True)
-    if found is None:
+    normalized = addresses.mac_of_interface(value, infiniband=True)
+    if normalized is None:
         raise OperandError("must be a MAC address")
-    return found
+    return normalized
 
 
 def address(value: object) -> str:
@@ -174,10 +174,10 @@ def address(value: object) -> str:
 
     .. conversion:: "fe80:0::1%eth0" -> "fe80::1"
     """
-    found = addresses.parse(value)
-    if found is None:
+    parsed = addresses.parse(value)
+    if parsed is None:
         raise OperandError("must be an IP address")
-    return str(found)
+    return str(parsed)
 
 
 def hexadecimal(value: object) -> str:
@@ -185,10 +185,10 @@ def hexadecimal(value: object) -> str:
 
     .. conversion:: "0x10DE" -> "10de"
     """
-    found = _HEXADECIMAL.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _HEXADECIMAL.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise OperandError("must be hexadecimal digits as text")
-    return found[1].lower()
+    return match[1].lower()
 
 
 def count(value: object) -> int:
@@ -273,8 +273,8 @@ def _number(value: object) -> int | float:
 
 
 def _divided(value: object, unit: int) -> int | float:
-    found = _number(value) / unit
-    return int(found) if found.is_integer() else round(found, 2)
+    quotient = _number(value) / unit
+    return int(quotient) if quotient.is_integer() else round(quotient, 2)
 
 
 def _items(value: object) -> list[Any]:
@@ -315,13 +315,13 @@ _TYPES: Mapping[str, type[str] | type[int] | type[list[Any]]] = {
 
 def conversion_chain(names: tuple[str, ...]) -> Conversion:
     """Return the conversion that applies the named ones from left to right."""
-    begin, *others = (CONVERSIONS[name] for name in names)
-    if not others:
+    begin, *rest = (CONVERSIONS[name] for name in names)
+    if not rest:
         return begin
 
     def convert(value: object) -> Any:
         value = begin(value)
-        for conversion in others:
+        for conversion in rest:
             value = conversion(value)
         return value
 
@@ -437,9 +437,9 @@ def parse(text: str, regex: bool = False, begin: str = "") -> tuple[str | Field,
 
 def stray_braces(text: str) -> list[int]:
     """Return the columns of the braces of a regular expression that look like the beginning of a template."""
-    found: list[int] = []
-    _parsed(text, True, "", found)
-    return found
+    places: list[int] = []
+    _parsed(text, True, "", places)
+    return places
 
 
 def _parsed(text: str, regex: bool, begin: str, stray: list[int] | None = None) -> tuple[str | Field, ...]:
@@ -448,9 +448,9 @@ def _parsed(text: str, regex: bool, begin: str, stray: list[int] | None = None) 
     at = 0
     while at < len(text):
         character = text[at]
-        if regex and (taken := _literal_of_regex(text, at)):
-            literal.append(taken)
-            at += len(taken)
+        if regex and (token := _literal_of_regex(text, at)):
+            literal.append(token)
+            at += len(token)
         elif character not in "{}" or (begin and (text[at - 1:at] == "{" or not text.startswith(begin, at))):
             end = at + 1
             while end < len(text) and text[end] not in "{}\\":
@@ -493,11 +493,11 @@ def _is_known(text: str, at: int) -> bool:
 
 def _literal_of_regex(text: str, at: int) -> str:
     if text[at] == "\\":
-        found = _ESCAPE.match(text, at)
-        return found.group() if found else text[at]
+        match = _ESCAPE.match(text, at)
+        return match.group() if match else text[at]
     if text[at] == "{":
-        if found := QUANTIFIER.match(text, at):
-            return found.group()
+        if match := QUANTIFIER.match(text, at):
+            return match.group()
         if not text.startswith("{{", at) and _NAME.match(text, at + 1) is None:
             return "{"
     if text[at] == "}" and not text.startswith("}}", at):
@@ -528,10 +528,10 @@ def _field(text: str, start: int) -> tuple[Field, int]:
 
 def _python_format(text: str, at: int) -> tuple[str, str, int]:
     """Return what follows as Python's conversion and format specification, and where it ends."""
-    found = _PYTHON.match(text, at)
-    if found is None or text[found.end():found.end() + 1] != "}":
+    match = _PYTHON.match(text, at)
+    if match is None or text[match.end():match.end() + 1] != "}":
         return "", "", at
-    form, spec = found.groups()
+    form, spec = match.groups()
     if form not in (None, "s", "r"):
         unsafe = "!a is not supported; " if form == "a" else ""
         raise ConversionError(at + 1, (
@@ -539,24 +539,24 @@ def _python_format(text: str, at: int) -> tuple[str, str, int]:
             f"{{inventory[hostname]|lower}}; {_KNOWN}"))
     if spec is not None and _SPEC.fullmatch(spec) is None:
         named = f"the type {spec[-1]} is not supported; " if spec[-1:] in ("n", "c") else ""
-        raise ConversionError(found.start(2) + 1, f"{named}a format specification is {_SPECS}")
-    return form or "", spec or "", found.end()
+        raise ConversionError(match.start(2) + 1, f"{named}a format specification is {_SPECS}")
+    return form or "", spec or "", match.end()
 
 
 def _conversions(text: str, at: int) -> tuple[tuple[str, ...], int]:
     names: tuple[str, ...] = ()
-    while (found := _CONVERSION.match(text, at)) is not None:
-        name = found.group(1)
+    while (match := _CONVERSION.match(text, at)) is not None:
+        name = match.group(1)
         if name not in CONVERSIONS:
             near = nearest(name, CONVERSIONS)
             hint = f"did you mean {near!r}?" if near else f"{_KNOWN}; a key that contains '|' needs brackets"
-            raise ConversionError(found.start() + 2, f"there is no such conversion; {hint}")
+            raise ConversionError(match.start() + 2, f"there is no such conversion; {hint}")
         if len(names) == MAX_CHAIN:
-            raise TemplateError(found.start() + 1, f"more than {MAX_CHAIN} conversions")
+            raise TemplateError(match.start() + 1, f"more than {MAX_CHAIN} conversions")
         names += (name,)
         if (reason := chain_problem(names)) is not None:
-            raise TemplateError(found.start() + 2, reason)
-        at = found.end()
+            raise TemplateError(match.start() + 2, reason)
+        at = match.end()
     return names, at
 
 
@@ -611,8 +611,8 @@ class Groups:
         if name in self.provided:
             return "more than one group of the conditions has this name"
         near = nearest(name, self.provided)
-        known = f"known: {', '.join(sorted(set(self.provided)))}" if self.provided else _HOW
-        return f"no condition provides this group; {f'did you mean {near!r}?' if near else known}"
+        hint = f"known: {', '.join(sorted(set(self.provided)))}" if self.provided else _HOW
+        return f"no condition provides this group; {f'did you mean {near!r}?' if near else hint}"
 
 
 #: Stands for any element of a list, in the steps of a path.

@@ -77,10 +77,10 @@ class Warnings:
             return
         if self._names is None:
             self._names = self._known_names()
-        known = self._names.get(field, ())
-        if known and value not in known:
+        names = self._names.get(field, ())
+        if names and value not in names:
             self.add(where, f"no conductor that runs now offers a {field.replace('_', ' ')} of this name",
-                     nearest(value, known))
+                     nearest(value, names))
 
     def reads(self, where: str, used: Field, root: str, steps: Steps, above: int) -> None:
         """Add a warning if no inventory has the path that a template reads.
@@ -260,8 +260,8 @@ def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bo
                   depth: int) -> Compiled:
     parts: list[tuple[Compiled, Compiled]] = []
     for key, item in value.items():
-        if (made := scope.compile_key(key, where, formatted=formatted)) is not None:
-            place, compiled = made
+        if (keyed := scope.compile_key(key, where, formatted=formatted)) is not None:
+            place, compiled = keyed
             parts.append((compiled, compile_value(scope, item, place, formatted=formatted, regex=regex,
                                                   depth=depth + 1)))
     if all(isinstance(part, Const) for pair in parts for part in pair):
@@ -350,9 +350,9 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
         root, above = scope.items.root, len(scope.items.steps) + 1
         steps = (*scope.items.steps, template.ANY_RECORD, *steps)
     if root in template.RECORDS:
-        found = template.record_problem(root, steps, hint=len(scope.problems) < _MOST_HINTS)
-        if found is not None:
-            number, reason = found
+        problem = template.record_problem(root, steps, hint=len(scope.problems) < _MOST_HINTS)
+        if problem is not None:
+            number, reason = problem
             scope.complain(where, f"column {used.column_of(number - above)}: {reason}")
     elif scope.warnings is not None and root in INVENTORIES:
         scope.warnings.reads(where, used, root, steps, above)
@@ -388,10 +388,10 @@ def _check_fact(scope: Scope, used: template.Field, where: str) -> None:
 
 def fact_problem(scope: Scope, name: str) -> str | None:
     """Return why a rule cannot read the fact of this name; None if there is one, or that is not checked."""
-    known = scope.facts() if scope.facts is not None else (name,)
-    if name in known:
+    facts = scope.facts() if scope.facts is not None else (name,)
+    if name in facts:
         return None
-    near = nearest(name, known)
+    near = nearest(name, facts)
     return f"there is no such fact; {f'did you mean {near!r}?' if near else 'GET /v1/facts lists them'}"
 
 
@@ -404,8 +404,8 @@ def compile_fact(name: str) -> Filled:
                    for root in (FACT, PREVIOUS_FACT))
 
     def pair(view: View) -> tuple[Any, Any]:
-        found = now(view)
-        return found, found if view[PREVIOUS_FACT] is None else before(view)
+        current = now(view)
+        return current, current if view[PREVIOUS_FACT] is None else before(view)
 
     return Filled(pair)
 
@@ -505,8 +505,8 @@ def join_values(multiple: str, items: Items, test: Callable[[Any], bool]) -> Che
     return lambda view: decide(items(view), test)
 
 
-def _any(found: list[Any], test: Callable[[Any], bool]) -> bool:
-    for item in found:
+def _any(items: list[Any], test: Callable[[Any], bool]) -> bool:
+    for item in items:
         try:
             if test(item):
                 return True
@@ -515,9 +515,9 @@ def _any(found: list[Any], test: Callable[[Any], bool]) -> bool:
     return False
 
 
-def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
+def _all(items: list[Any], test: Callable[[Any], bool]) -> bool:
     try:
-        for item in found:
+        for item in items:
             if not test(item):
                 return False
     except CannotEvaluate:
@@ -525,5 +525,5 @@ def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
     return True
 
 
-_DECIDE = {"any": _any, "all": _all, "first": lambda found, test: _any(found[:1], test),
-           "last": lambda found, test: _any(found[-1:], test)}
+_DECIDE = {"any": _any, "all": _all, "first": lambda items, test: _any(items[:1], test),
+           "last": lambda items, test: _any(items[-1:], test)}
