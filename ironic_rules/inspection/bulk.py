@@ -74,28 +74,28 @@ class Comparison:
 
     def differences(self, rules: ComparedRules, report: InspectionData) -> list[str]:
         """Return how the node that the inspection rule leaves differs from that of the legacy rule: full sentences."""
-        old, made = (self._left(given, report) for given in (rules.old, rules.new))
-        if old.error and made.error:
+        old, new = (self._left(compared, report) for compared in (rules.old, rules.new))
+        if old.error and new.error:
             return []
         if old.error:
             return [f"Only the legacy rule fails the inspection: {old.error}"]
-        if made.error:
-            return [f"Only the inspection rule fails the inspection: {made.error}"]
-        before, after = _state(old), _state(made)
+        if new.error:
+            return [f"Only the inspection rule fails the inspection: {new.error}"]
+        before, after = _state(old), _state(new)
         return [f"{place} is {_shown(after, place)} instead of {_shown(before, place)}."
                 for place in sorted(before.keys() | after.keys())
                 if place not in before or place not in after or not same(before[place], after[place])]
 
-    def _left(self, given: RulesToTry, report: InspectionData) -> Result:
-        return trials.try_rules(self._setting, _EMPTY, report, given, traces=False)
+    def _left(self, rules: RulesToTry, report: InspectionData) -> Result:
+        return trials.try_rules(self._setting, _EMPTY, report, rules, traces=False)
 
 
 def _state(result: Result) -> JSONObject:
     """Return all values of the node that differ from those of an empty one, by path; of objects their members."""
-    found: JSONObject = {}
+    state: JSONObject = {}
     for name, value in result.final["node"].items():
-        found.update(_flat((name,), value) if isinstance(value, dict) else {f"/{name}": value})
-    return found | ({"/traits": result.final["traits"]} if result.final["traits"] else {})
+        state.update(_flat((name,), value) if isinstance(value, dict) else {f"/{name}": value})
+    return state | ({"/traits": result.final["traits"]} if result.final["traits"] else {})
 
 
 def _flat(path: tuple[str, ...], value: JSONObject) -> JSONObject:

@@ -79,16 +79,16 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     size = _size(sent)
     with db.reader() as conn:
         # Without the lock: a callback that is refused anyway must not make others wait.
-        if (found := _known(conn, conf, sent)) is not None:
-            return found
+        if (node := _known(conn, conf, sent)) is not None:
+            return node
         # Not _own_addresses: another callback of the machine may just have created its node.
         _check_limits(conn, conf, size)
         made_from |= _interfaces(conn, conf)
 
     def create(conn: sa.Connection) -> tuple[Node, bool]:
         records.take_turn(conn)
-        if (known := _known(conn, conf, sent)) is not None:
-            return known, False
+        if (node := _known(conn, conf, sent)) is not None:
+            return node, False
         macs = _own_addresses(conn, conf, sent)
         _check_limits(conn, conf, size)
         ids = _ids(sent)
@@ -156,8 +156,8 @@ def remove_unclaimed(db: Database, older_than_s: float) -> None:
         return
     before = clock.now() - datetime.timedelta(seconds=older_than_s)
     with db.reader() as conn:
-        found = records.unclaimed_since(conn, before, _PAGE)
-    for node_id in found:
+        node_ids = records.unclaimed_since(conn, before, _PAGE)
+    for node_id in node_ids:
         uuid = db.write(functools.partial(records.remove_unclaimed, node_id=node_id, before=before))
         if uuid is not None:
             LOG.warning("Discovered node %s is deleted: in %d seconds ([auto_discovery]unclaimed_timeout) no provision "
@@ -189,12 +189,12 @@ def _own_addresses(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> 
     :raises LookupFailed: 404, it has none, and no BMC address of its own either
     """
     candidates = addresses.without_ignored(sent.macs, conf.inspector.ignored_macs)
-    taken = node_sets.owners_of_macs(conn, candidates).keys() | node_sets.sharing(conn, 0, candidates).of_others
-    found = [mac for mac in candidates if mac not in taken]
-    if not found and not set(sent.bmc_addresses).difference(node_sets.nodes_by_bmc_address(conn, sent.bmc_addresses)):
+    foreign = node_sets.owners_of_macs(conn, candidates).keys() | node_sets.sharing(conn, 0, candidates).of_others
+    own = [mac for mac in candidates if mac not in foreign]
+    if not own and not set(sent.bmc_addresses).difference(node_sets.nodes_by_bmc_address(conn, sent.bmc_addresses)):
         raise LookupFailed.because("it is not enrolled: it has no address of its own, only those that other machines "
                                    "have, or that are in [inspector]ignored_macs", NOT_ENROLLED)
-    return found
+    return own
 
 
 def _known(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> Node | None:
@@ -202,12 +202,12 @@ def _known(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> Node | N
 
     :raises LookupFailed: 404, any other node may be this machine
     """
-    known = _possible(conn, conf, sent)
-    if not known:
+    candidates = _possible(conn, conf, sent)
+    if not candidates:
         return None
-    node = _unaccepted(conn, known)
+    node = _unaccepted(conn, candidates)
     if node is None:
-        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(known)} known nodes",
+        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(candidates)} known nodes",
                                    WRONG_STATE)
     return node
 
@@ -221,8 +221,8 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     owners = node_sets.nodes_of_machine_ids(conn, ids) if action != "ignore" else set()
     if not owners:
         return
-    known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
-    described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in known)
+    rows = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
+    described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in rows)
     if action == "refuse":
         raise LookupFailed.because(f"it is not enrolled: it has the serial number or UUID of {len(owners)} known "
                                    f"nodes, such as {described} ([auto_discovery]known_serial = refuse)", NOT_ENROLLED)

@@ -41,8 +41,8 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored
                       "callback could be recognized.")
     if entry.node_uuid and values.get("uuid") not in (None, entry.node_uuid):
         raise Invalid(problems=[Problem("/uuid", f"must be {entry.node_uuid}, by which the machine names its node")])
-    given = addresses.literals(values.get("driver_info", {}))
-    if given and not set(given) & set(entry.bmc_addresses) and lookup.contradict(entry.bmc_addresses, given):
+    literals = addresses.literals(values.get("driver_info", {}))
+    if literals and not set(literals) & set(entry.bmc_addresses) and lookup.contradict(entry.bmc_addresses, literals):
         raise Invalid(problems=[Problem("/driver_info", "names another BMC than the machine, which has "
                                                         f"{enumeration(entry.bmc_addresses)}")])
     # Two machines with the same BMC, or this one and discovery, must not both find no node. It comes first in the
@@ -54,11 +54,11 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored
         **values, **({"uuid": entry.node_uuid} if entry.node_uuid else {}), "provision_state": states.INSPECTWAIT,
         "target_provision_state": states.ENROLL, "provision_updated_at": now, "inspection_started_at": now})
     macs = addresses.without_ignored(entry.macs, ignored)
-    taken = node_sets.owners_of_macs(conn, macs).keys() | node_sets.sharing(conn, node.id, macs).of_others
-    if own := [mac for mac in macs if mac not in taken]:
+    foreign = node_sets.owners_of_macs(conn, macs).keys() | node_sets.sharing(conn, node.id, macs).of_others
+    if own := [mac for mac in macs if mac not in foreign]:
         ports.apply_changes(conn, node.id, PortChanges(created=[{"address": mac} for mac in own]))
-    if known := sorted({*given, *entry.bmc_addresses}):
-        node_sets.set_bmc_addresses(conn, node.id, known)
+    if bmc_addresses := sorted({*literals, *entry.bmc_addresses}):
+        node_sets.set_bmc_addresses(conn, node.id, bmc_addresses)
     return node
 
 

@@ -115,7 +115,7 @@ class TrialSteps:
         """Add what legacy rules have taken back, and these rules, up to the one that has failed."""
         self._phase = LEGACY
         if outcome.taken_back or outcome.forgotten:
-            self.steps.append(TakenBackStep(outcome.taken_back, tuple(one.reason for one in outcome.forgotten)))
+            self.steps.append(TakenBackStep(outcome.taken_back, tuple(change.reason for change in outcome.forgotten)))
         self._add(outcome.traces)
 
     def failed(self, error: HookFailed | RuleFailed) -> None:
@@ -168,9 +168,9 @@ def _hook(step: HookStep, conceal: Concealment) -> JSONObject:
     return shown
 
 
-def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSONObject]:
+def messages(logged: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSONObject]:
     """Return messages of hooks and rules as JSON, without secrets."""
-    return [{"level": level, "text": conceal.hide(text)} for level, text in found]
+    return [{"level": level, "text": conceal.hide(text)} for level, text in logged]
 
 
 def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
@@ -183,8 +183,8 @@ def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
     if trace.sensitive:
         return shown
     shown |= {"description": conceal.hide(trace.description), "note": trace.note,
-              "conditions": [_condition(each, conceal) for each in trace.conditions],
-              "actions": [_action(each, conceal) for each in trace.actions],
+              "conditions": [_condition(condition, conceal) for condition in trace.conditions],
+              "actions": [_action(action, conceal) for action in trace.actions],
               "changes": hide_changes(trace.changes, conceal)}
     return shown
 
@@ -195,22 +195,22 @@ def _condition(trace: ConditionTrace, conceal: Concealment) -> JSONObject:
     if trace.note is not None:
         shown["note"] = conceal.hide(trace.note)
     if trace.multiple is None:
-        shown["arguments"] = [_argument(each, conceal) for each in trace.arguments]
+        shown["arguments"] = [_argument(argument, conceal) for argument in trace.arguments]
     else:
         shown |= {"multiple": trace.multiple, "items_total": trace.count,
-                  "items": [_item(each, conceal) for each in trace.items]}
+                  "items": [_item(item, conceal) for item in trace.items]}
     return shown
 
 
 def _item(trace: ItemTrace, conceal: Concealment) -> JSONObject:
     return {"outcome": trace.outcome, "why": trace.why, "detail": trace.detail, "needed": trace.needed,
-            "arguments": [_argument(each, conceal) for each in trace.arguments]}
+            "arguments": [_argument(argument, conceal) for argument in trace.arguments]}
 
 
 def _action(trace: ActionTrace, conceal: Concealment) -> JSONObject:
     return {"pointer": trace.where, "op": trace.op, "times": trace.times,
             "notes": [conceal.hide(note) for note in trace.notes],
-            "runs": [[_argument(each, conceal) for each in run] for run in trace.runs]}
+            "runs": [[_argument(argument, conceal) for argument in run] for run in trace.runs]}
 
 
 def _argument(trace: ArgumentTrace, conceal: Concealment) -> JSONObject:

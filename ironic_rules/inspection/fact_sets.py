@@ -70,9 +70,9 @@ class FactCache:
         if revision is None:
             with self._db.reader() as conn:
                 revision = db_facts.revision(conn)
-        known = self._known
-        if known is not None and known.revision == revision:
-            return known
+        current = self._known
+        if current is not None and current.revision == revision:
+            return current
         with self._loading:
             if self._known is None or self._known.revision != revision:
                 self._known = self._load()
@@ -89,27 +89,27 @@ class FactCache:
             compiled[key] = self._compiled[key] if key in self._compiled else self._compile(fact)
         self._compiled = compiled
         self.types = {fact.id: (fact.type, fact.is_list) for fact in stored if fact.type is not None}
-        return KnownFacts(revision, FactSet(each for each in compiled.values() if each is not None),
+        return KnownFacts(revision, FactSet(item for item in compiled.values() if item is not None),
                           {fact.name: fact for fact in stored}, {fact.id: fact for fact in stored})
 
     def _compile(self, fact: Fact) -> CompiledFact | None:
-        made = facts.compile_stored(fact, limits=self._limits)
-        if made is None:
+        compiled = facts.compile_stored(fact, limits=self._limits)
+        if compiled is None:
             LOG.error("The fact %s is no longer valid: no node gets a value of it.", fact.name)
-        return made
+        return compiled
 
-    def learn(self, found: NodeFacts, known: KnownFacts) -> None:
+    def learn(self, node_facts: NodeFacts, known: KnownFacts) -> None:
         """Store the types of values where they are new, in a transaction of its own."""
-        if new := self.note(found, known):
+        if new := self.note(node_facts, known):
             self._db.write(lambda conn: db_facts.learn_types(conn, new))
 
-    def note(self, found: NodeFacts, known: KnownFacts) -> dict[int, tuple[str, bool]]:
+    def note(self, node_facts: NodeFacts, known: KnownFacts) -> dict[int, tuple[str, bool]]:
         """Return the types of values where they are new; the caller stores them.
 
         A value of another type than those before gets a problem.
         """
         new: dict[int, tuple[str, bool]] = {}
-        for name, value in found.values.items():
+        for name, value in node_facts.values.items():
             fact_id = known.defined[name].id
             before = self.types.get(fact_id)
             if before is None:
@@ -118,7 +118,7 @@ class FactCache:
             type_, is_list = before
             if value.type != type_ and (type_, value.type) != ("number", "integer"):
                 if (type_, value.type) != ("integer", "number"):
-                    found.problems.setdefault(name, f"the type was {type_} until now, and is {value.type}")
+                    node_facts.problems.setdefault(name, f"the type was {type_} until now, and is {value.type}")
                 new[fact_id] = value.type, is_list or value.is_list
             elif value.is_list and not is_list:
                 new[fact_id] = type_, True
@@ -129,27 +129,29 @@ class FactCache:
 
 def install_built_in(db: Database) -> None:
     """Let the stored built-in facts be those of this version, and have new ones found in stored inventories."""
-    wanted = facts.built_in()
+    defined = facts.built_in()
     with db.reader() as conn:
         stored = {fact.name: fact for fact in db_facts.all_facts(conn)}
-    others = {name for name, fact in stored.items() if fact.origin == BUILT_IN}.difference(each.name for each in wanted)
-    if not others and all(each.name in stored and db_facts.is_same(stored[each.name], each) for each in wanted):
+    names = {fact.name for fact in defined}
+    surplus = {name for name, fact in stored.items() if fact.origin == BUILT_IN} - names
+    if not surplus and all(fact.name in stored and db_facts.is_same(stored[fact.name], fact) for fact in defined):
         return
 
     def write(conn: sa.Connection) -> None:
-        stale = db_facts.install_built_in(conn, wanted)
+        stale = db_facts.install_built_in(conn, defined)
         if stale and inventory.has_processed(conn):
             begin(conn, [fact for fact in db_facts.all_facts(conn) if fact.name in stale], None)
 
     db.write(write)
 
 
-def begin(conn: sa.Connection, wanted: Collection[Fact], user: str | None) -> Row:
+def begin(conn: sa.Connection, definitions: Collection[Fact], user: str | None) -> Row:
     """Store an operation that finds facts on all nodes with data of an inspection."""
     has_data = sa.select(node_inventory.c.id).where(
         node_inventory.c.node_id == nodes.c.id, node_inventory.c.status == inventory.PROCESSED).exists()
-    said = {"facts": [{"name": fact.name, "id": fact.id, "defined": fact.defined} for fact in wanted]}
-    return operations.create(conn, FIND_FACTS, said, user, sa.select(nodes.c.uuid).where(has_data).order_by(nodes.c.id))
+    filters = {"facts": [{"name": fact.name, "id": fact.id, "defined": fact.defined} for fact in definitions]}
+    uuids = sa.select(nodes.c.uuid).where(has_data).order_by(nodes.c.id)
+    return operations.create(conn, FIND_FACTS, filters, user, uuids)
 
 
 @dataclass(slots=True)
@@ -203,15 +205,15 @@ class FactWork:
         """
         if self.found is None:
             return []
-        found = self.found
-        if digest is None and not (found.values or found.problems):
+        node_facts = self.found
+        if digest is None and not (node_facts.values or node_facts.problems):
             return []
-        new = self.known.fact_set.digest(found)
+        new = self.known.fact_set.digest(node_facts)
         if new == digest:
             return []
-        values: Mapping[str, FactValue] = found.values
+        values: Mapping[str, FactValue] = node_facts.values
         return db_facts.save(conn, node_id, {
-            fact.id: Found(values.get(name), found.problems.get(name), fact.defined)
+            fact.id: Found(values.get(name), node_facts.problems.get(name), fact.defined)
             for name, fact in self.known.fact_set.facts.items()}, new, self.known.revision, self.cache.types)
 
     def told(self, changes: list[Change]) -> list[JSONObject]:
@@ -221,8 +223,8 @@ class FactWork:
 
     def shrunk(self, changes: list[Change]) -> list[str]:
         """Return what has become less of watched facts, in words."""
-        return [told for change in changes if (fact := self.known.by_id[change.fact_id]).watched
-                and (told := _shrinking(fact, change)) is not None]
+        return [warning for change in changes if (fact := self.known.by_id[change.fact_id]).watched
+                and (warning := _shrinking(fact, change)) is not None]
 
 
 def previous_of(db: Database | None, node_id: int) -> Callable[[], JSONObject | None]:

@@ -45,11 +45,11 @@ def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
 
 def readable(conf: cfg.ConfigOpts) -> HookSettings:
     """Return the settings in ``conf``, with the default of each that cannot be read."""
-    found: JSONObject = {}
+    values: JSONObject = {}
     for option in fields(HookSettings):
         with contextlib.suppress(cfg.Error, ValueError):
-            found[option.name] = _value(conf, option.name)
-    return HookSettings(**found)
+            values[option.name] = _value(conf, option.name)
+    return HookSettings(**values)
 
 
 def _value(conf: cfg.ConfigOpts, name: str) -> Any:

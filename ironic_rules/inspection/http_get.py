@@ -41,15 +41,15 @@ class HttpxGet:
         :param timeout_s: seconds for the connection, for each wait for data, and for the content as a whole
         :raises ActionError: there was no response; of the URL, the text contains only the host
         """
-        host, wanted = host_of(url), urls.parse(url)
+        host, target = host_of(url), urls.parse(url)
         try:
-            found = destinations.find(wanted, () if wanted.known_addresses else self._denied, timeout_s)
+            destination = destinations.find(target, () if target.known_addresses else self._denied, timeout_s)
         except ValueError as exc:
             raise ActionError(f"nothing was sent: {exc}") from None
         try:
             with (
-                destinations.client(found, self._tls, timeout_s) as client,
-                client.stream("GET", str(wanted), headers={"User-Agent": "ironic-rules", **headers}) as answer,
+                destinations.client(destination, self._tls, timeout_s) as client,
+                client.stream("GET", str(target), headers={"User-Agent": "ironic-rules", **headers}) as answer,
             ):
                 _skim(answer, timeout_s)
                 return int(answer.status_code)
@@ -67,8 +67,8 @@ def _is_no_request(record: logging.LogRecord) -> bool:
 
 
 def _skim(answer: httpx.Response, timeout_s: float) -> None:
-    deadline, left = time.monotonic() + timeout_s, MAX_ANSWER_BYTES
+    deadline, remaining = time.monotonic() + timeout_s, MAX_ANSWER_BYTES
     for chunk in answer.iter_raw():
-        left -= len(chunk)
-        if left <= 0 or time.monotonic() > deadline:
+        remaining -= len(chunk)
+        if remaining <= 0 or time.monotonic() > deadline:
             return

@@ -106,10 +106,10 @@ class Unlogged:
     of_others: int
 
     def __str__(self) -> str:
-        found = [f"{self.of_machine} further refusals of this machine"] if self.of_machine else []
+        parts = [f"{self.of_machine} further refusals of this machine"] if self.of_machine else []
         if self.of_others:
-            found.append(f"{self.of_others} of other machines")
-        return f" ({' and '.join(found)} since the last message)" if found else ""
+            parts.append(f"{self.of_others} of other machines")
+        return f" ({' and '.join(parts)} since the last message)" if parts else ""
 
 
 @dataclass(slots=True)
@@ -135,20 +135,20 @@ class RefusedMachines:
         key = (*sorted(macs), *sorted(addresses)) or (node_uuid,)
         now = time.monotonic()
         with self._lock:
-            known = self._machines.pop(key, None)
-            if known is not None and known.reason == reason and now - known.logged_at < self._period_s:
-                known.suppressed += 1
-                self._machines[key] = known
+            machine = self._machines.pop(key, None)
+            if machine is not None and machine.reason == reason and now - machine.logged_at < self._period_s:
+                machine.suppressed += 1
+                self._machines[key] = machine
                 return None
-            if (others := self._lines.take()) is None:
-                if known is not None:
-                    known.suppressed += 1
-                    self._machines[key] = known
+            if (unlogged := self._lines.take()) is None:
+                if machine is not None:
+                    machine.suppressed += 1
+                    self._machines[key] = machine
                 return None
             self._machines[key] = _Machine(reason, now)
             if len(self._machines) > _MACHINES:
                 self._machines.popitem(last=False)
-            return Unlogged(0 if known is None else known.suppressed, others)
+            return Unlogged(0 if machine is None else machine.suppressed, unlogged)
 
     @staticmethod
     def log(log: _Log, error: LookupFailed, node_uuid: str | None, macs: Collection[str],
@@ -184,9 +184,9 @@ def _unmatched(node_uuid: str | None, macs: Collection[str], addresses: Collecti
 
 def _listed(uuid: str | None, macs: Collection[str], addresses: Collection[str]) -> str:
     parts = [] if uuid is None else [uuid]
-    for what, found in (("MAC address", macs), ("BMC address", addresses)):
-        if found:
-            parts.append(f"the {what}{'es' if len(found) > 1 else ''} {enumeration(found)}")
+    for kind, values in (("MAC address", macs), ("BMC address", addresses)):
+        if values:
+            parts.append(f"the {kind}{'es' if len(values) > 1 else ''} {enumeration(values)}")
     return ", ".join(parts)
 
 

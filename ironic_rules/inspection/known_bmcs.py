@@ -22,12 +22,12 @@ def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mappi
     hosts = addresses.hosts(new)
     if hosts == addresses.hosts(old):
         return
-    found = addresses.literals(new)
-    if found or not hosts:
-        node_sets.set_bmc_addresses(conn, node_id, found)
+    literals = addresses.literals(new)
+    if literals or not hosts:
+        node_sets.set_bmc_addresses(conn, node_id, literals)
 
 
-def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], found: list[str]) -> None:
+def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], bmc_addresses: list[str]) -> None:
     """Write the node's BMC addresses when its names have been resolved: by manage, and when a ramdisk is expected.
 
     Lookups and discovery compare only with these addresses.
@@ -35,9 +35,9 @@ def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], 
     A node without a BMC in ``driver_info`` keeps the addresses from its discovery. A node none of whose names can be
     resolved keeps its addresses as well: while a name server is unavailable, a known machine must not become unknown.
 
-    :param found: the addresses of the names in ``driver_info``, in addition to the addresses in it
+    :param bmc_addresses: the addresses of the names in ``driver_info``, in addition to the addresses in it
     :raises NodeNotFound: 404
     """
-    known = sorted({*found, *addresses.literals(driver_info)})
-    if known:
-        node_sets.set_bmc_addresses(conn, node_id, known)
+    together = sorted({*bmc_addresses, *addresses.literals(driver_info)})
+    if together:
+        node_sets.set_bmc_addresses(conn, node_id, together)

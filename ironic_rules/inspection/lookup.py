@@ -65,9 +65,9 @@ class _Evidence:
 
     def winner(self) -> int | None:
         """Return the id of the node that the machine is, None if the evidence does not decide."""
-        found = self.nodes()
-        if len(found) < 2:
-            return next(iter(found), None)
+        node_ids = self.nodes()
+        if len(node_ids) < 2:
+            return next(iter(node_ids), None)
         complete = self.complete()
         of_ids = node_sets.nodes_of_machine_ids(self._conn, self._ids())
         identified = of_ids if len(of_ids) == 1 else set()
@@ -80,17 +80,17 @@ class _Evidence:
             more = (("bmc", self.by_bmc), ("machine_id", identified))
             return first + sum(WEIGHTS[kind] for kind, having in more if node_id in having)
 
-        best, second = sorted(((weight(node_id), node_id) for node_id in found | identified), reverse=True)[:2]
+        best, second = sorted(((weight(node_id), node_id) for node_id in node_ids | identified), reverse=True)[:2]
         return best[1] if best[0] - second[0] >= MARGIN else None
 
     def complete(self) -> set[int]:
         """Return those of the nodes by MAC address more than half of whose identifying addresses the report has."""
-        found = set()
+        node_ids = set()
         for node_id, macs in node_sets.identifying_macs(self._conn, self.by_mac).items():
-            known = {mac for mac in macs if not addresses_models.is_ignored(mac, self._ignored)}
-            if 2 * len(known & self._macs) > len(known):
-                found.add(node_id)
-        return found
+            identifying = {mac for mac in macs if not addresses_models.is_ignored(mac, self._ignored)}
+            if 2 * len(identifying & self._macs) > len(identifying):
+                node_ids.add(node_id)
+        return node_ids
 
 
 def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
@@ -120,22 +120,22 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     by_mac = _by_mac(conn, macs, owners)
     by_bmc = node_sets.nodes_by_bmc_address(conn, addresses) if addresses else {}
     if named is None and not by_mac:
-        found = _found_by_bmc(conn, by_bmc) or _found_by_shared(conn, addresses, owners, ids)
+        node = _found_by_bmc(conn, by_bmc) or _found_by_shared(conn, addresses, owners, ids)
     else:
         rivals = set() if foreign_bmc == "warn" else _only_owners(by_bmc)
         evidence = _Evidence(conn, None if named is None else named.id, by_mac, rivals, macs, ids, ignored)
         try:
-            found = _decided(conn, evidence, named)
+            node = _decided(conn, evidence, named)
         except LookupFailed:
             if named is None and not possible_nodes(conn, macs, addresses, ids, ignored):
                 raise MachineUnknown.because("the nodes that have some of them are other machines", UNKNOWN) from None
             raise
         if named is not None and macs and named.id not in by_mac:
             _check_own_port(conn, named, owners, ignored)
-        _compare_bmc(conn, found, addresses, by_bmc, foreign_bmc)
-    LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", found.uuid,
+        _compare_bmc(conn, node, addresses, by_bmc, foreign_bmc)
+    LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", node.uuid,
              printable(node_uuid, 64), enumeration(macs), enumeration(addresses))
-    return found
+    return node
 
 
 def find_by_macs(conn: sa.Connection, named: int | None, macs: Collection[str], owners: Sequence[Owner],
@@ -196,21 +196,21 @@ _MOST_READ = 8
 
 def _reported_ids(conn: sa.Connection, node_id: int) -> set[str]:
     """Return what identifies a node's machine by its last report: its BMC may not say it, and no one else does."""
-    found = inventory.latest_inventory(conn, node_id)
-    return set() if found is None else machine_ids.of_report(found, {})
+    stored = inventory.latest_inventory(conn, node_id)
+    return set() if stored is None else machine_ids.of_report(stored, {})
 
 
 def _named(conn: sa.Connection, node_uuid: str) -> NodeFound:
-    found = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
-    if not found:
+    candidates = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
+    if not candidates:
         raise LookupFailed.because("no node with this UUID waits for inspection", WRONG_STATE)
-    return found[0]
+    return candidates[0]
 
 
 def _by_mac(conn: sa.Connection, macs: Collection[str], owners: Iterable[Owner]) -> set[int]:
     """Return the nodes that have any of the addresses by which a machine can be identified."""
-    known = {owner.node_id for owner in owners if not owner.is_shared}
-    return known or (discovery.node_ids(conn, macs) if macs and not owners else set())
+    owner_ids = {owner.node_id for owner in owners if not owner.is_shared}
+    return owner_ids or (discovery.node_ids(conn, macs) if macs and not owners else set())
 
 
 def _only_owners(by_bmc: dict[str, set[int]]) -> set[int]:
@@ -224,17 +224,17 @@ def _decided(conn: sa.Connection, evidence: _Evidence, named: NodeFound | None) 
     """
     winner = evidence.winner()
     if winner is None or (named is not None and winner != named.id):
-        others = evidence.by_mac if named is None else evidence.by_mac - {named.id}
-        if named is not None and others:
+        other_ids = evidence.by_mac if named is None else evidence.by_mac - {named.id}
+        if named is not None and other_ids:
             raise LookupFailed.because("the UUID and the MAC addresses are of different nodes", SEVERAL_NODES)
-        if len(others) > 1:
+        if len(other_ids) > 1:
             raise LookupFailed.because("the MAC addresses belong to several nodes", SEVERAL_NODES)
         raise LookupFailed.because("the BMC address belongs to another node than the UUID or the MAC addresses "
                                    "([inspector]foreign_bmc)", BMC_CONFLICT)
-    found = named or next(iter(nodes.candidates(conn, states.INSPECTWAIT, node_ids=[winner])), None)
-    if found is None:
+    node = named or next(iter(nodes.candidates(conn, states.INSPECTWAIT, node_ids=[winner])), None)
+    if node is None:
         raise LookupFailed.because("the node does not wait for inspection", WRONG_STATE)
-    return found
+    return node
 
 
 def _found_by_bmc(conn: sa.Connection, by_bmc: dict[str, set[int]]) -> NodeFound | None:
@@ -251,10 +251,10 @@ def _found_by_bmc(conn: sa.Connection, by_bmc: dict[str, set[int]]) -> NodeFound
         raise LookupFailed.because("several waiting nodes have the BMC address", SEVERAL_NODES)
     if _only_owners(by_bmc) - waiting:
         raise LookupFailed.because("the BMC addresses belong to several nodes", BMC_CONFLICT)
-    found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(waiting))
-    if not found:
+    candidates = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(waiting))
+    if not candidates:
         raise LookupFailed.because("the node does not wait for inspection", WRONG_STATE)
-    return found[0]
+    return candidates[0]
 
 
 def _found_by_shared(conn: sa.Connection, addresses: Collection[str], owners: Iterable[Owner],
@@ -267,10 +267,10 @@ def _found_by_shared(conn: sa.Connection, addresses: Collection[str], owners: It
     """
     unknown = MachineUnknown.because("no waiting node has any of them", UNKNOWN)
     node_ids = {owner.node_id for owner in owners}
-    found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(node_ids)) if len(node_ids) == 1 else []
-    if not found:
+    candidates = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(node_ids)) if len(node_ids) == 1 else []
+    if not candidates:
         raise unknown
-    node = found[0]
+    node = candidates[0]
     if contradict(addresses, node_sets.list_bmc_addresses(conn, node.id)) or machine_ids.differ(
             set(ids()), node_sets.machine_ids_of(conn, [node.id]).get(node.id, set())):
         raise unknown
@@ -293,8 +293,8 @@ def _lacks_own_port(conn: sa.Connection, node_id: int, owners: Iterable[Owner], 
     """Return whether the node has ports that identify it, but none of ``owners``."""
     if any(owner.node_id == node_id for owner in owners):
         return False
-    known = (port.address for port in ports.for_node(conn, node_id))
-    return any(not addresses_models.is_ignored(address, ignored) for address in known)
+    port_addresses = (port.address for port in ports.for_node(conn, node_id))
+    return any(not addresses_models.is_ignored(address, ignored) for address in port_addresses)
 
 
 def _compare_bmc(conn: sa.Connection, node: NodeFound, addresses: Collection[str], by_bmc: dict[str, set[int]],
@@ -308,8 +308,8 @@ def _compare_bmc(conn: sa.Connection, node: NodeFound, addresses: Collection[str
         return
     if owners:
         text = f"has BMC addresses that belong to {len(owners)} other nodes, {enumeration(addresses)}"
-    elif contradict(addresses, known := node_sets.list_bmc_addresses(conn, node.id)):
-        text = f"has the BMC address {enumeration(addresses)}; that of the node is {enumeration(known)}"
+    elif contradict(addresses, own := node_sets.list_bmc_addresses(conn, node.id)):
+        text = f"has the BMC address {enumeration(addresses)}; that of the node is {enumeration(own)}"
     else:
         return
     if action == "strict":
@@ -318,7 +318,7 @@ def _compare_bmc(conn: sa.Connection, node: NodeFound, addresses: Collection[str
     LOG.warning("The ramdisk of node %s %s; it is accepted ([inspector]foreign_bmc = %s)", node.uuid, text, action)
 
 
-def contradict(sent: Collection[str], known: Collection[str]) -> bool:
+def contradict(sent: Collection[str], stored: Collection[str]) -> bool:
     """Return whether both sides have addresses of the same IP version, none of them equal."""
-    return not set(sent) & set(known) and bool(
-        {":" in address for address in sent} & {":" in address for address in known})
+    return not set(sent) & set(stored) and bool(
+        {":" in address for address in sent} & {":" in address for address in stored})

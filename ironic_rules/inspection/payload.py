@@ -102,25 +102,25 @@ def split(body: Any, oddities: Iterable[Oddity] = (), *, infiniband: bool = Fals
     :raises InvalidInventory: 400, it is no report, or has too many values; with up to 20 problems, each with a JSON
         pointer; does not quote the body
     """
-    found = {odd.where: Finding(odd.where, odd.problem, REPLACED if odd.is_unusable else NOTED) for odd in oddities}
+    findings = {odd.where: Finding(odd.where, odd.problem, REPLACED if odd.is_unusable else NOTED) for odd in oddities}
     for finding in _BODY(body) or ():
         # The reason is the text that was sent; what is done about it depends on the place.
-        known = found.get(finding.where)
-        found[finding.where] = finding if known is None else finding._replace(problem=known.problem)
-    if refused := [Problem(each.where, each.problem) for each in found.values() if each.effect == REFUSED]:
+        earlier = findings.get(finding.where)
+        findings[finding.where] = finding if earlier is None else finding._replace(problem=earlier.problem)
+    if refused := [Problem(odd.where, odd.problem) for odd in findings.values() if odd.effect == REFUSED]:
         raise InvalidInventory(problems=refused[:_MAX_PROBLEMS])
     received: JSONObject = body["inventory"]
     if media := _virtual_media(received.get("disks")):
-        if any(where.startswith("/inventory/disks/") for where in found):  # places in the list are told
-            found |= {where: Finding(where, "is a virtual medium of the BMC, and no disk", LEFT_OUT)
-                      for where in (f"/inventory/disks/{place}" for place in media)}
+        if any(where.startswith("/inventory/disks/") for where in findings):  # places in the list are told
+            findings |= {where: Finding(where, "is a virtual medium of the BMC, and no disk", LEFT_OUT)
+                         for where in (f"/inventory/disks/{place}" for place in media)}
         else:
             received = {**received, "disks": [disk for place, disk in enumerate(received["disks"])
                                               if place not in media]}
     plugin_data = {key: value for key, value in body.items() if key not in _NOT_PLUGIN_DATA}
     if _virtual_media([plugin_data.get("root_disk")]):
         del plugin_data["root_disk"]
-    warnings = [_warning(each) for each in _few([each for each in found.values() if not _is_dropped(each.where)])]
+    warnings = [_warning(odd) for odd in _few([odd for odd in findings.values() if not _is_dropped(odd.where)])]
     inventory = _usable(received, {}, warnings).inventory if warnings else received
     return Payload(
         received, inventory, plugin_data,
@@ -145,7 +145,7 @@ def addresses_in(raw: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _sent(pattern: re.Pattern[bytes], raw: bytes) -> Iterable[str]:
     """Yield the first texts that are in the place of an address: anybody can send millions of them."""
-    return (found[1].decode() for found in itertools.islice(pattern.finditer(raw), _MAX_READ))
+    return (match[1].decode() for match in itertools.islice(pattern.finditer(raw), _MAX_READ))
 
 
 def usable(inventory: Mapping[str, object],
@@ -161,16 +161,16 @@ def usable(inventory: Mapping[str, object],
 def _usable(inventory: Mapping[str, Any], plugin_data: JSONObject, warnings: Sequence[JSONObject]) -> InspectionData:
     whole = clone({"inventory": inventory, **plugin_data})
     # From the last to the first: what is left out of a list changes the places of what comes after it.
-    for each in sorted(warnings, key=_place, reverse=True):
-        _apply(whole, each)
+    for warning in sorted(warnings, key=_place, reverse=True):
+        _apply(whole, warning)
     return InspectionData(whole.pop("inventory"), whole)
 
 
 def summary(warnings: Sequence[JSONObject]) -> str:
     """Return the warnings as one message for the operator."""
-    told = "; ".join(printable(f"{each['path']} {each['problem']}", _SHOWN) for each in warnings[:_TOLD])
+    listed = "; ".join(printable(f"{warning['path']} {warning['problem']}", _SHOWN) for warning in warnings[:_TOLD])
     more = f"; and {len(warnings) - _TOLD} more" if len(warnings) > _TOLD else ""
-    return f"the report has values that are not used as they came: {told}{more}"
+    return f"the report has values that are not used as they came: {listed}{more}"
 
 
 def _is_warning(value: object) -> bool:
@@ -213,17 +213,17 @@ def _is_dropped(where: str) -> bool:
     return where.split("/", 2)[1:2] in (["logs"], [AUTO_DISCOVERED], [WARNINGS])
 
 
-def _few(found: list[Finding]) -> list[Finding]:
+def _few(findings: list[Finding]) -> list[Finding]:
     """Return the findings, or if they are too many, one for each part of the report."""
-    if len(found) <= _MAX_WARNINGS:
-        return found
+    if len(findings) <= _MAX_WARNINGS:
+        return findings
     parts: dict[str, int] = {}
-    for each in found:
-        steps = each.where.split("/")
+    for finding in findings:
+        steps = finding.where.split("/")
         part = "/".join(steps[:3] if steps[1:2] == ["inventory"] else steps[:2])
         parts[part] = parts.get(part, 0) + 1
-    told = [Finding(part, f"has {number} odd values, and is left out") for part, number in parts.items()]
-    return told[:_MAX_WARNINGS]
+    grouped = [Finding(part, f"has {number} odd values, and is left out") for part, number in parts.items()]
+    return grouped[:_MAX_WARNINGS]
 
 
 def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
@@ -234,8 +234,8 @@ def _one(problem: str, used: JSON = None) -> list[Finding]:
     return [Finding("", problem, REPLACED, used)]
 
 
-def _below(step: object, found: list[Finding]) -> list[Finding]:
-    return [each._replace(where=f"/{step}{each.where}") for each in found]
+def _below(step: object, findings: list[Finding]) -> list[Finding]:
+    return [finding._replace(where=f"/{step}{finding.where}") for finding in findings]
 
 
 def _text(value: object) -> list[Finding] | None:
@@ -259,9 +259,9 @@ def _integer(value: object) -> list[Finding] | None:
 
 
 def _amount(value: object) -> list[Finding] | None:
-    found = _integer(value)
-    read = value if found is None else found[0].used
-    return _one("must not be negative") if isinstance(read, int) and read < 0 else found
+    findings = _integer(value)
+    read = value if findings is None else findings[0].used
+    return _one("must not be negative") if isinstance(read, int) and read < 0 else findings
 
 
 def _text_or_number(value: object) -> list[Finding] | None:
@@ -316,11 +316,11 @@ def _list(check: Check | None, limit: int, effect: int = REPLACED) -> Check:
             return [Finding("", f"must have at most {limit} items", REFUSED)]
         if check is None:
             return None
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for index, item in enumerate(value):
             if problems := check(item):
-                found += _below(index, problems)
-        return found
+                findings += _below(index, problems)
+        return findings
 
     return each
 
@@ -340,14 +340,14 @@ def _object(fields: Mapping[str, Check], *, required: tuple[str, ...] = (), effe
             return [Finding("", "must be an object" + (" or null" if effect in (REPLACED, NOTED) else ""), effect)]
         if limit is not None and len(value) > limit:
             return [Finding("", f"must have at most {limit} keys", REFUSED)]
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for name, check in fields.items():
             if name in value:
                 if problems := check(value[name]):
-                    found += _below(name, problems)
+                    findings += _below(name, problems)
             elif name in required:
-                found.append(Finding(f"/{name}", "is required", REFUSED))
-        return found
+                findings.append(Finding(f"/{name}", "is required", REFUSED))
+        return findings
 
     return each
 

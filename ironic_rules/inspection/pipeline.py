@@ -112,9 +112,9 @@ class Pipeline:
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed, also a legacy one
         """
-        given, warnings = payload.usable(inventory, plugin_data or {})
-        received = _Inventory(given.inventory)
-        data: JSONObject = orjson.loads(orjson.dumps(given.plugin_data))
+        report, warnings = payload.usable(inventory, plugin_data or {})
+        received = _Inventory(report.inventory)
+        data: JSONObject = orjson.loads(orjson.dumps(report.plugin_data))
         if warnings:
             task.messages.append(("warning", payload.summary(warnings)))
         # Not what a machine says of itself.
@@ -163,10 +163,10 @@ class Pipeline:
         # Hooks may write elsewhere what a sensitive rule has written.
         before = whole_state(data, task) if sealed or task.conceal.has_places else None
         for name, hook in self._hooks:
-            said = len(for_hooks.messages)
+            first_new = len(for_hooks.messages)
             self._call(name, hook, hook, for_hooks, received, data, sealed)
             if before is not None:
-                for_hooks.messages[said:] = [(level, WITHHELD) for level, _ in for_hooks.messages[said:]]
+                for_hooks.messages[first_new:] = [(level, WITHHELD) for level, _ in for_hooks.messages[first_new:]]
             if trial is not None:
                 trial.hook(name, MAIN)
         task.messages = for_hooks.messages
@@ -208,7 +208,7 @@ class Pipeline:
         :raises HookFailed: for any exception of the hook, unless the database is unavailable: then the inspection is
             resumed later
         """
-        kept = None if hook.is_trusted else Kept(task, "hooks")
+        snapshot = None if hook.is_trusted else Kept(task, "hooks")
         task.watch.begin(HOOK, _overdue, name)
         try:
             work(task, received.data, data)
@@ -228,7 +228,7 @@ class Pipeline:
             task.watch.end()
         if not received.is_unchanged():
             raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
-        if kept is not None and (problem := kept.problem() or problem_of_data(data)):
+        if snapshot is not None and (problem := snapshot.problem() or problem_of_data(data)):
             # A path can have what the rule has written.
             raise HookFailed(hook=name, reason=WITHHELD if sealed else problem)
 
@@ -262,17 +262,17 @@ def legacy_data(task: Task, inventory: Mapping[str, object], plugin_data: Mappin
     :param plugin_data: as the enabled hooks have left them. The results of others are made for the rules alone; what
         they would warn of is not shown, and what they would fail at is missing
     """
-    found: JSONObject = dict(plugin_data)
-    missing = [hook for key, hook in _READ_BY_LEGACY_RULES.items() if key not in found]
+    processed: JSONObject = dict(plugin_data)
+    missing = [hook for key, hook in _READ_BY_LEGACY_RULES.items() if key not in processed]
     if missing:
         scratch, copied = task.copy(), clone(dict(inventory))
-        found = clone(found)
+        processed = clone(processed)
         for kind in missing:
             hook = kind()
             hook.configure(settings or HookSettings())
             try:
-                hook.preprocess(scratch, copied, found)
-                hook(scratch, copied, found)
+                hook.preprocess(scratch, copied, processed)
+                hook(scratch, copied, processed)
             except Exception:  # noqa: BLE001  (whatever a hook raises for unusual data)
                 continue
-    return legacy_values.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))
+    return legacy_values.processed(inventory, processed, auto_discovered=bool(task.node.auto_discovered))

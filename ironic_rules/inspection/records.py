@@ -37,7 +37,7 @@ _MAX_MESSAGES = 50
 _MAX_CHANGES = 64 * 1024
 
 
-def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: Sequence[tuple[str, str]],
+def describe(inspection: Inspection, task: Task, matched: Sequence[Trace], messages: Sequence[tuple[str, str]],
              error: Exception | None = None) -> None:
     """Fill in what hooks and rules have done.
 
@@ -48,28 +48,29 @@ def describe(found: Inspection, task: Task, matched: Sequence[Trace], messages: 
     conceal = task.conceal
     changes = _changes(task) if matched else []
     # Changes of a failed inspection are told, but not saved.
-    found.changed_by = _authors(changes) if error is None else frozenset()
+    inspection.changed_by = _authors(changes) if error is None else frozenset()
     shown = matched[:_MAX_RULES]
-    found.rules = _rules(shown, _written(changes, conceal))
-    if len(found.rules) > _MAX_CHANGES:
-        found.rules = orjson.dumps(
+    inspection.rules = _rules(shown, _written(changes, conceal))
+    if len(inspection.rules) > _MAX_CHANGES:
+        inspection.rules = orjson.dumps(
             [{"rule": trace.uuid, "sensitive": trace.sensitive, "changes": None} for trace in shown])
-    found.messages = [{"level": level, "text": secrets.mask_text(printable(text, MAX_MESSAGE))}
-                      for level, text in messages[:_MAX_MESSAGES]]
+    inspection.messages = [{"level": level, "text": secrets.mask_text(printable(text, MAX_MESSAGE))}
+                           for level, text in messages[:_MAX_MESSAGES]]
     if error is not None:
-        found.failure = failure(error)
+        inspection.failure = failure(error)
 
 
 def failure(error: Exception) -> JSONObject:
     """Return why an inspection failed. The errors of rules contain nothing that the rules must not tell."""
     if isinstance(error, RuleFailed):
-        told: JSONObject = {"rule": error.facts["rule"], "pointer": error.facts["where"],
-                            "reason": str(error.facts["reason"])}
+        description: JSONObject = {"rule": error.facts["rule"], "pointer": error.facts["where"],
+                                   "reason": str(error.facts["reason"])}
     elif isinstance(error, HookFailed):
-        told = {"hook": error.facts.get("hook"), "reason": str(error)}
+        description = {"hook": error.facts.get("hook"), "reason": str(error)}
     else:
-        told = {"reason": str(error)}
-    return {name: secrets.mask_text(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
+        description = {"reason": str(error)}
+    return {name: secrets.mask_text(printable(value, MAX_MESSAGE)) for name, value in description.items()
+            if value is not None}
 
 
 def cause(error: Exception) -> Cause | None:
@@ -97,10 +98,10 @@ _Changes = list[tuple[Any, tuple[str, ...], list[JSONObject]]]
 
 def _changes(task: Task) -> _Changes:
     """Return what rules have changed, with all secrets."""
-    found: _Changes = [(author, ("node",), patch) for author, patch in inspections.changes_of_draft(task.node)]
-    found += [(author, ("ports", str(port.address)), patch)
-              for port in task.ports for author, patch in inspections.changes_of_draft(port)]
-    return found
+    changes: _Changes = [(author, ("node",), patch) for author, patch in inspections.changes_of_draft(task.node)]
+    changes += [(author, ("ports", str(port.address)), patch)
+                for port in task.ports for author, patch in inspections.changes_of_draft(port)]
+    return changes
 
 
 def _authors(changes: _Changes) -> Collection[str]:
@@ -119,16 +120,16 @@ def _written(changes: _Changes, conceal: Concealment) -> dict[str, JSONObject]:
         if author is not None and (author.sensitive or author.uuid in conceal.secretive):
             for operation in patch:
                 conceal.seal((*place, *documents.parse_pointer(operation["path"])), operation.get("value"))
-    found: dict[str, JSONObject] = {}
+    by_rule: dict[str, JSONObject] = {}
     for author, place, patch in changes:
         if author is None or author.sensitive:
             continue
-        of_rule = found.setdefault(author.uuid, {})
+        of_rule = by_rule.setdefault(author.uuid, {})
         if len(place) == 1:
             of_rule.setdefault("node", []).extend(patch)
         else:
             of_rule.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    return {uuid: hide_changes(of_rule, conceal) for uuid, of_rule in found.items()}
+    return {uuid: hide_changes(of_rule, conceal) for uuid, of_rule in by_rule.items()}
 
 
 #: A field, and why its value is refused.

@@ -84,9 +84,9 @@ class Coverage:
 
     def missing(self) -> Iterator[str]:
         """Yield each condition that no case made true, or none made false."""
-        for (uuid, pointer), found in self.outcomes.items():
+        for (uuid, pointer), seen in self.outcomes.items():
             for outcome in (True, False):
-                if outcome not in found:
+                if outcome not in seen:
                     yield f"{self.names.get(uuid, uuid)} {pointer}: no case made it {str(outcome).lower()}"
 
     @property
@@ -103,7 +103,7 @@ def files(place: Path) -> list[Path]:
     if not place.exists():
         raise BadCase(f"{place}: there is no such file or folder")
     return [file for file in (sorted(place.rglob("*.yaml")) if place.is_dir() else [place])
-            if isinstance(found := _load(file), dict) and "cases" in found]
+            if isinstance(document := _load(file), dict) and "cases" in document]
 
 
 def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[CaseResult]:
@@ -115,13 +115,13 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
     document = _load(file)
     _known(file, "", document, _KEYS)
     checked = _rules(file, document)
-    known = [rule for rule, _ in checked]
-    coverage.expect(known)
+    stored_rules = [rule for rule, _ in checked]
+    coverage.expect(stored_rules)
     try:
         setting = TrialSetting(Pipeline(loader.load(document.get("hooks") or ()), HookSettings()))
     except (ConfigurationError, TypeError) as error:
         raise BadCase(f"{file}: /hooks: {error}") from error
-    compiled = RulesToTry(rules.RuleSet([made.of(rule) for rule, made in checked if rule.enabled]))
+    compiled = RulesToTry(rules.RuleSet([checked_rule.of(rule) for rule, checked_rule in checked if rule.enabled]))
     cases = document["cases"]
     if not isinstance(cases, list):
         raise BadCase(f"{file}: /cases: must be a list")
@@ -139,14 +139,14 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
         except Invalid as error:
             raise BadCase(f"{file}: {where}: {error}") from error
         coverage.add(result.shown["steps"])
-        yield CaseResult(file, str(case.get("name") or number), list(_problems(expected, result.shown, known)),
+        yield CaseResult(file, str(case.get("name") or number), list(_problems(expected, result.shown, stored_rules)),
                          clock() - began)
 
 
 def _machine(file: Path, where: str, case: Mapping[str, Any]) -> trial_machines.Machine:
     node, traits, ports = case.get("node") or {}, case.get("traits") or [], case.get("ports") or []
-    for name, given in (("traits", traits), ("ports", ports)):
-        if not isinstance(given, list):
+    for name, items in (("traits", traits), ("ports", ports)):
+        if not isinstance(items, list):
             raise BadCase(f"{file}: {where}/{name}: must be a list")
     _check(file, f"{where}/node", node, NodeDraft)
     for number, port in enumerate(ports):
@@ -162,35 +162,35 @@ def _machine(file: Path, where: str, case: Mapping[str, Any]) -> trial_machines.
     return trial_machines.imagined_machine({**_NODE, **node}, traits, ports, previous)
 
 
-def _check(file: Path, where: str, given: Any, draft: type[NodeDraft | PortDraft]) -> None:
+def _check(file: Path, where: str, values: Any, draft: type[NodeDraft | PortDraft]) -> None:
     """Check the fields of a node or a port."""
-    _known(file, where, given, frozenset(draft.fields))
-    for name, value in given.items():
+    _known(file, where, values, frozenset(draft.fields))
+    for name, value in values.items():
         if reason := draft.value_problem(name, value):
             raise BadCase(f"{file}: {where}/{name}: {reason}")
 
 
-def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Rule]) -> Iterator[str]:
+def _problems(expected: Mapping[str, Any], shown: JSONObject, stored_rules: Sequence[Rule]) -> Iterator[str]:
     # A failure can be that of an inspection, or that of an early rule, which refuses it.
     failing = (trials.FAILED, trials.REFUSED) if expected.get("failure") else (trials.FINISHED,)
     outcomes = (expected["outcome"],) if "outcome" in expected else failing
     if shown["outcome"] not in outcomes:
-        told = ' or '.join(map(str, outcomes))
-        yield f"outcome: expected {told}, found {shown['outcome']}: {_text(shown['failure'])}"
+        expected_text = ' or '.join(map(str, outcomes))
+        yield f"outcome: expected {expected_text}, found {shown['outcome']}: {_text(shown['failure'])}"
         return
     verdicts = {step["rule"]: step["matched"] for step in shown["steps"] if "rule" in step}
-    for wanted, key in ((True, "matched"), (False, "not_matched")):
+    for must_match, key in ((True, "matched"), (False, "not_matched")):
         for name in expected.get(key) or ():
-            uuids = [rule.uuid for rule in known if name in (rule.uuid, rule.name, rule.description)]
+            uuids = [rule.uuid for rule in stored_rules if name in (rule.uuid, rule.name, rule.description)]
             if not uuids:
                 yield f"{key}: there is no rule {name}"
-            elif any(bool(verdicts.get(uuid)) is not wanted for uuid in uuids):
-                yield f"{key}: {name} {'did not match' if wanted else 'matched'}{_why(shown, uuids)}"
+            elif any(bool(verdicts.get(uuid)) is not must_match for uuid in uuids):
+                yield f"{key}: {name} {'did not match' if must_match else 'matched'}{_why(shown, uuids)}"
     patch = shown.get("node", {}).get("patch", [])
     if "node" in expected and not _equal(expected["node"], patch):
         yield f"node: expected {_text(expected['node'])}, found {_text(patch)}"
     for operation in expected.get("changes") or ():
-        if not any(same(operation, found) for found in patch):
+        if not any(same(operation, change) for change in patch):
             yield f"changes: {_text(operation)} is not part of {_text(patch)}"
     added = shown.get("traits", {}).get("added", [])
     some = expected.get("added_traits") or []
@@ -198,10 +198,10 @@ def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Ru
         yield f"added_traits: must be a list of traits, not {_text(some)}"
     elif missing := [trait for trait in some if trait not in added]:
         yield f"added_traits: {_text(missing)} are not part of {_text(added)}"
-    for key, found in (("traits", added),
-                       ("plugin_data", shown.get("plugin_data", {}).get("patch", []))):
-        if key in expected and not _equal(expected[key], found):
-            yield f"{key}: expected {_text(expected[key])}, found {_text(found)}"
+    for key, actual in (("traits", added),
+                        ("plugin_data", shown.get("plugin_data", {}).get("patch", []))):
+        if key in expected and not _equal(expected[key], actual):
+            yield f"{key}: expected {_text(expected[key])}, found {_text(actual)}"
     for key, value in (expected.get("failure") or {}).items():
         if not same((shown["failure"] or {}).get(key), value):
             yield f"failure: expected {key} {_text(value)}, found {_text(shown['failure'])}"
@@ -215,16 +215,16 @@ def _why(shown: JSONObject, uuids: Sequence[str]) -> str:
     return f": {'; '.join(reasons)}" if reasons else ""
 
 
-def _equal(expected: Any, found: Sequence[Any]) -> bool:
+def _equal(expected: Any, actual: Sequence[Any]) -> bool:
     """Return whether two lists have the same items, in any order."""
-    left = list(found)
-    if not isinstance(expected, list) or len(expected) != len(left):
+    remaining = list(actual)
+    if not isinstance(expected, list) or len(expected) != len(remaining):
         return False
     for item in expected:
-        place = next((index for index, other in enumerate(left) if same(item, other)), None)
+        place = next((index for index, other in enumerate(remaining) if same(item, other)), None)
         if place is None:
             return False
-        del left[place]
+        del remaining[place]
     return True
 
 
@@ -233,58 +233,59 @@ def _text(value: Any) -> str:
 
 
 def _rules(file: Path, document: JSONObject) -> list[tuple[Rule, Checked]]:
-    found = []
+    loaded = []
     if "rules" in document or "built_in" not in document:
-        found = _stored(file, document.get("rules"))
+        loaded = _stored(file, document.get("rules"))
     if "built_in" in document:
         if not isinstance(document["built_in"], str):
             raise BadCase(f"{file}: /built_in: must be the name of a file or folder")
         try:
-            found += built_in.load(file.parent / document["built_in"])
+            loaded += built_in.load(file.parent / document["built_in"])
         except ConfigurationError as error:
             raise BadCase(f"{file}: /built_in: {error}") from error
-    return found
+    return loaded
 
 
-def _stored(file: Path, given: object) -> list[tuple[Rule, Checked]]:
+def _stored(file: Path, source: object) -> list[tuple[Rule, Checked]]:
     """Return rules as a service stores them, in their order, compiled."""
     problems: list[str] = []
-    if isinstance(given, str):
-        written = built_in.read(file.parent / given, problems)
-    elif isinstance(given, list):
+    if isinstance(source, str):
+        written = built_in.read(file.parent / source, problems)
+    elif isinstance(source, list):
         written = [Found(file, f"/rules/{number}", rules.from_wire(rule) if isinstance(rule, dict) else rule)
-                   for number, rule in enumerate(given)]
+                   for number, rule in enumerate(source)]
     else:
         raise BadCase(f"{file}: /rules: must be the name of a file or folder, or a list of rules")
-    checked = [rules.check(each.rule, warn_of=()) for each in written]
-    problems += [each.told(problem) for each, made in zip(written, checked, strict=True) for problem in made.problems]
+    checked = [rules.check(entry.rule, warn_of=()) for entry in written]
+    problems += [entry.told(problem) for entry, result in zip(written, checked, strict=True)
+                 for problem in result.problems]
     if not problems:
         problems += _repeated(written)
     if problems:
         raise BadCase(f"{file}: /rules: these rules cannot be stored:\n" + "\n".join(problems))
-    return [(Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **each.rule, "position": number}), made)
-            for number, (each, made) in enumerate(zip(written, checked, strict=True))]
+    return [(Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **entry.rule, "position": number}), result)
+            for number, (entry, result) in enumerate(zip(written, checked, strict=True))]
 
 
 def _repeated(written: Sequence[Found]) -> Iterator[str]:
     seen = set()
-    for each in written:
-        for key, group in (("uuid", None), ("name", each.rule["bundle"])):
-            identity = key, group, each.rule.get(key)
-            if identity in seen and each.rule.get(key) is not None:
-                yield each.told(Problem(f"/{key}", "another rule has it, too"))
+    for entry in written:
+        for key, group in (("uuid", None), ("name", entry.rule["bundle"])):
+            identity = key, group, entry.rule.get(key)
+            if identity in seen and entry.rule.get(key) is not None:
+                yield entry.told(Problem(f"/{key}", "another rule has it, too"))
             seen.add(identity)
 
 
-def _report(file: Path, where: str, given: object, key: str = "report") -> Any:
-    if isinstance(given, str):
+def _report(file: Path, where: str, source: object, key: str = "report") -> Any:
+    if isinstance(source, str):
         try:
-            return _load(file.parent / given)
+            return _load(file.parent / source)
         except BadCase as error:
             raise BadCase(f"{file}: {where}/{key}: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(source, dict):
         raise BadCase(f"{file}: {where}/{key}: must be a mapping, or the name of a file")
-    return given
+    return source
 
 
 def _load(file: Path) -> Any:
@@ -296,9 +297,9 @@ def _load(file: Path) -> Any:
         raise BadCase(f"{file}: {error}") from error
 
 
-def _known(file: Path, where: str, given: object, keys: frozenset[str]) -> None:
-    if not isinstance(given, dict):
+def _known(file: Path, where: str, mapping: object, keys: frozenset[str]) -> None:
+    if not isinstance(mapping, dict):
         raise BadCase(f"{file}: {where or '/'}: must be a mapping")
-    if unknown := sorted(key for key in given if key not in keys):
+    if unknown := sorted(key for key in mapping if key not in keys):
         raise BadCase(f"{file}: {where}/{unknown[0]}: is not known; known: {', '.join(sorted(keys))}")
 

@@ -78,11 +78,11 @@ class RuleSettings:
     def compile(self, rule: Rule) -> CompiledRule | BrokenRule:
         """Return a stored rule compiled: once for all that need this revision of it."""
         key = rule.uuid, rule.revision
-        known = self.compiled.get(key)
-        if known is None:
-            known = self.compiled[key] = compile_stored(
+        compiled = self.compiled.get(key)
+        if compiled is None:
+            compiled = self.compiled[key] = compile_stored(
                 rule, limits=self.limits, checked=self._checked.pop(key, None))
-        return known
+        return compiled
 
     def keep(self, uuid: str, revision: int, checked: Checked) -> None:
         """Keep what was compiled to check a rule, until it is needed for the rule as it was stored then."""
@@ -101,11 +101,11 @@ class RuleSettings:
 
     def compile_legacy(self, rule: LegacyRule) -> CompiledLegacyRule | BrokenLegacyRule:
         """Return a stored legacy rule compiled, as :meth:`compile` does."""
-        known = self.compiled_legacy.get((rule.uuid, rule.revision))
-        if known is None:
-            known = self.compiled_legacy[rule.uuid, rule.revision] = legacy.compile_stored(
+        compiled = self.compiled_legacy.get((rule.uuid, rule.revision))
+        if compiled is None:
+            compiled = self.compiled_legacy[rule.uuid, rule.revision] = legacy.compile_stored(
                 rule, limits=self.limits, plugins=self.plugins)
-        return known
+        return compiled
 
     def legacy_rule_set(self, rules: Iterable[CompiledLegacyRule | BrokenLegacyRule]) -> LegacyRuleSet:
         """Return a set of these legacy rules, which runs them as configured."""
@@ -125,13 +125,13 @@ def prepare_rules(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSetti
     allowed = limits(conf)
     if db is not None:
         _log_scopes(db)
-    made = _built_in(conf, db, allowed)
+    built_in_rules = _built_in(conf, db, allowed)
     settings = RuleSettings(
         limits=allowed, http_get=_http_get(conf) if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
         plugins=_legacy_plugins(),
-        default_scope=conf.inspection_rules.default_scope or None, built_in=tuple(rule for rule, _ in made))
-    for rule, checked in made:
+        default_scope=conf.inspection_rules.default_scope or None, built_in=tuple(rule for rule, _ in built_in_rules))
+    for rule, checked in built_in_rules:
         settings.keep(rule.uuid, rule.revision, checked)
     return settings
 
@@ -183,21 +183,21 @@ def _built_in(conf: cfg.ConfigOpts, db: Database | None, allowed: Limits) -> lis
     return rules
 
 
-def _log_warnings(rule: Rule, found: Sequence[RuleWarning]) -> None:
-    if found and rule.sensitive:
+def _log_warnings(rule: Rule, warnings: Sequence[RuleWarning]) -> None:
+    if warnings and rule.sensitive:
         LOG.warning("Built-in inspection rule %s has warnings (%d), not shown because it is sensitive", rule.uuid,
-                    len(found))
+                    len(warnings))
         return
-    for warning in found:
+    for warning in warnings:
         LOG.warning("Built-in inspection rule %s: %s", rule.uuid, printable(warning))
 
 
 def _log_scopes(db: Database) -> None:
     with db.reader() as conn:
-        found = inspection_rules.early_with_scope(conn)
-    if found:
+        uuids = inspection_rules.early_with_scope(conn)
+    if uuids:
         LOG.warning("These inspection rules of phase early have a scope, which is ignored: they run for every "
-                    "callback. Set their scope to null, or another phase: %s", enumeration(found))
+                    "callback. Set their scope to null, or another phase: %s", enumeration(uuids))
 
 
 def _known_paths(db: Database) -> Catalogue:
@@ -366,7 +366,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
 
     def _known(self, state: _RulesState[Made, RulesMade], uuids: Collection[str]) -> list[Made]:
         """Return those rules of a set that have these UUIDs."""
-        return [found.compiled for uuid in uuids if (found := state.stored.get(uuid)) and found.is_enabled]
+        return [stored.compiled for uuid in uuids if (stored := state.stored.get(uuid)) and stored.is_enabled]
 
     def _current(self, revision: int | None, *, wait: bool = False) -> _RulesState[Made, RulesMade]:
         state = self._state or self._load(None)
@@ -408,9 +408,9 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
             with self._db.reader() as conn:
                 revision, rules = self._table.revision(conn), self._table.all_rules(conn)
             stored = {rule.uuid: self._compiled(rule) for rule in rules}
-            broken = {uuid: found.compiled for uuid, found in stored.items() if self._is_broken(found.compiled)}
+            broken = {uuid: entry.compiled for uuid, entry in stored.items() if self._is_broken(entry.compiled)}
             self._tell_new(stored, broken, {} if useless is None else useless.broken)
-            enabled = [found.compiled for found in stored.values() if found.is_enabled]
+            enabled = [entry.compiled for entry in stored.values() if entry.is_enabled]
             loaded = _RulesState(revision, stored, self._made([*enabled, *self._always]), broken)
             with self._publishing:
                 self._state = loaded
@@ -423,10 +423,10 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
         return True
 
     def _tell_new(self, stored: Mapping[str, _Kept[Made]], broken: Mapping[str, Made],
-                  known: Mapping[str, Made]) -> None:
+                  before: Mapping[str, Made]) -> None:
         """Log each rule that turns out to be broken."""
         for uuid, rule in broken.items():
-            if known.get(uuid) is not rule:
+            if before.get(uuid) is not rule:
                 self._tell(rule, is_enabled=stored[uuid].is_enabled)
 
     def _difference(self, state: _RulesState[Made, RulesMade],
@@ -463,7 +463,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
         stored, broken = dict(state.stored), dict(state.broken)
         for uuid in difference.gone:
             broken.pop(uuid, None)
-        removed = [found.compiled for uuid in difference.gone if (found := stored.pop(uuid)).is_enabled]
+        removed = [entry.compiled for uuid in difference.gone if (entry := stored.pop(uuid)).is_enabled]
         added: list[Made] = []
         for rule in difference.changed:
             old = stored.get(rule.uuid)
@@ -481,12 +481,12 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
     def _publish(self, state: _RulesState[Made, RulesMade]) -> _RulesState[Made, RulesMade]:
         """Make a state that of the process, unless another thread has a newer or tidier one; return ``state``."""
         with self._publishing:
-            known = self._state
-            is_news = known is None or (known.revision, -known.untidy) < (state.revision, -state.untidy)
+            current = self._state
+            is_news = current is None or (current.revision, -current.untidy) < (state.revision, -state.untidy)
             if is_news:
                 self._state = state
         if is_news:
-            self._tell_new(state.stored, state.broken, {} if known is None else known.broken)
+            self._tell_new(state.stored, state.broken, {} if current is None else current.broken)
         return state
 
     def _compile_many(self) -> _RulesState[Made, RulesMade]:
@@ -559,7 +559,7 @@ class RuleCache(_SetCache[Rule, CompiledRule | BrokenRule, RuleSet]):
             if (revision := self._newer(conn, state)) is None:
                 return None
             changed = inspection_rules.changed_since(conn, state.revision, _FEW + 1, phase="early")
-            were = {uuid for uuid, found in state.stored.items() if found.compiled.phase == "early"}
+            were = {uuid for uuid, entry in state.stored.items() if entry.compiled.phase == "early"}
             return _Difference(revision, changed, list(were - inspection_rules.uuids(conn, "early")) if were else [])
 
     def _known(self, state: _RulesState[CompiledRule | BrokenRule, RuleSet],

@@ -105,10 +105,10 @@ class RuleStatistics:
                 # Without rules of its own, a scope is as none: there may be as many scopes as nodes.
                 scope = part.scope if part.phase.has_scope(part.scope) else None
                 self._parts[part.phase, scope, part.after, part.until] += 1
-                found = part.phase, tuple(part.evaluated())
-                if found not in self._found:
-                    self._listed += len(found[1])
-                self._found[found] += 1
+                evaluation = part.phase, tuple(part.evaluated())
+                if evaluation not in self._found:
+                    self._listed += len(evaluation[1])
+                self._found[evaluation] += 1
             if runs.failure is not None:
                 self._counts[runs.failure].failed += 1
             if matched:
@@ -173,10 +173,10 @@ class RuleStatistics:
 
     def _lists(self) -> tuple[_Found, _Matched]:
         """Return what was counted of lists of rules, and begin again."""
-        found, self._found = self._found, Counter()
+        evaluations, self._found = self._found, Counter()
         matched, self._matched = self._matched, defaultdict(_Matches)
         self._listed = 0
-        return found, matched
+        return evaluations, matched
 
     def _write(self, counts: dict[str, Counts]) -> dict[str, bool]:
         for attempt in itertools.count(1):
@@ -211,17 +211,17 @@ class RuleStatistics:
             self.flush()
 
 
-def _count_each(counts: defaultdict[str, Counts], found: _Found, matched: _Matched) -> None:
+def _count_each(counts: defaultdict[str, Counts], evaluations: _Found, matched: _Matched) -> None:
     """Add what was counted of lists of rules to what is counted of each of them."""
-    for (phase, evaluated), times in found.items():
+    for (phase, evaluated), times in evaluations.items():
         for number in evaluated:
             counts[phase.entries[number].rule.uuid].evaluated += times
     for uuids, of_all in sorted(matched.items(), key=_time_of):
         for uuid in uuids:
-            each = counts[uuid]
-            each.matched += of_all.times
-            each.last = of_all.last
-            each.changed |= of_all.changed
+            count = counts[uuid]
+            count.matched += of_all.times
+            count.last = of_all.last
+            count.changed |= of_all.changed
 
 
 def _time_of(matched: tuple[tuple[str, ...], _Matches]) -> datetime.datetime:

@@ -41,13 +41,13 @@ def by_address(interfaces: Mapping[str, JSONObject]) -> dict[str, list[Named]]:
 
     :param interfaces: by name, with a normalized ``mac_address``
     """
-    found: dict[str, list[Named]] = {}
+    by_mac: dict[str, list[Named]] = {}
     for name, interface in interfaces.items():
-        found.setdefault(interface["mac_address"], []).append((name, interface))
-    for sharing in found.values():
+        by_mac.setdefault(interface["mac_address"], []).append((name, interface))
+    for sharing in by_mac.values():
         if len(sharing) > 1:
             sharing.sort(key=_rank)
-    return found
+    return by_mac
 
 
 def values(interfaces: list[Named], key: str) -> Iterator[Any]:

@@ -65,9 +65,9 @@ class Machine:
 
     def task(self) -> Task:
         """Return new drafts of it."""
-        found = Task(NodeDraft(self.node, self.traits), map(PortDraft, self.ports), self.port_groups)
-        found.begin_inspection(self.foreign, self.previous, self.sharing)
-        return found
+        task = Task(NodeDraft(self.node, self.traits), map(PortDraft, self.ports), self.port_groups)
+        task.begin_inspection(self.foreign, self.previous, self.sharing)
+        return task
 
 
 class Known(NamedTuple):
@@ -82,16 +82,16 @@ class Known(NamedTuple):
     version: int | None
 
 
-def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -> list[Machine]:
+def stored_machines(conn: sa.Connection, db: Database, reports: Sequence[Known]) -> list[Machine]:
     """Return nodes of the database, with all that their trials need.
 
     :param db: what few rules need is read from it when the first of them asks, for all of these nodes
     """
-    rows = [one.row for one in known]
+    rows = [report.row for report in reports]
     ids = [row.id for row in rows]
     of_traits, of_ports = node_sets.list_traits(conn, ids), ports.for_nodes(conn, ids)
     of_groups, owned = portgroups.for_nodes(conn, ids), legacy_values.for_nodes(conn, ids)
-    of_all = {address for one in known for address in one.addresses}
+    of_all = {address for report in reports for address in report.addresses}
     owners, reporters = ports.node_ids_by_addresses(conn, of_all), node_sets.reporters(conn, of_all)
 
     @functools.cache
@@ -102,7 +102,7 @@ def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -
     @functools.cache
     def previous() -> dict[int, str]:
         with db.reader() as conn:
-            return inventory.inventories_before(conn, {one.row.id: one.version for one in known})
+            return inventory.inventories_before(conn, {report.row.id: report.version for report in reports})
 
     return [Machine(
         values_of(NODE, row), of_traits[row.id], [values_of(PORT, port) for port in of_ports[row.id]],
@@ -111,7 +111,7 @@ def stored_machines(conn: sa.Connection, db: Database, known: Sequence[Known]) -
         sharing=_sharing(reporters, addresses, row.id),
         spent=functools.partial(lambda uuid: spent()[uuid], row.uuid),
         previous=functools.partial(lambda node_id: _parsed(previous().get(node_id)), row.id),
-        owned=owned.get(row.id, ()), rules_only=reapplying.is_deployed(row)) for row, addresses, _ in known]
+        owned=owned.get(row.id, ()), rules_only=reapplying.is_deployed(row)) for row, addresses, _ in reports]
 
 
 def _sharing(reporters: Mapping[str, set[int]], addresses: Iterable[str], node_id: int) -> Sharing:
@@ -134,17 +134,17 @@ def stored_machine(conn: sa.Connection, db: Database, row: Node, data: Inspectio
 def imagined_machine(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = (),
                      previous: JSONObject | None = None) -> Machine:
     """Return a node that no database has, with defaults for the fields that are not given."""
-    made = [{**_initial(PORT), "id": number, "uuid": uuidutils.generate_uuid(), **port}
-            for number, port in enumerate(ports, start=1)]
+    port_rows = [{**_initial(PORT), "id": number, "uuid": uuidutils.generate_uuid(), **port}
+                 for number, port in enumerate(ports, start=1)]
     values = {**_initial(NODE), "id": 1, "uuid": uuidutils.generate_uuid(), **node}
-    return Machine(values, traits, made, previous=lambda: previous).inspected()
+    return Machine(values, traits, port_rows, previous=lambda: previous).inspected()
 
 
 def _initial(fields: Fields) -> JSONObject:
     return {name: None if fields[name].type is Type.TIME else fields[name].initial() for name in fields}
 
 
-def created_machine(conn: sa.Connection, values: Mapping[str, object], found: PortChanges,
+def created_machine(conn: sa.Connection, values: Mapping[str, object], changes: PortChanges,
                     data: InspectionData) -> Machine:
     """Return the node that discovery would create."""
     uuid = uuidutils.generate_uuid()
@@ -152,7 +152,7 @@ def created_machine(conn: sa.Connection, values: Mapping[str, object], found: Po
     macs = addresses.of_inventory(data.inventory)
     foreign, sharing = frozenset(ports.node_ids_by_addresses(conn, macs)), node_sets.sharing(conn, 0, macs)
     spent = rule_records.spent_for(conn, [uuid])[uuid]
-    return Machine(node, ports=found.created, is_new=True, foreign=foreign, sharing=sharing,
+    return Machine(node, ports=changes.created, is_new=True, foreign=foreign, sharing=sharing,
                    spent=lambda: spent).inspected()
 
 
@@ -182,11 +182,11 @@ def stored_nodes(db: Database, uuids: Collection[str]) -> Iterator[tuple[str, St
     Data are read for as many nodes at once as fit into the memory that they may take.
     """
     with db.reader() as conn:
-        found = nodes.with_uuids(conn, uuids)
-        reports = inventory.newest_reports(conn, [row.id for row in found])
-    yield from ((uuid, NodeNotFound(node=uuid)) for uuid in set(uuids).difference(row.uuid for row in found))
-    yield from ((row.uuid, inventory_not_found(node=row.uuid)) for row in found if row.id not in reports)
-    for part in _in_parts([(row, *reports[row.id]) for row in found if row.id in reports]):
+        rows = nodes.with_uuids(conn, uuids)
+        reports = inventory.newest_reports(conn, [row.id for row in rows])
+    yield from ((uuid, NodeNotFound(node=uuid)) for uuid in set(uuids).difference(row.uuid for row in rows))
+    yield from ((row.uuid, inventory_not_found(node=row.uuid)) for row in rows if row.id not in reports)
+    for part in _in_parts([(row, *reports[row.id]) for row in rows if row.id in reports]):
         with db.reader() as conn:
             with_data = _with_data(conn, db, part)
         for row, _ in part:
@@ -194,14 +194,14 @@ def stored_nodes(db: Database, uuids: Collection[str]) -> Iterator[tuple[str, St
             yield row.uuid, with_data.get(row.uuid) or inventory_not_found(node=row.uuid)
 
 
-def _in_parts(found: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Node, int]]]:
+def _in_parts(nodes: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Node, int]]]:
     """Yield nodes with the ids of their data, as many as are to be read at once.
 
-    :param found: with the characters of the data, too
+    :param nodes: with the characters of the data, too
     """
     part: list[tuple[Node, int]] = []
     size = 0
-    for row, report, length in found:
+    for row, report, length in nodes:
         if part and size + length > _MOST_CHARACTERS:
             yield part
             part, size = [], 0
@@ -213,7 +213,7 @@ def _in_parts(found: Iterable[tuple[Node, int, int]]) -> Iterator[list[tuple[Nod
 
 def _with_data(conn: sa.Connection, db: Database, part: Sequence[tuple[Node, int]]) -> dict[str, StoredNode]:
     texts = {text.node_id: text for text in inventory.texts(conn, [report for _, report in part])}
-    known = [Known(row, addresses.of_inventory(orjson.loads(texts[row.id].inventory_data)), report)
-             for row, report in part if row.id in texts]
-    return {one.row.uuid: StoredNode(machine, texts[one.row.id])
-            for one, machine in zip(known, stored_machines(conn, db, known), strict=True)}
+    reports = [Known(row, addresses.of_inventory(orjson.loads(texts[row.id].inventory_data)), report)
+               for row, report in part if row.id in texts]
+    return {known.row.uuid: StoredNode(machine, texts[known.row.id])
+            for known, machine in zip(reports, stored_machines(conn, db, reports), strict=True)}

@@ -101,12 +101,12 @@ def stored_rules(cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
     return RulesToTry(cache.latest(), legacy.latest(), facts=cache.facts)
 
 
-def rules_of_operation(said: JSONObject | None, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
+def rules_of_operation(changes: JSONObject | None, cache: RuleCache, legacy: LegacyRuleCache) -> RulesToTry:
     """Return the rules of an operation, given by ``RuleChanges.to_json``; None: the stored ones."""
-    if said is None:
+    if changes is None:
         return stored_rules(cache, legacy)
-    compiled = _compiled(orjson.dumps(said["added"]), cache.settings.limits)
-    return RuleChanges(said["removed"], (), compiled, said["only"]).rules(cache, legacy)
+    compiled = _compiled(orjson.dumps(changes["added"]), cache.settings.limits)
+    return RuleChanges(changes["removed"], (), compiled, changes["only"]).rules(cache, legacy)
 
 
 @functools.lru_cache(maxsize=4)
@@ -156,7 +156,7 @@ class Result:
     original: JSONObject = field(default_factory=dict)
 
 
-def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: InspectionData, given: RulesToTry, *,
+def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: InspectionData, rules: RulesToTry, *,
               traces: bool, early: bool = False, before: JSONObject | None = None,
               runs: RuleRuns | None = None) -> Result:
     """Return what an inspection of the machine would do.
@@ -169,14 +169,14 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
     :param runs: gets which rules were evaluated, for :func:`verdict`
     :raises IronicRulesError: rules change a machine that has an instance as they may not
     """
-    runs_legacy = not isinstance(machine, LookupFailed) and _runs_legacy(machine, given)
-    steps = TrialSteps(setting.tick, traces=traces or early or runs_legacy or given.rule_set.shows_secrets)
+    runs_legacy = not isinstance(machine, LookupFailed) and _runs_legacy(machine, rules)
+    steps = TrialSteps(setting.tick, traces=traces or early or runs_legacy or rules.rule_set.shows_secrets)
     read = payload.usable(data.inventory, data.plugin_data)[0].inventory
     facts = Facts(None, read, dict(data.plugin_data), dry_run=True, explainer=steps.explainer)
     if early:
         try:
-            given.rule_set.check("early", None)
-            steps.run(given.rule_set, "early", facts)
+            rules.rule_set.check("early", None)
+            steps.run(rules.rule_set, "early", facts)
         except RuleFailed as exc:
             steps.failed(exc)
             return _ended(REFUSED, steps, facts.messages, exc)
@@ -184,11 +184,11 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
         return _ended(REFUSED, steps, facts.messages, machine)
     task = machine.task()
     task.watch = setting.watch
-    legacy = _legacy_run(setting, machine, given, steps) if runs_legacy else None
+    legacy = _legacy_run(setting, machine, rules, steps) if runs_legacy else None
     try:
-        outcome = setting.pipeline.run(task, data.inventory, facts.plugin_data, given.rule_set, machine.spent, steps,
+        outcome = setting.pipeline.run(task, data.inventory, facts.plugin_data, rules.rule_set, machine.spent, steps,
                                        legacy, rules_only=machine.rules_only, runs=runs,
-                                       facts=_fact_work(setting, task, given))
+                                       facts=_fact_work(setting, task, rules))
         _check(setting, machine, task, outcome)
     except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
         return _ended(FAILED, steps, [*facts.messages, *task.messages], exc)
@@ -208,22 +208,22 @@ def verdict(runs: RuleRuns, rule: str) -> str:
     return UNMATCHED if reached else UNREACHED
 
 
-def _fact_work(setting: TrialSetting, task: Task, given: RulesToTry) -> FactWork | None:
-    if given.facts is None:
+def _fact_work(setting: TrialSetting, task: Task, rules: RulesToTry) -> FactWork | None:
+    if rules.facts is None:
         return None
-    return FactWork(given.facts, previous=previous_of(setting.db, task.node.id))
+    return FactWork(rules.facts, previous=previous_of(setting.db, task.node.id))
 
 
-def _owned(machine: Machine, given: RulesToTry) -> list[OwnedValue]:
-    return [value for value in machine.owned if value.rule_uuid not in given.left_out]
+def _owned(machine: Machine, rules: RulesToTry) -> list[OwnedValue]:
+    return [value for value in machine.owned if value.rule_uuid not in rules.left_out]
 
 
-def _runs_legacy(machine: Machine, given: RulesToTry) -> bool:
-    return given.legacy is not None and bool(given.legacy or _owned(machine, given))
+def _runs_legacy(machine: Machine, rules: RulesToTry) -> bool:
+    return rules.legacy is not None and bool(rules.legacy or _owned(machine, rules))
 
 
-def _legacy_run(setting: TrialSetting, machine: Machine, given: RulesToTry, steps: TrialSteps) -> LegacyRun:
-    rules, owned = given.legacy, _owned(machine, given)
+def _legacy_run(setting: TrialSetting, machine: Machine, to_try: RulesToTry, steps: TrialSteps) -> LegacyRun:
+    rules, owned = to_try.legacy, _owned(machine, to_try)
     assert rules is not None
     return lambda task, source: rules.run(
         task, source, owned, setting.cleanup, explain=True, explainer=steps.explainer, dry_run=True)
@@ -243,29 +243,29 @@ def _check(setting: TrialSetting, machine: Machine, task: Task, outcome: Outcome
             raise withheld(exc) if outcome.is_sealed else exc from None
 
 
-def _ended(outcome: str, steps: TrialSteps, said: Sequence[tuple[str, str]],
+def _ended(outcome: str, steps: TrialSteps, logged: Sequence[tuple[str, str]],
            error: Exception | None = None) -> Result:
     failure = None if error is None else {name: steps.conceal.hide(value) for name, value in _failure(error).items()}
     shown = {"outcome": outcome, "admitted": outcome != REFUSED, "failure": failure, "steps": steps.shown(),
-             "messages": messages(said, steps.conceal), "would": steps.would()}
+             "messages": messages(logged, steps.conceal), "would": steps.would()}
     return Result(outcome, shown, steps.conceal, error)
 
 
 def _failure(error: Exception) -> JSONObject:
     """Return which hook or rule has failed, and why."""
     if isinstance(error, RuleFailed):
-        found = {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
+        failure = {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
         maintenance = error.facts.get("maintenance")
-        return found if maintenance is None else {**found, "maintenance_reason": maintenance}
+        return failure if maintenance is None else {**failure, "maintenance_reason": maintenance}
     if isinstance(error, HookFailed):
         return {"hook": error.facts.get("hook"), "reason": str(error)}
     return {"reason": error.reason if isinstance(error, LookupFailed) else str(error)}
 
 
 def _finished(machine: Machine, task: Task, steps: TrialSteps, outcome: Outcome, before: JSONObject,
-              said: Sequence[tuple[str, str]]) -> Result:
+              logged: Sequence[tuple[str, str]]) -> Result:
     """Return the result of a trial that has not failed: the differences of the drafts and of the plug-in data."""
-    node, result = task.node, _ended(FINISHED, steps, said)
+    node, result = task.node, _ended(FINISHED, steps, logged)
     changed = node.changes()
     result.is_changed = reapplying.changes(task) or not reapplying.are_equal(outcome.plugin_data, before)
     result.original = {name: node.original(name) for name in changed}
@@ -281,21 +281,21 @@ def _changes(machine: Machine, result: Result, before: JSONObject) -> JSONObject
     old_ports = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(old_ports.get(address), final["ports"].get(address))
                for address in dict.fromkeys((*old_ports, *final["ports"]))}
-    found = hide_changes({"node": documents.difference(result.original, final["node"]),
-                          "plugin_data": documents.difference(before, final["plugin_data"]),
-                          "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
+    changes = hide_changes({"node": documents.difference(result.original, final["node"]),
+                            "plugin_data": documents.difference(before, final["plugin_data"]),
+                            "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
     old = set(machine.traits)
     shown = {
-        "node": {"patch": found["node"]},
-        "ports": [{"address": address, "patch": patch} for address, patch in found["ports"].items()
+        "node": {"patch": changes["node"]},
+        "ports": [{"address": address, "patch": patch} for address, patch in changes["ports"].items()
                   if patch[0]["path"] != ""],
-        "ports_created": [operation["value"] for patch in found["ports"].values() for operation in patch
+        "ports_created": [operation["value"] for patch in changes["ports"].values() for operation in patch
                           if operation["path"] == "" and operation["op"] == "add"],
-        "ports_removed": [address for address, patch in found["ports"].items()
+        "ports_removed": [address for address, patch in changes["ports"].items()
                           if patch[0]["path"] == "" and patch[0]["op"] == "remove"],
         "traits": {"added": conceal.hide(sorted(set(final["traits"]) - old), ("node", "traits")),
                    "removed": sorted(old - set(final["traits"]))},
-        "plugin_data": {"patch": found["plugin_data"]}}
+        "plugin_data": {"patch": changes["plugin_data"]}}
     if machine.is_new:
         shown["new_node"] = conceal.hide(
             {name: value for name, value in machine.node.items() if NODE[name].create and value not in (None, {}, [])})
@@ -314,19 +314,19 @@ def _port(values: Mapping[str, object]) -> JSONObject:
 
 def difference_of(first: Result, second: Result) -> JSONObject:
     """Return how the second result differs from the first: patches from what the first would leave."""
-    found: JSONObject = {}
+    differences: JSONObject = {}
     for name in ("node", "traits", "ports", "plugin_data"):
         old, new = _left_by(first, name, second), _left_by(second, name, first)
         of_sets = name == "traits" and old is not None and new is not None
         patch = documents.difference_of_sets(old, new, ()) if of_sets else documents.difference(old, new)
         # Each may hide what the other one shows.
         place = ("node", name) if name == "traits" else (name,)
-        found[name] = second.conceal.hide_patch(first.conceal.hide_patch(patch, place), place)
+        differences[name] = second.conceal.hide_patch(first.conceal.hide_patch(patch, place), place)
     outcomes = [result.outcome for result in (first, second)]
-    return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **found}
+    return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **differences}
 
 
 def _left_by(result: Result, name: str, other: Result) -> Any:
     """Return what a result would leave, also where only the other one changes it."""
-    left = result.final.get(name)
-    return {**other.original, **left} if name == "node" and left is not None else left
+    values = result.final.get(name)
+    return {**other.original, **values} if name == "node" and values is not None else values

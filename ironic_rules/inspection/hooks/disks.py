@@ -34,8 +34,8 @@ class RootDeviceHook(InspectionHook):
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         try:
             skips = _skips(task.node.properties.get("skip_block_devices"))
-            wanted = task.node.properties.get("root_device")
-            fits = disk_hints.parse(wanted, "/properties/root_device") if wanted not in (None, {}) else None
+            hints = task.node.properties.get("root_device")
+            fits = disk_hints.parse(hints, "/properties/root_device") if hints not in (None, {}) else None
         except disk_hints.BadHint as exc:
             raise HookFailed(hook="root-device", reason=printable(exc)) from exc
         disks = _disks(task, inventory)
@@ -46,7 +46,7 @@ class RootDeviceHook(InspectionHook):
             root = next((disk for disk in usable if fits(disk)), None)
             if root is None:
                 raise HookFailed(hook="root-device", reason=f"none of {len(usable)} disks fits the root device hints "
-                                                            f"{printable(wanted)}")
+                                                            f"{printable(hints)}")
         else:
             sent = plugin_data.get("root_disk")
             is_usable = isinstance(sent, dict) and _has_size(sent) and not any(skip(sent) for skip in skips)
@@ -132,9 +132,9 @@ class RAIDDeviceHook(InspectionHook):
         previous = (task.previous_inventory() or {}).get("disks")
         if not isinstance(previous, list):
             return
-        known = {identity for disk in previous for identity in _identities(disk)}
+        identities = {identity for disk in previous for identity in _identities(disk)}
         # A dict: several paths to one disk are one disk.
-        new = dict.fromkeys(found[0] for disk in disks if (found := _identities(disk)) and found[0] not in known)
+        new = dict.fromkeys(names[0] for disk in disks if (names := _identities(disk)) and names[0] not in identities)
         if len(new) > 1:
             warn(task, f"root_device is not set: {len(new)} disks are new: {enumeration([text for _, text in new])}")
         for name, text in new if len(new) == 1 else ():

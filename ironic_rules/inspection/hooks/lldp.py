@@ -46,10 +46,10 @@ class ParseLLDPHook(InspectionHook):
         frames, left_out = lldp.received(inventory, plugin_data)
         neighbours = {name: lldp.decode(tlvs) for name, tlvs in frames.items()}
         # Even without any frame: a value that a ramdisk sent under this name must be replaced.
-        plugin_data["parsed_lldp"] = {name: found.values for name, found in neighbours.items() if found.values}
+        plugin_data["parsed_lldp"] = {name: switch.values for name, switch in neighbours.items() if switch.values}
         if left_out:
             warn(task, f"LLDP of {left_out} interfaces is ignored: there are more than {lldp.MAX_INTERFACES}")
-        problems = [f"{printable(name, 16)}: {text}" for name, found in neighbours.items() for text in found.problems]
+        problems = [f"{printable(name, 16)}: {text}" for name, switch in neighbours.items() for text in switch.problems]
         if problems:
             warn(task, f"LLDP is incomplete: {enumeration(problems)}")
 
@@ -94,19 +94,19 @@ class LocalLinkConnectionHook(InspectionHook):
                 continue
             links = (_link(parsed.get(name)) for name, _ in interfaces)
             # One frame, because parts of several could be a port of one switch at another one.
-            if (seen := next((link for link in links if link), None)) is not None:
-                _update(task, port, seen)
+            if (link_seen := next((link for link in links if link), None)) is not None:
+                _update(task, port, link_seen)
 
 
 def _link(values: object) -> dict[str, str]:
     """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``; none if ``values`` is not an object."""
     if not isinstance(values, dict):
         return {}
-    found: JSONObject = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
+    link: JSONObject = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
     if (switch := _switch_id(values.get("switch_chassis_id"))) is not None:
-        found["switch_id"] = switch
+        link["switch_id"] = switch
     # Rules and ramdisks may have written any value to the plugin data.
-    return {key: printable(value, _MAX_TEXT) for key, value in found.items() if isinstance(value, str) and value}
+    return {key: printable(value, _MAX_TEXT) for key, value in link.items() if isinstance(value, str) and value}
 
 
 #: Chassis IDs of switches that have no address of their own.
@@ -126,15 +126,16 @@ def _switch_id(chassis_id: object) -> str | None:
     return None if mac in _NO_ADDRESSES else mac
 
 
-def _update(task: Task, port: PortDraft, seen: Mapping[str, str]) -> None:
+def _update(task: Task, port: PortDraft, reported: Mapping[str, str]) -> None:
     link = port.local_link_connection
     if port.is_smartnic or link.get("network_type") == "unmanaged":
         return
-    moved = bool(link.get("switch_id")) and "switch_id" in seen and not _is_same_switch(
-        link["switch_id"], seen["switch_id"])
-    replaced = {"switch_id": moved, "port_id": "switch_id" in seen or not link.get("switch_id"), "switch_info": moved}
+    moved = bool(link.get("switch_id")) and "switch_id" in reported and not _is_same_switch(
+        link["switch_id"], reported["switch_id"])
+    has_port = "switch_id" in reported or not link.get("switch_id")
+    replaced = {"switch_id": moved, "port_id": has_port, "switch_info": moved}
     changes = []
-    for key, value in seen.items():
+    for key, value in reported.items():
         old = link.get(key)
         if old and old != value and replaced[key]:
             changes.append(f"{key} was {printable(old, 64)} and is {printable(value, 64)}")

@@ -27,11 +27,11 @@ def load(names: Iterable[str], settings: HookSettings | None = None,
     :raises ConfigurationError: a name is unknown or repeated, a hook cannot be created, or a dependency of a hook does
         not come before it
     """
-    wanted = [ALIASES.get(name, name) for name in names]
+    current = [ALIASES.get(name, name) for name in names]
     if classes is None:
-        classes = entry_points.load(GROUP, wanted, InspectionHook, OPTION)  # type: ignore[type-abstract]
+        classes = entry_points.load(GROUP, current, InspectionHook, OPTION)  # type: ignore[type-abstract]
     hooks: Hooks = []
-    for name in wanted:
+    for name in current:
         hook = _make(name, classes[name])
         hook.configure(settings or HookSettings())
         _check_dependencies(name, hook, {earlier for earlier, _ in hooks})
@@ -41,7 +41,7 @@ def load(names: Iterable[str], settings: HookSettings | None = None,
 
 def problems(names: Iterable[str], settings: HookSettings) -> list[str]:
     """Return the problem of each option that a hook checks itself; :func:`load` raises the others."""
-    found: list[str] = []
+    problems: list[str] = []
     for name in dict.fromkeys(ALIASES.get(name, name) for name in names):
         try:
             cls = entry_points.load(GROUP, [name], InspectionHook, OPTION)[name]  # type: ignore[type-abstract]
@@ -51,8 +51,8 @@ def problems(names: Iterable[str], settings: HookSettings) -> list[str]:
         try:
             hook.configure(settings)
         except ConfigurationError as exc:
-            found.append(str(exc))
-    return found
+            problems.append(str(exc))
+    return problems
 
 
 def _make(name: str, cls: type[InspectionHook]) -> InspectionHook:

@@ -42,12 +42,12 @@ def _required(task: Task, inventory: JSONObject, part: str, name: str) -> JSON:
     """
     if part not in inventory:
         raise InvalidInventory(node=task.node.uuid, where=f"/{part} is missing")
-    found = inventory[part]
-    if not isinstance(found, dict):
+    section = inventory[part]
+    if not isinstance(section, dict):
         return None
-    if name not in found:
+    if name not in section:
         raise InvalidInventory(node=task.node.uuid, where=f"/{part}/{name} is missing")
-    return found[name]
+    return section[name]
 
 
 class MemoryHook(InspectionHook):
@@ -114,16 +114,16 @@ class CPUCapabilitiesHook(InspectionHook):
             warn(task, "no capability is set from CPU flags: /cpu/flags is missing, empty or not a list")
             return
         present = {flag for flag in flags if isinstance(flag, str)}
-        given = {name for flag, name in self.settings.cpu_capabilities.items() if flag in present}
+        supported = {name for flag, name in self.settings.cpu_capabilities.items() if flag in present}
         properties = task.node.properties
-        found = properties.get("capabilities")
+        stored = properties.get("capabilities")
         for name in dict.fromkeys(self.settings.cpu_capabilities.values()):
-            if name in given:
-                found = capabilities.put(found, name, "true")
-            elif str(capabilities.get(found, name)).lower() == "true":
-                found = capabilities.remove(found, name)
-        if found != properties.get("capabilities"):
-            properties["capabilities"] = found
+            if name in supported:
+                stored = capabilities.put(stored, name, "true")
+            elif str(capabilities.get(stored, name)).lower() == "true":
+                stored = capabilities.remove(stored, name)
+        if stored != properties.get("capabilities"):
+            properties["capabilities"] = stored
 
 
 class CPUsHook(InspectionHook):

@@ -60,17 +60,17 @@ def listed_devices(task: Task, inventory: JSONObject, plugin_data: JSONObject) -
         reason = "are missing; the ramdisk's collector pci-devices sends them" if listed is None else "are not a list"
         warn(task, f"PCI devices are not evaluated: pci_devices {reason}")
         return None
-    found: list[Device] = []
+    devices: list[Device] = []
     malformed: list[str] = []
     for index, entry in enumerate(listed):
         device = _device(entry)
         if device is None:
             malformed.append(f"/pci_devices/{index}")
         else:
-            found.append(device)
+            devices.append(device)
     if malformed:
         warn(task, f"malformed PCI devices are ignored: {enumeration(malformed)}")
-    return found
+    return devices
 
 
 def _device(entry: object) -> Device | None:
@@ -114,14 +114,14 @@ class PCIDevicesHook(InspectionHook):
             return
         counts = Counter(name for device in devices for name in self._names.get(device.ids, ()))
         properties = task.node.properties
-        found = properties.get("capabilities")
+        stored = properties.get("capabilities")
         for name in sorted(set().union(*self._names.values())):
             if counts[name]:
-                found = capabilities.put(found, name, counts[name])
-            elif capabilities.get(found, name) is not None:
-                found = capabilities.remove(found, name)
-        if found != properties.get("capabilities"):
-            properties["capabilities"] = found
+                stored = capabilities.put(stored, name, counts[name])
+            elif capabilities.get(stored, name) is not None:
+                stored = capabilities.remove(stored, name)
+        if stored != properties.get("capabilities"):
+            properties["capabilities"] = stored
 
 
 def _parse_alias(text: str) -> tuple[tuple[str, str], str]:
@@ -175,18 +175,19 @@ class AcceleratorsHook(InspectionHook):
         devices = listed_devices(task, inventory, plugin_data)
         if devices is None:
             return
-        found = [device for device in devices if device.ids in self._known]
-        if len(found) > MAX_ACCELERATORS:
-            warn(task, f"only {MAX_ACCELERATORS} of {len(found)} accelerators are stored")
+        accelerators = [device for device in devices if device.ids in self._known]
+        if len(accelerators) > MAX_ACCELERATORS:
+            warn(task, f"only {MAX_ACCELERATORS} of {len(accelerators)} accelerators are stored")
         task.node.properties["accelerators"] = [
-            {**clone(self._known[device.ids]), "pci_address": device.address} for device in found[:MAX_ACCELERATORS]]
+            {**clone(self._known[device.ids]), "pci_address": device.address}
+            for device in accelerators[:MAX_ACCELERATORS]]
 
 
 def _parse_accelerators(document: object, where: str) -> Known:
     listed = document.get("pci_devices") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise ConfigurationError(f"{where}: /pci_devices is not a list.")
-    known: Known = {}
+    accelerators: Known = {}
     for index, entry in enumerate(listed):
         place = f"{where}: /pci_devices/{index}"
         if not isinstance(entry, dict):
@@ -196,7 +197,7 @@ def _parse_accelerators(document: object, where: str) -> Known:
             # Unquoted, 1020 is a number in YAML, but 0b2b is not.
             raise ConfigurationError(
                 f"{place}: vendor_id and device_id are texts of four hexadecimal digits; put quotes around them.")
-        if (vendor, device) in known:
+        if (vendor, device) in accelerators:
             raise ConfigurationError(f"{place}: an earlier entry has the same vendor_id and device_id.")
-        known[vendor, device] = {**entry, "vendor_id": vendor, "device_id": device}
-    return known
+        accelerators[vendor, device] = {**entry, "vendor_id": vendor, "device_id": device}
+    return accelerators

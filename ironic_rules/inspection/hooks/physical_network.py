@@ -65,27 +65,27 @@ class PhysicalNetworkHook(InspectionHook):
 
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
         ports = {port.address: port for port in task.ports}
-        found: dict[str, str] = {}
+        by_mac: dict[str, str] = {}
         for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
             if address not in ports:
                 continue
-            known = (self.get_physical_network(interface) for _, interface in interfaces)
-            if (network := next((each for each in known if each is not None), None)) is not None:
-                found[address] = network
+            names = (self.get_physical_network(interface) for _, interface in interfaces)
+            if (network := next((name for name in names if name is not None), None)) is not None:
+                by_mac[address] = network
         for together in _groups(task):
-            if not any(str(port.address) in found for port in together):
+            if not any(str(port.address) in by_mac for port in together):
                 continue
             networks: list[str] = []
             for port in together:
-                network = found.get(str(port.address)) or port.physical_network
+                network = by_mac.get(str(port.address)) or port.physical_network
                 if network is not None and network not in networks:
                     networks.append(network)
             for port in together:
                 if len(networks) == 1:
                     # One interface of a bond has the address.
                     _set(task, port, networks[0])
-                elif (wanted := found.get(str(port.address), port.physical_network)) != port.physical_network:
-                    warn(task, f"port {port.address}: physical_network does not become {printable(wanted, 64)}: "
+                elif (reported := by_mac.get(str(port.address), port.physical_network)) != port.physical_network:
+                    warn(task, f"port {port.address}: physical_network does not become {printable(reported, 64)}: "
                                "another port of its port group would have a different one")
 
 

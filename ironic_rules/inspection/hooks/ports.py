@@ -28,15 +28,15 @@ class PortsHook(InspectionHook):
     dependencies = ["validate-interfaces"]
 
     def __call__(self, task: Task, inventory: JSONObject, plugin_data: JSONObject) -> None:
-        known = shared_addresses.by_address(plugin_data["all_interfaces"])
+        by_address = shared_addresses.by_address(plugin_data["all_interfaces"])
         valid = shared_addresses.by_address(plugin_data["valid_interfaces"])
         selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)
                     and not is_ignored(address, self.settings.ignored_macs)}
         if valid and not selected and self.settings.add_ports in ("active", "pxe"):
             warn(task, f"no port is created: no interface is selected by add_ports = {self.settings.add_ports}")
         if self.settings.keep_ports != "all":
-            self._delete(task, set(known) if self.settings.keep_ports == "present" else selected, selected)
-        self._update(task, known)
+            self._delete(task, set(by_address) if self.settings.keep_ports == "present" else selected, selected)
+        self._update(task, by_address)
         boot = inventory.get("boot")
         silent = not (isinstance(boot, dict) and "pxe_interface" in boot) and not plugin_data.get("boot_interface")
         for address, interfaces in valid.items():
@@ -68,11 +68,11 @@ class PortsHook(InspectionHook):
             task.messages.append(("info", f"port {port.uuid} ({port.address}) is deleted: keep_ports is {keep_ports}"))
             task.remove_port(port)
 
-    def _update(self, task: Task, known: dict[str, list[Named]]) -> None:
+    def _update(self, task: Task, by_address: dict[str, list[Named]]) -> None:
         # If a machine did not boot from the network, it is not known which of its interfaces could.
-        booted = any(_is_boot_address(interfaces) for interfaces in known.values())
+        booted = any(_is_boot_address(interfaces) for interfaces in by_address.values())
         for port in task.ports:
-            interfaces = known.get(port.address)
+            interfaces = by_address.get(port.address)
             if interfaces is None:
                 continue
             pxe_enabled = _is_boot_address(interfaces)

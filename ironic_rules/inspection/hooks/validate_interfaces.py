@@ -41,10 +41,10 @@ class ValidateInterfacesHook(InspectionHook):
         boot = boot if isinstance(boot, dict) else {}
         reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
         boot_interface = next((text for text in reported if addresses.mac_from_pxelinux(text)), None)
-        known = _interfaces(task, inventory, addresses.mac_from_pxelinux(boot_interface),
-                            self.settings.infiniband_addresses)
-        valid = {name: dict(interface) for name, interface in known.items() if not _is_loopback(name, interface)}
-        plugin_data["all_interfaces"] = known
+        interfaces = _interfaces(task, inventory, addresses.mac_from_pxelinux(boot_interface),
+                                 self.settings.infiniband_addresses)
+        valid = {name: dict(interface) for name, interface in interfaces.items() if not _is_loopback(name, interface)}
+        plugin_data["all_interfaces"] = interfaces
         plugin_data["valid_interfaces"] = valid
         plugin_data["macs"] = list(dict.fromkeys(interface["mac_address"] for interface in valid.values()))
         _put(plugin_data, "boot_interface", boot_interface)
@@ -57,7 +57,7 @@ class ValidateInterfacesHook(InspectionHook):
 
 def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None,
                 infiniband: bool) -> dict[str, JSONObject]:
-    found: dict[str, list[JSONObject]] = {}
+    by_name: dict[str, list[JSONObject]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
         warn(task, "interfaces are not evaluated: /interfaces is not a list")
@@ -77,18 +77,18 @@ def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None,
         if not isinstance(name, str) or not name:
             warn(task, f"{where} ({address}) is ignored: it has no name")
         else:
-            found.setdefault(name, []).append({
+            by_name.setdefault(name, []).append({
                 **clone(interface), "mac_address": address, "pxe_enabled": address == boot_address,
                 "ipv6_address": _without_zone(interface.get("ipv6_address")),
             })
-    return {name: _one(task, name, found[name]) for name in sorted(found, key=natural)}
+    return {name: _one(task, name, by_name[name]) for name in sorted(by_name, key=natural)}
 
 
 def _one(task: Task, name: str, interfaces: list[JSONObject]) -> JSONObject:
     """Return the interface of a name: if the report has several, not the one that happens to be the first."""
     if len(interfaces) > 1:
-        interfaces.sort(key=lambda each: (not each["pxe_enabled"], not has_ip(each), each["mac_address"],
-                                          orjson.dumps(each, option=orjson.OPT_SORT_KEYS)))
+        interfaces.sort(key=lambda item: (not item["pxe_enabled"], not has_ip(item), item["mac_address"],
+                                          orjson.dumps(item, option=orjson.OPT_SORT_KEYS)))
         ignored = [interface["mac_address"] for interface in interfaces[1:]]
         warn(task, f"interfaces of the name {printable(name, 64)} are ignored except for {interfaces[0]['mac_address']}"
                    f": {enumeration(ignored)}")

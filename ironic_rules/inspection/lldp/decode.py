@@ -24,14 +24,14 @@ def received(inventory: JSONObject, plugin_data: JSONObject) -> tuple[JSONObject
     raw = plugin_data.get("lldp_raw")
     by_name = raw if isinstance(raw, dict) else {}
     interfaces = inventory.get("interfaces")
-    found: JSONObject = {}
+    frames: JSONObject = {}
     for interface in interfaces if isinstance(interfaces, list) else ():
         name = interface.get("name") if isinstance(interface, dict) else None
         if isinstance(name, str) and name and (tlvs := by_name.get(name) or interface.get("lldp")):
             # Two interfaces of one name have frames of their own only in the inventory; their order is random.
-            found[name] = min(tlvs, found.get(name, tlvs), key=repr)
-    kept = sorted(found, key=natural)[:MAX_INTERFACES]
-    return {name: found[name] for name in kept}, len(found) - len(kept)
+            frames[name] = min(tlvs, frames.get(name, tlvs), key=repr)
+    names = sorted(frames, key=natural)[:MAX_INTERFACES]
+    return {name: frames[name] for name in names}, len(frames) - len(names)
 
 
 _END = 0

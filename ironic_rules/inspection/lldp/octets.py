@@ -99,6 +99,6 @@ def put(values: Values, name: str, value: object) -> None:
 
 def add(values: Values, name: str, value: object) -> None:
     """Append to a list of values, unless the list already has the value."""
-    found = values.setdefault(name, [])
-    if value not in found:
-        found.append(value)
+    stored = values.setdefault(name, [])
+    if value not in stored:
+        stored.append(value)
