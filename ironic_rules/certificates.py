@@ -64,9 +64,9 @@ class Certificates:
             return
         try:
             self._next = now + _LOOK_EVERY_S
-            if (found := self._signature()) == self._seen:
+            if (signature := self._signature()) == self._seen:
                 return
-            self._seen = found
+            self._seen = signature
             self.context = self._load()
             LOG.info("%s: %s was read again, and is used for new connections.", self._option, self._files.certificate)
         except ConfigurationError as exc:
@@ -128,10 +128,10 @@ def _no_password() -> str:
 
 def _identity(path: str) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _reason(error: ssl.SSLError | ValueError, certificate: str, key: str) -> str:

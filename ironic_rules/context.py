@@ -71,25 +71,25 @@ class RequestContext(context.RequestContext):
     def from_dict(cls, values: dict[str, Any], **kwargs: Any) -> RequestContext:
         kwargs.setdefault("is_public_api", values.get("is_public_api", False))
         kwargs.setdefault("source", values.get("source"))
-        made = super().from_dict(values, **kwargs)
-        made.expires_at = values.get("expires_at")
-        made.token_hash = values.get("token_hash")
-        made.lookup_s = values.get("lookup_s")
-        made.trace = values.get("trace")
-        made.mark = Mark(**values["mark"]) if values.get("mark") else None
-        return made
+        request = super().from_dict(values, **kwargs)
+        request.expires_at = values.get("expires_at")
+        request.token_hash = values.get("token_hash")
+        request.lookup_s = values.get("lookup_s")
+        request.trace = values.get("trace")
+        request.mark = Mark(**values["mark"]) if values.get("mark") else None
+        return request
 
 
 def current() -> RequestContext | None:
     """Return the context for which this thread works: its log lines have the request id; None outside of requests."""
-    found: Any = context.get_current()
-    return found  # type: ignore[no-any-return]
+    request: Any = context.get_current()
+    return request  # type: ignore[no-any-return]
 
 
 def request_id_header() -> dict[str, str]:
     """Return the header that names the request for which this thread works to agents and BMCs; empty without one."""
-    found = current()
-    return {} if found is None or found.request_id is None else {"X-Openstack-Request-Id": found.request_id}
+    request = current()
+    return {} if request is None or request.request_id is None else {"X-Openstack-Request-Id": request.request_id}
 
 
 def admin(request_id: str | None = None) -> RequestContext:
@@ -115,10 +115,10 @@ _changes: contextvars.ContextVar[list[Change] | None] = contextvars.ContextVar("
 @contextlib.contextmanager
 def noting_changes() -> Iterator[list[Change]]:
     """Yield a list that gets what the block changes in this thread."""
-    found: list[Change] = []
-    token = _changes.set(found)
+    changes: list[Change] = []
+    token = _changes.set(changes)
     try:
-        yield found
+        yield changes
     finally:
         _changes.reset(token)
 
@@ -130,6 +130,6 @@ def notes_changes() -> bool:
 
 def note_change(change: Change) -> None:
     """Note a change, if changes are noted. One whose transaction is repeated is noted again."""
-    found = _changes.get()
-    if found is not None:
-        found.append(change)
+    changes = _changes.get()
+    if changes is not None:
+        changes.append(change)

@@ -110,20 +110,20 @@ class MaskingFormatter(logging.Formatter):
                 self._formats = formats
 
     def format(self, record: logging.LogRecord) -> str:
-        text, made = self._information(record), record
+        text, copied = self._information(record), record
         below: Iterable[str] = ()
         if text is None:
             # Formatters store what they make of an error in the record, each in its own form.
-            made = copy.copy(record)
-            text = self._inner.format(made)
+            copied = copy.copy(record)
+            text = self._inner.format(copied)
             if not isinstance(text, str):  # structured, for a log collector
                 return _hidden(text, _OF_THE_CALL)
             if isinstance(self._inner, oslo_formatters.JSONFormatter):
                 return json.dumps(_hidden(json.loads(text), _OF_THE_CALL))
-            if made.exc_text or made.stack_info:
-                text, below = _divided(text, made)
+            if copied.exc_text or copied.stack_info:
+                text, below = _divided(text, copied)
         # A message that is also before itself, as its level, only makes more hidden.
-        start = max(0, text.find(made.message)) if getattr(made, "message", "") else 0
+        start = max(0, text.find(copied.message)) if getattr(copied, "message", "") else 0
         text = _line(text[:start] + known_secrets.KNOWN.hide(text[start:]))
         indent = self._prefixed if record.exc_info else "  "
         return "\n".join([text, *(indent + _line(line) for line in below)]) if below else text

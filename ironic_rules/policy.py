@@ -71,9 +71,9 @@ def _make(conf: cfg.ConfigOpts) -> Any:
     """Return an enforcer that has the defaults."""
     from oslo_policy import policy
 
-    made = policy.Enforcer(conf)
-    made.register_defaults(policies.list_rules())
-    return made
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults(policies.list_rules())
+    return enforcer
 
 
 def load(conf: cfg.ConfigOpts, *, required: bool = False) -> tuple[Any, list[str]]:
@@ -84,13 +84,13 @@ def load(conf: cfg.ConfigOpts, *, required: bool = False) -> tuple[Any, list[str
     """
     from oslo_policy import policy
 
-    made = _make(conf)
+    enforcer = _make(conf)
     overrides = policy_files.read(conf, required=required)
-    rules = {name: default.check for name, default in made.registered_rules.items()}
+    rules = {name: default.check for name, default in enforcer.registered_rules.items()}
     rules |= policy.Rules.from_dict(overrides.checks)
     policy_files.refuse(overrides, rules)
-    made.set_rules(rules)  # after which it reads no files
-    return made, policy_files.warnings(overrides, rules, made.registered_rules, made.default_rule)
+    enforcer.set_rules(rules)  # after which it reads no files
+    return enforcer, policy_files.warnings(overrides, rules, enforcer.registered_rules, enforcer.default_rule)
 
 
 def enforcer(conf: cfg.ConfigOpts) -> Any:

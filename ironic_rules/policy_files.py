@@ -93,7 +93,7 @@ def _parsed(option: str, path: str) -> dict[str, Any]:
     place = f"[oslo_policy]{option}: {printable(path)}"
     try:
         with open(path, encoding="utf-8") as file:
-            found = yaml.safe_load(file.read())
+            document = yaml.safe_load(file.read())
     except OSError as exc:
         raise ConfigurationError(f"{place} cannot be read: {exc.strerror}.") from exc
     except UnicodeDecodeError as exc:
@@ -102,23 +102,23 @@ def _parsed(option: str, path: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place} is nested too deeply.") from exc
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{place} is not YAML: {printable(' '.join(str(exc).split()))}") from exc
-    if found is None:
+    if document is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ConfigurationError(f'{place}: an object is expected, with lines such as "baremetal:node:list": "!".')
-    for name, check in found.items():
+    for name, check in document.items():
         # oslo.policy takes null for "everybody may".
         if not isinstance(name, str) or not _is_check(check):
             raise ConfigurationError(f'{place}: {printable(name, 64)} must be the name of a rule, with a check in '
                                      'quotation marks: "" lets everybody in, and "!" no one.')
-    return found
+    return document
 
 
 def _is_check(value: object) -> bool:
     """Return whether a value has one of oslo.policy's two forms: a text, or the old one, a list of texts and lists."""
     return isinstance(value, str) or (isinstance(value, list) and all(
-        isinstance(each, str) or (isinstance(each, list) and all(isinstance(one, str) for one in each))
-        for each in value))
+        isinstance(item, str) or (isinstance(item, list) and all(isinstance(name, str) for name in item))
+        for item in value))
 
 
 def refuse(overrides: PolicyOverrides, rules: Mapping[str, object]) -> None:
@@ -139,7 +139,7 @@ def refuse(overrides: PolicyOverrides, rules: Mapping[str, object]) -> None:
         raise ConfigurationError(f"{place}: rules refer to each other in a circle: {enumeration(circle)}.") from exc
 
 
-def warnings(overrides: PolicyOverrides, rules: Mapping[str, object], known: Collection[str],
+def warnings(overrides: PolicyOverrides, rules: Mapping[str, object], names: Collection[str],
              default: str) -> list[str]:
     """Return a line for each rule that has no effect, and each that refers to one which does not exist.
 
@@ -150,11 +150,11 @@ def warnings(overrides: PolicyOverrides, rules: Mapping[str, object], known: Col
     """
     lines = []
     references = {name: _references(rules[name]) for name in overrides.checks}
-    used = {default, *known}.union(*references.values())
+    used = {default, *names}.union(*references.values())
     for name, file in overrides.files.items():
         if name not in used:
             lines.append(f"{file}: this service has no rule {printable(name, 64)}, and no rule refers to it."
-                         f"{_question(name, known)}")
+                         f"{_question(name, names)}")
         lines += [f"{file}: {printable(name, 64)} refers to the rule {printable(missing, 64)}, which does not exist: "
                   f"this part of the check is never true.{_question(missing, rules)}"
                   for missing in sorted(references[name] - rules.keys()) if default not in rules]
@@ -165,6 +165,6 @@ def _references(check: object) -> set[str]:
     return set(_REFERENCE.findall(str(check)))
 
 
-def _question(name: str, known: Collection[str]) -> str:
-    similar = misspelt(name, known)
+def _question(name: str, names: Collection[str]) -> str:
+    similar = misspelt(name, names)
     return f" Is {similar} meant?" if similar else ""

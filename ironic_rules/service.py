@@ -88,20 +88,20 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
             # Either is one of the problems.
             with contextlib.suppress(messaging.InvalidTransportURL, ValueError, cfg.Error):
                 rpc_transport.register_opts(conf, memory.DEFAULT_URL if one_process else None)
-        found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
+        problems = validation.problems(conf, groups=groups, api=api, conductor=conductor)
         if not groups and (reason := rpc_transport.problem_of(conf)):
-            found.append(validation.told(conf, "DEFAULT", "transport_url", reason))
+            problems.append(validation.told(conf, "DEFAULT", "transport_url", reason))
         if not groups:
             with contextlib.suppress(messaging.InvalidTransportURL, ValueError, cfg.Error):
                 if (notified := notifications.problem_of(conf)) is not None:
-                    found.append(validation.told(conf, notifications.GROUP, *notified))
+                    problems.append(validation.told(conf, notifications.GROUP, *notified))
         with contextlib.suppress(cfg.Error):  # which is one of the problems
             if conf.database.connection and (reason := unusable.problem_of(conf.database.connection)):
-                found.append(validation.told(conf, "database", "connection", reason))
+                problems.append(validation.told(conf, "database", "connection", reason))
         if conductor:
-            found += _hook_problems(conf)
-        if found:
-            raise exceptions.ConfigurationError("\n".join(found))
+            problems += _hook_problems(conf)
+        if problems:
+            raise exceptions.ConfigurationError("\n".join(problems))
 
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
@@ -157,12 +157,12 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     except Exception as exc:  # also of what the file of log_config_append evaluates
         raise validation.error_of_setup(conf, exc) from exc
     log_lines.prepare_handlers()
-    found = [*unread.repeated(conf), *unread.lines(conf)]
-    for line in found[:_MAX_UNREAD]:
+    lines = [*unread.repeated(conf), *unread.lines(conf)]
+    for line in lines[:_MAX_UNREAD]:
         LOG.warning("%s", line)
-    if len(found) > _MAX_UNREAD:
+    if len(lines) > _MAX_UNREAD:
         LOG.warning("... and %d more groups and options; ironic-rules-status upgrade check lists all",
-                    len(found) - _MAX_UNREAD)
+                    len(lines) - _MAX_UNREAD)
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
@@ -418,13 +418,13 @@ def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTranspo
     where = addresses(conf)
     audiences = [Audience.ALL] if len(where) == 1 else [Audience.OPERATORS, Audience.RAMDISKS]
     apps = _make_wsgi_apps(conf, db, transport, rules, numbers, pxe_filter, [
-        Listener(audience, each.host) for audience, each in zip(audiences, where, strict=True)])
+        Listener(audience, address.host) for audience, address in zip(audiences, where, strict=True)])
     # Ramdisks have no certificates.
     of_ramdisks = certificates and make_certificates(conf, clients=False)
     of_each = [certificates, of_ramdisks if conf.api.public_use_tls else None]
     return ApiServers([
-        ApiServer(conf, app, numbers, shared[index] if shared else None, of_each[index], each)
-        for index, (app, each) in enumerate(zip(apps, where, strict=True))])
+        ApiServer(conf, app, numbers, shared[index] if shared else None, of_each[index], address)
+        for index, (app, address) in enumerate(zip(apps, where, strict=True))])
 
 
 def make_certificates(conf: cfg.ConfigOpts, *, clients: bool = True) -> Certificates | None:
@@ -451,10 +451,10 @@ def certificates_of_metrics(conf: cfg.ConfigOpts, group: str) -> Certificates | 
     """
     if not conf[group].metrics_tls:
         return None
-    found = make_certificates(conf)
-    if found is None:
+    certificates = make_certificates(conf)
+    if certificates is None:
         raise exceptions.ConfigurationError(f"[{group}]metrics_tls needs [api]ssl_cert_file: set it, too.")
-    return found
+    return certificates
 
 
 def serve_metrics(numbers: Numbers, conf: cfg.ConfigOpts, group: str, port: int = 0,

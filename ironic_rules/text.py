@@ -58,40 +58,40 @@ def pointer_token(name: str) -> str:
     return printable(name, 64).replace("~", "~0").replace("/", "~1")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar of the known names, for "did you mean"; None if none is similar."""
     if len(name) > _MAX_NAME:
         return None
-    folded = {_folded(item): item for item in known}
-    found = difflib.get_close_matches(_folded(name), list(folded), n=1)
-    return folded[found[0]] if found else None
+    folded = {_folded(item): item for item in names}
+    matches = difflib.get_close_matches(_folded(name), list(folded), n=1)
+    return folded[matches[0]] if matches else None
 
 
-def misspelt(name: str, known: Iterable[str]) -> str | None:
+def misspelt(name: str, names: Iterable[str]) -> str | None:
     """Return the known name of which ``name`` is a misspelling; None if it resembles none, or is one of them.
 
     Unlike :func:`nearest`, for names where a similar one means something else: one typing error is allowed in four
     characters, and two in eight or more.
     """
     folded, allowed = _folded(name), min(2, len(name) // 4)
-    found = [(number, item) for item in sorted(known) if abs(len(item) - len(name)) <= allowed
-             and 0 < (number := _typing_errors(folded, _folded(item))) <= allowed] if len(name) <= _MAX_NAME else []
-    return min(found)[1] if found else None
+    similar = [(number, item) for item in sorted(names) if abs(len(item) - len(name)) <= allowed
+               and 0 < (number := _typing_errors(folded, _folded(item))) <= allowed] if len(name) <= _MAX_NAME else []
+    return min(similar)[1] if similar else None
 
 
 def _folded(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _typing_errors(one: str, other: str) -> int:
+def _typing_errors(first: str, other: str) -> int:
     """Return how many characters must be added, left out, replaced or swapped with the next to get the other text."""
     before: list[int] = []
     last = list(range(len(other) + 1))
-    for row, character in enumerate(one, 1):
+    for row, character in enumerate(first, 1):
         current = [row]
-        for column, wanted in enumerate(other, 1):
-            number = min(last[column] + 1, current[-1] + 1, last[column - 1] + (character != wanted))
-            if row > 1 and column > 1 and (one[row - 2], character) == (wanted, other[column - 2]):
+        for column, expected in enumerate(other, 1):
+            number = min(last[column] + 1, current[-1] + 1, last[column - 1] + (character != expected))
+            if row > 1 and column > 1 and (first[row - 2], character) == (expected, other[column - 2]):
                 number = min(number, before[column - 2] + 1)
             current.append(number)
         before, last = last, current

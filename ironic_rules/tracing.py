@@ -67,9 +67,9 @@ def span(name: str, parent: Mapping[str, str] | None = None, kind: str = "INTERN
     from opentelemetry import propagate
     from opentelemetry.trace import SpanKind
 
-    found: contextlib.AbstractContextManager[Any] = _tracer.start_as_current_span(
+    manager: contextlib.AbstractContextManager[Any] = _tracer.start_as_current_span(
         name, None if parent is None else propagate.extract(parent), SpanKind[kind], attributes)
-    return found
+    return manager
 
 
 def carrier() -> dict[str, str] | None:
@@ -97,9 +97,9 @@ class TracedRequests:
             traced.set_attribute("ironic_rules.request_id", environ.get("openstack.request_id", ""))
 
             def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-                found = environ.get("ironic_rules.found")
-                if found is not None and found.controller is not None:
-                    policy = found.controller.route.policy
+                route = environ.get("ironic_rules.found")
+                if route is not None and route.controller is not None:
+                    policy = route.controller.route.policy
                     traced.update_name(f"{method} {policy or environ.get('PATH_INFO', '')}")
                 traced.set_attribute("http.response.status_code", int(status[:3]))
                 return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)

@@ -116,16 +116,16 @@ class _Batch:
         self.results.append((item, result))
 
     def _store(self, conn: sa.Connection) -> None:
-        wanted = operations.begin_all(
+        still_claimed = operations.begin_all(
             conn, self.operation.id, [item for item, _ in self.results], self.conductor.instance)
-        operations.end_all(conn, [(item, result) for item, result in self.results if item in wanted])
+        operations.end_all(conn, [(item, result) for item, result in self.results if item in still_claimed])
 
 
 def _ended(item: Item, result: Result) -> Ended:
     if isinstance(result.error, (DriverNotFound, InterfaceNotFound)):
         return _failed(item, result.error)
-    kept = {name: result.shown[name] for name in _KEPT if name in result.shown}
-    text = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+    shown = {name: result.shown[name] for name in _KEPT if name in result.shown}
+    text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     if result.error is not None:
         return Ended(operations.FAILED, printable(result.shown["failure"]["reason"], MAX_MESSAGE), text)
     return Ended(operations.CHANGED if result.is_changed else operations.UNCHANGED, None, text)

@@ -40,7 +40,7 @@ _NO_DATA = Ended(operations.UNCHANGED)
 
 def find(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
     """Do items of an operation that this process has claimed, and note their results."""
-    known = conductor.rules.facts.current()
+    known_facts = conductor.rules.facts.current()
     conceal = Concealment()
     conceal.add_sources(conductor.rules.current().withheld_places())
     at_once = max(1, _VALUES_AT_ONCE // max(1, len(operation.filters["facts"])))
@@ -48,7 +48,7 @@ def find(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
         some = claimed[at:at + at_once]
 
         def write(conn: sa.Connection, some: Sequence[Item] = some) -> None:
-            _Batch(conn, conductor, operation, known, conceal).run(some)
+            _Batch(conn, conductor, operation, known_facts, conceal).run(some)
 
         conductor.db.write(write)
 
@@ -63,30 +63,30 @@ class _Batch:
 
     def run(self, claimed: Sequence[Item]) -> None:
         conn, operation = self.conn, self.operation
-        left = operations.begin_all(conn, operation.id, claimed, self.conductor.instance)
-        if not left:
+        remaining = operations.begin_all(conn, operation.id, claimed, self.conductor.instance)
+        if not remaining:
             return
-        wanted = self._wanted()
-        if not wanted:
+        current = self._wanted()
+        if not current:
             LOG.info("Operation %s ends: its facts were deleted or defined again", operation.uuid)
             operations.cancel(conn, operation.id)
             return
-        rows = self._hold({item.node_uuid for item in left})
-        found = {row.id: self._found(wanted, row, data) for row, data in self._data(list(rows.values()), wanted)}
+        rows = self._hold({item.node_uuid for item in remaining})
+        by_node = {row.id: self._found(current, row, data) for row, data in self._data(list(rows.values()), current)}
         new: dict[int, tuple[str, bool]] = {}
-        for each in found.values():
-            new |= self.conductor.rules.facts.note(each, self.known)
+        for node_facts in by_node.values():
+            new |= self.conductor.rules.facts.note(node_facts, self.known)
         facts.learn_types(conn, new)
         facts.replace_values(conn, {node_id: {
-            fact.id: Found(each.values.get(fact.name), each.problems.get(fact.name), fact.defined) for fact in wanted}
-            for node_id, each in found.items()})
-        operations.end_all(conn, [(item, self._ended(rows.get(item.node_uuid), found)) for item in left])
+            fact.id: Found(node_facts.values.get(fact.name), node_facts.problems.get(fact.name), fact.defined)
+            for fact in current} for node_id, node_facts in by_node.items()})
+        operations.end_all(conn, [(item, self._ended(rows.get(item.node_uuid), by_node)) for item in remaining])
 
     def _wanted(self) -> list[CompiledFact]:
         """Return the facts that are still as they were when the operation was requested."""
-        known = self.known.fact_set.facts
-        same = [fact for said in self.operation.filters["facts"] if (fact := known.get(said["name"])) is not None
-                and (fact.id, fact.defined) == (said["id"], said["defined"])]
+        by_name = self.known.fact_set.facts
+        same = [fact for entry in self.operation.filters["facts"] if (fact := by_name.get(entry["name"])) is not None
+                and (fact.id, fact.defined) == (entry["id"], entry["defined"])]
         current = facts.current(self.conn, [fact.id for fact in same])
         return [fact for fact in same if current.get(fact.id) == fact.defined]
 
@@ -94,9 +94,9 @@ class _Batch:
         query = sa.select(nodes).where(nodes.c.uuid.in_(uuids)).order_by(nodes.c.id).with_for_update()
         return {row.uuid: row for row in self.conn.execute(query).all()}
 
-    def _data(self, rows: Sequence[Node], wanted: Sequence[CompiledFact]) -> Iterator[tuple[Node, FactData]]:
+    def _data(self, rows: Sequence[Node], current: Sequence[CompiledFact]) -> Iterator[tuple[Node, FactData]]:
         """Yield the nodes that have data of an inspection."""
-        roots = {path[0] for fact in wanted for path in fact.reads}
+        roots = {path[0] for fact in current for path in fact.reads}
         newest = inventory.newest_processed(self.conn, [row.id for row in rows])
         traits = node_sets.list_traits(self.conn, list(newest)) if "node" in roots else {}
         with_data = [row for row in rows if row.id in newest]
@@ -106,23 +106,23 @@ class _Batch:
             yield from ((row, _fact_data(row, texts[row.id], roots, traits, self.conceal)) for row in part
                         if row.id in texts)
 
-    def _found(self, wanted: Sequence[CompiledFact], row: Node, data: FactData) -> NodeFacts:
-        found = NodeFacts()
-        for fact in wanted:
+    def _found(self, current: Sequence[CompiledFact], row: Node, data: FactData) -> NodeFacts:
+        node_facts = NodeFacts()
+        for fact in current:
             try:
                 value, problem = data.value_of(fact)
             except Exception:  # one node must not keep the others from being done
                 LOG.exception("The fact %s of node %s cannot be found", fact.name, row.uuid)
                 value, problem = None, "an unexpected error occurred; the conductor's log has the details"
             if value is not None:
-                found.values[fact.name] = value
+                node_facts.values[fact.name] = value
             if problem is not None:
-                found.problems[fact.name] = problem
-        return found
+                node_facts.problems[fact.name] = problem
+        return node_facts
 
     @staticmethod
-    def _ended(row: Node | None, found: Mapping[int, NodeFacts]) -> Ended:
-        if row is None or row.id not in found or not found[row.id].values:
+    def _ended(row: Node | None, by_node: Mapping[int, NodeFacts]) -> Ended:
+        if row is None or row.id not in by_node or not by_node[row.id].values:
             return _NO_DATA
         return Ended(operations.CHANGED)
 

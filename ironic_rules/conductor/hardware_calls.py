@@ -79,12 +79,12 @@ class HardwareOperation:
 
         :raises Invalid: it does not support the operation, or the node lacks what it requires
         """
-        found: Interface = conductor.hardware.interface(task.node, self.kind)
+        interface: Interface = conductor.hardware.interface(task.node, self.kind)
         overridden = self.method if self.overridden is None else self.overridden
-        if overridden and getattr(type(found), overridden) is getattr(KINDS[self.kind], overridden):
-            raise found.refuse(task, self.method)
-        found.validate(task)
-        return found
+        if overridden and getattr(type(interface), overridden) is getattr(KINDS[self.kind], overridden):
+            raise interface.refuse(task, self.method)
+        interface.validate(task)
+        return interface
 
 
 def call(conductor: Conductor, context: RequestContext, node_id: str | int, name: str, args: Mapping[str, Any]) -> Any:
@@ -151,20 +151,20 @@ def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operati
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             task = task_store.read_locked(conn, lock).task(context)
-        found: list[Any] = []
+        results: list[Any] = []
         errors: list[IronicRulesError] = []
 
         def perform() -> None:
-            kept = Kept(task, "interfaces")
+            snapshot = Kept(task, "interfaces")
             try:
                 interface = operation.interface(conductor, task)
-                found.append(getattr(interface, operation.method)(task, **args))
+                results.append(getattr(interface, operation.method)(task, **args))
                 if operation.then is not None:
                     operation.then(interface, task, args)
             except IronicRulesError as exc:
                 errors.append(exc)
                 raise
-            if problem := kept.problem():
+            if problem := snapshot.problem():
                 raise IronicRulesError(f"{operation.kind}.{operation.method}: {problem}")
 
         reason = state_machine.failure_of(perform, task)
@@ -173,7 +173,7 @@ def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operati
         _save(conductor, context, lock, task, name, reason, tell=not is_awaited)
         if is_awaited and result is not None:
             if reason is None:
-                result.set_result(found[0])
+                result.set_result(results[0])
             else:
                 result.set_exception(errors[0] if errors else IronicRulesError(reason))
 
@@ -203,16 +203,16 @@ def _save(conductor: Conductor, context: RequestContext, lock: nodes.Lock, task:
 
 
 def _boot_device(management: Any, task: Task, args: Mapping[str, Any]) -> None:
-    known = management.get_supported_boot_devices(task)
+    devices = management.get_supported_boot_devices(task)
     # An interface that names none accepts any.
-    if known and args["device"] not in known:
-        raise InvalidParameterValue(f"/boot_device: must be one of {', '.join(known)}")
+    if devices and args["device"] not in devices:
+        raise InvalidParameterValue(f"/boot_device: must be one of {', '.join(devices)}")
 
 
 def _boot_mode(management: Any, task: Task, args: Mapping[str, Any]) -> None:
-    known = management.get_supported_boot_modes(task)
-    if args["mode"] not in known:
-        raise InvalidParameterValue(f"/target: must be one of {', '.join(known)}" if known else
+    modes = management.get_supported_boot_modes(task)
+    if args["mode"] not in modes:
+        raise InvalidParameterValue(f"/target: must be one of {', '.join(modes)}" if modes else
                                     f"/target: node {task.node.uuid} supports no boot modes")
 
 

@@ -110,9 +110,9 @@ def _check_agent(conductor: Conductor, node: Node, callback_url: str) -> None:
     if not called:
         return
     destinations.check_address(conductor.conf, callback_url, "/callback_url")
-    known = node.driver_internal_info.get(AGENT_URL)
-    if known is not None and urlsplit(known).hostname != urlsplit(callback_url).hostname:
+    stored_url = node.driver_internal_info.get(AGENT_URL)
+    if stored_url is not None and urlsplit(stored_url).hostname != urlsplit(callback_url).hostname:
         LOG.warning("Heartbeat refused: the agent of node %s was at %s before, not at %s", node.uuid,
-                    printable(urlsplit(known).hostname, 256), printable(urlsplit(callback_url).hostname, 256))
+                    printable(urlsplit(stored_url).hostname, 256), printable(urlsplit(callback_url).hostname, 256))
         raise InvalidParameterValue(problems=[Problem(
             "/callback_url", "must have the host of the heartbeats before: the agent of this ramdisk listens there")])

@@ -78,13 +78,13 @@ def start(conductor: Conductor, task: Task) -> StateResult:
 def _booted(task: Task) -> StateResult:
     """Return the result of a start after which the node waits for its ramdisk."""
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
-    found = list(task.node.driver_internal_info.get(BMC_ADDRESSES, ()))
-    result = StateResult("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    bmc_addresses = list(task.node.driver_internal_info.get(BMC_ADDRESSES, ()))
+    result = StateResult("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, bmc_addresses))
     if created := {values["address"] for values in task.port_changes().created}:
 
         def without_those_of_others(conductor: Conductor, task: Task) -> StateResult:
-            others = _of_others(conductor, node_id, created)
-            for port in [port for port in task.ports if port.address in others]:
+            foreign = _of_others(conductor, node_id, created)
+            for port in [port for port in task.ports if port.address in foreign]:
                 LOG.warning("No port of node %s is created for %s, which belongs to another node by now",
                             task.node.uuid, port.address)
                 task.remove_port(port)
@@ -219,8 +219,8 @@ class Processing:
         task.begin_inspection(foreign, previous_inventory, sharing)
         self.legacy = legacy_rules.begin(conductor, task)
         self.runs = conductor.rule_statistics.begin()
-        known = conductor.rules.facts
-        self.facts = FactWork(known, known.current(task.revisions and task.revisions.facts),
+        fact_cache = conductor.rules.facts
+        self.facts = FactWork(fact_cache, fact_cache.current(task.revisions and task.revisions.facts),
                               previous_of(conductor.db, node_id))
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
@@ -254,8 +254,8 @@ class Processing:
         entry.uuid = entry.uuid or uuidutils.generate_uuid()
         notices.facts(conn, {"uuid": task.node.uuid, "name": task.node.name}, work.told(changes), entry.uuid)
         if conductor.conf.facts.change_days:
-            kept = entry.uuid if state_machine.keeps_history(conductor) else None
-            facts.add_changes(conn, task.node.id, changes, kept)
+            uuid = entry.uuid if state_machine.keeps_history(conductor) else None
+            facts.add_changes(conn, task.node.id, changes, uuid)
         shrunk = work.shrunk(changes)
         if shrunk:
             state_machine.add_history(conn, conductor, task.node.id, "inspection", event_of(shrunk), "WARNING",
@@ -283,10 +283,10 @@ def _check_storable(data: InspectionData) -> None:
 
     :raises IronicRulesError: they do not; the text has the place
     """
-    for what, sent in (("inventory", data.inventory), ("plug-in data", data.plugin_data)):
-        if found := documents.unstorable(sent):
+    for part, sent in (("inventory", data.inventory), ("plug-in data", data.plugin_data)):
+        if problem := documents.unstorable(sent):
             raise IronicRulesError(f"The inspect interface returned a value that cannot be stored: "
-                                   f"{documents.format_pointer(found[0]) or '/'} of the {what} {found[1]}.")
+                                   f"{documents.format_pointer(problem[0]) or '/'} of the {part} {problem[1]}.")
 
 
 def _store_read(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Task,
@@ -400,8 +400,8 @@ def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -
 
 def _accepted_before(conductor: Conductor, node_id: int) -> InspectionData | None:
     with conductor.db.reader() as conn:
-        found = inventory.waiting(conn, node_id)
-    return None if found is None else InspectionData(found.inventory_data, found.received_plugin_data)
+        report = inventory.waiting(conn, node_id)
+    return None if report is None else InspectionData(report.inventory_data, report.received_plugin_data)
 
 
 def _call(task: Task, interface: InspectInterface, method: Callable[..., T], *args: Any) -> T:
@@ -409,15 +409,15 @@ def _call(task: Task, interface: InspectInterface, method: Callable[..., T], *ar
 
     :raises IronicRulesError: it wrote more
     """
-    kept = None if interface.is_trusted else Kept(task, "interfaces")
+    snapshot = None if interface.is_trusted else Kept(task, "interfaces")
     task.watch.begin(STEP, _overdue, f"{method.__name__} of the inspect interface {task.node.inspect_interface}")
     try:
-        found = method(task, *args)
+        result = method(task, *args)
     finally:
         task.watch.end()
-    if kept is not None and (problem := kept.problem()):
+    if snapshot is not None and (problem := snapshot.problem()):
         raise IronicRulesError(f"The inspect interface failed in {method.__name__}: {problem}.")
-    return found
+    return result
 
 
 def _overdue(method: str, reason: str) -> IronicRulesError:

@@ -62,10 +62,10 @@ class LegacyWork:
 
 def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
     """Return the work of legacy rules on a node; None if there is none, which costs no query."""
-    known = task.revisions
-    rule_set = conductor.legacy_rules.latest(None if known is None else known.legacy)
+    revisions = task.revisions
+    rule_set = conductor.legacy_rules.latest(None if revisions is None else revisions.legacy)
     before: Mapping[int, OwnedValue] = {}
-    if known is None or known.owns_legacy_values:
+    if revisions is None or revisions.owns_legacy_values:
         with conductor.db.reader() as conn:
             before = legacy_values.for_node(conn, task.node.id)
     if not rule_set and not before:
@@ -76,7 +76,7 @@ def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
 def tell(conn: sa.Connection, conductor: Conductor, task: Task, forgotten: Sequence[Forgotten]) -> None:
     """Write into the node's history which values legacy rules do not own any more."""
     if forgotten:
-        named = " ".join(dict.fromkeys(one.reason for one in forgotten[:_NAMED]))
+        named = " ".join(dict.fromkeys(change.reason for change in forgotten[:_NAMED]))
         more = f" And {len(forgotten) - _NAMED} more." if len(forgotten) > _NAMED else ""
         state_machine.add_history(conn, conductor, task.node.id, "inspection", named + more, "INFO", task.context)
 
@@ -102,11 +102,11 @@ def clean_values(conn: sa.Connection, conductor: Conductor, operation: Row, item
     if not owned:
         return False
     task = task_store.read(conn, row).task(context.admin())
-    taken = legacy.take_back(task, tuple(before.values()), rules)
+    taken_back = legacy.take_back(task, tuple(before.values()), rules)
     task_store.save_unlocked(conn, task)
-    legacy_values.keep(conn, before, taken.kept)
-    tell(conn, conductor, task, taken.forgotten)
-    number = len(owned) - len(taken.forgotten)
+    legacy_values.keep(conn, before, taken_back.kept)
+    tell(conn, conductor, task, taken_back.forgotten)
+    number = len(owned) - len(taken_back.forgotten)
     state_machine.add_history(
         conn, conductor, row.id, "inspection",
         f"Values that deleted legacy rules had written were taken back: {number}.", "INFO", task.context)

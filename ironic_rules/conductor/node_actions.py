@@ -104,10 +104,10 @@ def _store(conn: sa.Connection, conductor: Conductor, operation: Row, item: Item
 
 
 def _end(conductor: Conductor, operation: Row, item: Item, status: str, error: str | None = None) -> None:
-    told = error and printable(secrets.mask_text(error), MAX_MESSAGE)
+    shown = error and printable(secrets.mask_text(error), MAX_MESSAGE)
 
     def end(conn: sa.Connection) -> None:
         if operations.begin(conn, operation.id, item, conductor.instance):
-            operations.end(conn, item, status, told)
+            operations.end(conn, item, status, shown)
 
     conductor.db.write(end)

@@ -52,19 +52,19 @@ def work(conductor: Conductor) -> int:
     """Do a part of each operation that has not ended; return the number of nodes."""
     conductor.db.write(operations.settle)
     with conductor.db.reader() as conn:
-        found = operations.running(conn)
-    return sum(_work_on(conductor, operation) for operation in found
+        running = operations.running(conn)
+    return sum(_work_on(conductor, operation) for operation in running
                if operation.kind in {*KINDS, *LOCKING_KINDS, *TOGETHER_KINDS, *ACTIONS})
 
 
 def _work_on(conductor: Conductor, operation: Row) -> int:
-    done = 0
+    count = 0
     # Conductors of the node's group have its hooks, rules and hardware types.
     group = conductor.group if operation.kind in {*LOCKING_KINDS, *ACTIONS} else None
     is_dry = operation.kind == REAPPLY and bool(operation.filters.get("dry_run"))
     is_together = operation.kind in TOGETHER_KINDS
     batch = _DRY_BATCH if is_dry else _TOGETHER_BATCH if is_together else _BATCH
-    while done < _MOST:
+    while count < _MOST:
         claimed = conductor.db.write(functools.partial(_claim, conductor, operation, batch, group))
         if not claimed:
             if conductor.db.write(lambda conn: operations.finish(conn, operation.id)):
@@ -82,8 +82,8 @@ def _work_on(conductor: Conductor, operation: Row) -> int:
         else:
             for item in claimed:
                 _do(conductor, operation, item)
-        done += len(claimed)
-    return done
+        count += len(claimed)
+    return count
 
 
 def _claim(conductor: Conductor, operation: Row, most: int, group: str | None, conn: sa.Connection) -> list[Item]:
@@ -136,9 +136,9 @@ def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]
     """Work on nodes in workers of this process, and return when all of that has ended."""
     workers, kind = conductor.workers, LOCKING_KINDS[operation.kind]
     with conductor.db.reader() as conn:
-        known = nodes.ids(conn, [item.node_uuid for item in claimed])
+        node_ids = nodes.ids(conn, [item.node_uuid for item in claimed])
     for item in claimed:
-        node_id = known.get(item.node_uuid)
+        node_id = node_ids.get(item.node_uuid)
         if node_id is None:
             _fail(conductor, operation, item, str(NodeNotFound(node=item.node_uuid)))
             continue

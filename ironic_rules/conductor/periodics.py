@@ -69,13 +69,13 @@ class Loop:
         pause_s = self._interval_s
         while not self._stopped.wait(pause_s):
             self._began = time.monotonic()
-            found: object = None
+            result: object = None
             try:
-                found = self._body()
+                result = self._body()
             except Exception:  # a pass that fails must not stop the loop
                 LOG.exception("A pass of the loop '%s' failed; the loop continues", self._name)
             self._began = None
-            pause_s = 0 if found and self._until_idle else self._interval_s
+            pause_s = 0 if result and self._until_idle else self._interval_s
 
 
 def prune_fact_changes(conductor: Conductor) -> None:
@@ -94,8 +94,8 @@ _MOST = 1000
 def settle_allocations(conductor: Conductor) -> None:
     """Look for the nodes of all allocations that wait."""
     with conductor.db.reader() as conn:
-        found = allocations.waiting(conn, _MOST)
-    for uuid, created_at in found:
+        waiting = allocations.waiting(conn, _MOST)
+    for uuid, created_at in waiting:
         give_up = clock.now() - created_at > _PATIENCE
         try:
             state = conductor.db.write(lambda conn: allocations.settle(conn, uuid, give_up=give_up))  # noqa: B023

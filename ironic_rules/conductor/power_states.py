@@ -163,9 +163,9 @@ class PowerStates:
     def _nodes(self, place: int, count: int) -> Iterator[Row]:
         for page in node_queries.pages_with_power(self._conductor.db, self._conductor.group, place, count):
             for row in page:
-                rounds, left = self._silent.get(row.id, (0, 0))
-                if left > 0:
-                    self._silent[row.id] = (rounds, left - 1)
+                rounds, rounds_left = self._silent.get(row.id, (0, 0))
+                if rounds_left > 0:
+                    self._silent[row.id] = (rounds, rounds_left - 1)
                 else:
                     yield row
 
@@ -178,8 +178,8 @@ class PowerStates:
         except IronicRulesError as exc:
             rounds, _ = self._silent.get(row.id, (0, 0))
             rounds = min(max(1, 2 * rounds), _MOST_ROUNDS)
-            left = rounds if rounds < _RANDOM_ROUNDS else random.randint(rounds // 2, rounds)
-            self._silent[row.id] = (rounds, left)
+            rounds_left = rounds if rounds < _RANDOM_ROUNDS else random.randint(rounds // 2, rounds)
+            self._silent[row.id] = (rounds, rounds_left)
             tell = LOG.warning if rounds == 1 else LOG.debug
             tell("The power state of node %s cannot be read; it remains '%s': %s", row.uuid, row.power_state,
                  printable(secrets.mask_text(str(exc)), MAX_MESSAGE))

@@ -73,7 +73,7 @@ def _must_end(conductor: Conductor, task: Task, procedure: Procedure) -> bool:
         return False
     [step] = merge.requested_steps([shown])
     info = conductor.hardware.offer(node, procedure).find(step) or next(
-        (known for known in conductor.hardware.ramdisk_steps(task, procedure) if known.key == step.key), None)
+        (offered for offered in conductor.hardware.ramdisk_steps(task, procedure) if offered.key == step.key), None)
     return info is not None and not info.abortable
 
 
@@ -196,8 +196,8 @@ def _requested(verb: str, row: Node, args: JSONObject) -> JSONObject:
         changed |= SERVICE.columns(row.driver_internal_info, args.get("service_steps") or (), _is_without_ramdisk(args))
     if verb == "rescue":
         changed |= workflows.rescue_columns(row.driver_internal_info)
-    if given := _of_instance(verb, args):
-        changed["instance_info"] = {**row.instance_info, **given}
+    if fields := _of_instance(verb, args):
+        changed["instance_info"] = {**row.instance_info, **fields}
     return changed
 
 
@@ -294,13 +294,13 @@ def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: 
 
 
 def _warn(conductor: Conductor, task: Task, result: JSONObject) -> None:
-    found: list[StepWarning] = []
+    warnings: list[StepWarning] = []
     # An interface that the driver does not have any more is one of the reasons already.
-    state_machine.failure_of(lambda: found.extend(workflows.expected_warnings(conductor, task)), task)
+    state_machine.failure_of(lambda: warnings.extend(workflows.expected_warnings(conductor, task)), task)
     interface = conductor.hardware.interface(task.node, "deploy")
-    found += [StepWarning("instance", problem.where, problem.text) for problem in interface.warnings(task)]
-    if found:
-        result["warnings"] = [warning.to_wire() for warning in found]
+    warnings += [StepWarning("instance", problem.where, problem.text) for problem in interface.warnings(task)]
+    if warnings:
+        result["warnings"] = [warning.to_wire() for warning in warnings]
 
 
 def _validate(conductor: Conductor, task: Task, kind: str) -> None:

@@ -52,9 +52,10 @@ def await_served(conductor: Conductor, context: RequestContext, task: Task) -> N
     addresses = [port.address for port in task.ports if addresses_models.is_mac(port.address)]
     if inspects and _ports_changed(task):
         conductor.pxe_filter.update_pxe_filters(context, allow=addresses)
-    if left := conductor.pxe_filter.await_served(context, addresses, _PATIENCE_S):
+    if missing := conductor.pxe_filter.await_served(context, addresses, _PATIENCE_S):
         LOG.warning("Node %s boots its ramdisk, but after %g seconds the DHCP server does not serve %s: see the lines "
-                    "of the PXE filter, and ironic-pxe-filter --status", task.node.uuid, _PATIENCE_S, ", ".join(left))
+                    "of the PXE filter, and ironic-pxe-filter --status",
+                    task.node.uuid, _PATIENCE_S, ", ".join(missing))
 
 
 def not_served(conductor: Conductor, task: Task) -> list[str] | None:

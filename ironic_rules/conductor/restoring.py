@@ -71,14 +71,14 @@ def settle(db: Database, timeout_s: float) -> list[Settled]:
             "Nothing was changed.")
     db.write(_forget_processes)
     db.write(_cancel_actions)
-    found: list[Settled] = []
+    all_settled: list[Settled] = []
     last = 0
     while page := _page(db, last):
         last = page[-1]
         for node_id in page:
-            if (done := db.write(functools.partial(_settle, node_id=node_id))) is not None:
-                found.append(done)
-    return found
+            if (settled := db.write(functools.partial(_settle, node_id=node_id))) is not None:
+                all_settled.append(settled)
+    return all_settled
 
 
 def _forget_processes(conn: sa.Connection) -> None:

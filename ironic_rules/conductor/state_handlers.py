@@ -33,12 +33,12 @@ def verify(conductor: Conductor, task: Task) -> StateResult:
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
-    found = resolver.addresses(driver_info)
+    bmc_addresses = resolver.addresses(driver_info)
     ids = _machine_ids(conductor, task)
     hardware_cache.refresh(conductor, task)
 
     def store(conn: sa.Connection) -> None:
-        known_bmcs.resolved(conn, node_id, driver_info, found)
+        known_bmcs.resolved(conn, node_id, driver_info, bmc_addresses)
         if ids:
             node_sets.set_machine_ids(conn, node_id, ids)
 
@@ -100,8 +100,8 @@ def _check_machine(conductor: Conductor, task: Task) -> None:
     except IronicRulesError as exc:
         LOG.info("The MAC addresses of node %s cannot be compared with those of its ports: %s", task.node.uuid, exc)
         return
-    found = {addresses.normalize_mac(address) for address in reported if addresses.is_mac(address)}
+    macs = {addresses.normalize_mac(address) for address in reported if addresses.is_mac(address)}
     own = {port.address for port in task.ports}
-    if found and own and not found & own:
-        raise IronicRulesError(f"The BMC belongs to another machine: it reports {', '.join(sorted(found)[:10])}, and "
+    if macs and own and not macs & own:
+        raise IronicRulesError(f"The BMC belongs to another machine: it reports {', '.join(sorted(macs)[:10])}, and "
                                "none of these is the address of a port of the node.")

@@ -55,13 +55,13 @@ def keeps_history(conductor: Conductor) -> bool:
 
 def begun_inspection(row: Node, inventory_id: int) -> Inspection:
     """Return the entry of an inspection whose data are processed now."""
-    found = Inspection(inventory=inventory_id)
+    inspection = Inspection(inventory=inventory_id)
     accepted, started = row.provision_updated_at, row.inspection_started_at
     if accepted is not None:
-        found.seconds["queue"] = _seconds(clock.now() - accepted)
+        inspection.seconds["queue"] = _seconds(clock.now() - accepted)
         if started is not None:
-            found.seconds["wait"] = _seconds(accepted - started)
-    return found
+            inspection.seconds["wait"] = _seconds(accepted - started)
+    return inspection
 
 
 def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestContext,
@@ -75,39 +75,39 @@ def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context
     :param inspection: what is known of it; None: only that it ended
     :param outcome: None: by whether there is an error
     """
-    found = inspection or Inspection()
+    entry = inspection or Inspection()
     outcome = outcome or (FAILED if error else FINISHED)
-    _report_inspection(conn, row, context, found, error, outcome)
+    _report_inspection(conn, row, context, entry, error, outcome)
     if not keeps_history(conductor):
         return None
-    seconds = dict(found.seconds)
-    if found.kind == RAMDISK and context.lookup_s is not None:
+    seconds = dict(entry.seconds)
+    if entry.kind == RAMDISK and context.lookup_s is not None:
         seconds["lookup"] = context.lookup_s
-    if found.save is not None:
+    if entry.save is not None:
         # Until here, where almost all is written: the entry cannot tell how long its own transaction takes to end.
-        seconds["commit"] = sum(found.save.end().values())
-    failure = found.failure or ({"reason": error} if error else None)
+        seconds["commit"] = sum(entry.save.end().values())
+    failure = entry.failure or ({"reason": error} if error else None)
     details = {"seconds": {name: round(value, 3) for name, value in seconds.items()},
-               "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
+               "rules": orjson.Fragment(entry.rules), "messages": entry.messages, "failure": failure}
     values = {
-        **({} if found.uuid is None else {"uuid": found.uuid}),
-        "kind": found.kind, "outcome": outcome,
+        **({} if entry.uuid is None else {"uuid": entry.uuid}),
+        "kind": entry.kind, "outcome": outcome,
         "user": context.user_id,
-        "started_at": found.started_at or (
-            row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
+        "started_at": entry.started_at or (
+            row.provision_updated_at if entry.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
-        "inventory_id": found.inventory, "details": details}
+        "inventory_id": entry.inventory, "details": details}
     return node_records.add_inspection(conn, row.id, values)
 
 
-def _report_inspection(conn: sa.Connection, row: Node, context: RequestContext, found: Inspection, error: str | None,
-                       outcome: str) -> None:
+def _report_inspection(conn: sa.Connection, row: Node, context: RequestContext, inspection: Inspection,
+                       error: str | None, outcome: str) -> None:
     if outbox.wanted(conn) is not None:
         # Known before the entry of the history is written, if that is kept.
-        found.uuid = found.uuid or uuidutils.generate_uuid()
+        inspection.uuid = inspection.uuid or uuidutils.generate_uuid()
         notices.inspection(conn, row, error, {
-            "inspection_uuid": found.uuid, "kind": found.kind, "outcome": outcome, "source": context.source,
-            "started_at": found.started_at or row.inspection_started_at})
+            "inspection_uuid": inspection.uuid, "kind": inspection.kind, "outcome": outcome, "source": context.source,
+            "started_at": inspection.started_at or row.inspection_started_at})
 
 
 def ends_inspection(state: str, next_state: str) -> bool:

@@ -77,7 +77,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: CurrentS
     restarts: list[StepPlan] = []
 
     def execute() -> None:
-        kept = Kept(task, "steps")
+        snapshot = Kept(task, "steps")
         try:
             ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock_id(task.node)))
         except AgentChanged:
@@ -85,7 +85,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: CurrentS
             if procedure is not CLEANING or progress.requested() or progress.is_restarted:
                 raise
             restarts.append(plan(conductor, task, progress))
-        if problem := kept.problem():
+        if problem := snapshot.problem():
             raise IronicRulesError(problem)
 
     name = f"{procedure.name.capitalize()} step {run}"

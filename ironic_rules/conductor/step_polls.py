@@ -71,11 +71,11 @@ class StepPolls:
 
     def poll_all(self) -> int:
         """Begin to poll the hardware of every waiting node of the group; return how many."""
-        found = 0
+        count = 0
         for page in node_queries.polled_pages(self._conductor.db, self._conductor.group, STEP_POLL):
             for row in page:
-                found += self._begin(row.id, functools.partial(self._poll, row))
-        return found
+                count += self._begin(row.id, functools.partial(self._poll, row))
+        return count
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Return whether the polls that have begun are over, or become so within ``timeout_s`` seconds."""
@@ -159,13 +159,13 @@ class StepPolls:
             return True
         if poll.interface == procedures.POLL_CLOCK:
             return clock.now() >= poll.until and self._resume(row, poll, None)
-        left = self._ask(row, poll)
-        if left is None:
+        state = self._ask(row, poll)
+        if state is None:
             return self._resume(row, poll, None)
-        if isinstance(left, HardwareFailed):
-            return self._resume(row, poll, str(left))
+        if isinstance(state, HardwareFailed):
+            return self._resume(row, poll, str(state))
         if clock.now() >= poll.until:
-            return self._resume(row, poll, procedures.overdue_poll(poll, str(left)))
+            return self._resume(row, poll, procedures.overdue_poll(poll, str(state)))
         return False
 
     def _ask(self, row: Row, poll: Poll) -> str | Exception | None:
@@ -173,14 +173,14 @@ class StepPolls:
         task = Task(NodeDraft(row._asdict()), context=context.admin())
         KNOWN.learn(task.node.driver_info)
         try:
-            left: str | None = self._conductor.hardware.interface(task.node, poll.interface).poll(task, poll.what)
+            state: str | None = self._conductor.hardware.interface(task.node, poll.interface).poll(task, poll.what)
         except IronicRulesError as exc:
             LOG.debug("The hardware of node %s cannot be asked now: %s", row.uuid, exc)
             return exc
         except Exception as exc:  # a BMC may answer anything
             LOG.info("The hardware of node %s sent an invalid response", row.uuid, exc_info=True)
             return IronicRulesError(f"it sent an invalid response ({type(exc).__name__})")
-        return left
+        return state
 
     def _resume(self, row: Row, poll: Poll, error: str | None) -> bool:
         """Store how a step has ended and continue the node; return false if it is locked now."""

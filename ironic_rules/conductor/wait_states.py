@@ -84,18 +84,18 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
 def _known(conductor: Conductor, task: Task) -> str:
     """Return what is known of a machine that was waited for too long. Its BMC is asked, once."""
     try:
-        told = [f"Its power state is '{power_states.ask(conductor, task)}'."]
+        sentences = [f"Its power state is '{power_states.ask(conductor, task)}'."]
     except IronicRulesError as exc:
-        told = [f"Its power state cannot be read: {printable(secrets.mask_text(str(exc)), MAX_MESSAGE)}"]
+        sentences = [f"Its power state cannot be read: {printable(secrets.mask_text(str(exc)), MAX_MESSAGE)}"]
     if requested := _requested(conductor, task):
-        told.append(requested)
+        sentences.append(requested)
     is_seen = task.node.agent_token_hash is not None
-    told.append("A ramdisk has looked the node up." if is_seen else "No ramdisk has looked the node up.")
+    sentences.append("A ramdisk has looked the node up." if is_seen else "No ramdisk has looked the node up.")
     refused = pxe_filter.not_served(conductor, task)
     if refused is not None:
-        told.append(f"The DHCP server does not serve {', '.join(refused)}." if refused
-                    else "The DHCP server serves its addresses.")
-    return " ".join(told)
+        sentences.append(f"The DHCP server does not serve {', '.join(refused)}." if refused
+                         else "The DHCP server serves its addresses.")
+    return " ".join(sentences)
 
 
 def _requested(conductor: Conductor, task: Task) -> str:

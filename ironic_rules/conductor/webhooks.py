@@ -44,7 +44,7 @@ def send(conf: cfg.ConfigOpts, webhook: Webhook, delivery: Delivery) -> Refusal 
     """Send an event to a webhook; return why it has not arrived, None if it has."""
     timeout_s = conf.events.webhook_timeout
     try:
-        found = destinations.find(urls.parse(webhook.url), destinations.denied_networks(conf), timeout_s)
+        destination = destinations.find(urls.parse(webhook.url), destinations.denied_networks(conf), timeout_s)
     except ValueError as exc:
         return Refusal(f"nothing was sent: {exc}")
     content, now = webhooks.message(delivery.event), int(time.time())
@@ -56,9 +56,9 @@ def send(conf: cfg.ConfigOpts, webhook: Webhook, delivery: Delivery) -> Refusal 
     limit = RequestDeadline(timeout_s)
     try:
         with (
-            limit, destinations.client(found, _tls(), timeout_s) as client,
+            limit, destinations.client(destination, _tls(), timeout_s) as client,
             # Without the body, of which there may be any amount.
-            client.stream("POST", str(found.url), content=content, headers=headers, extensions=limit.extensions,
+            client.stream("POST", str(destination.url), content=content, headers=headers, extensions=limit.extensions,
                           ) as answer,
         ):
             return _judged(answer)

@@ -169,8 +169,8 @@ class WorkerPool:
 
     def watch(self) -> Watch:
         """Return where the calling worker notes what it is doing; one that is not watched if it is none of ours."""
-        found: Watch | None = getattr(self._own, "watch", None)
-        return found or Watch()
+        watch: Watch | None = getattr(self._own, "watch", None)
+        return watch or Watch()
 
     def stop(self, grace_s: float) -> bool:
         """Accept no further work, drop what has not begun, and wait up to ``grace_s`` seconds for the rest.

@@ -56,9 +56,9 @@ def expected_warnings(conductor: Conductor, task: Task) -> list[StepWarning]:
     with conductor.db.reader() as conn:
         enabled = [] if _is_pinned(conductor) else deploy_templates.for_traits(conn, requested or node.traits)
     alone = [[template] for template in enabled] if enabled and not requested else [enabled]
-    found = [warning for together in alone
-             for warning in preview.warnings_of_deployment(offer, merge.order(offer, together))]
-    return list(dict.fromkeys(found))[:preview.MAX_WARNINGS]
+    warnings = [warning for together in alone
+                for warning in preview.warnings_of_deployment(offer, merge.order(offer, together))]
+    return list(dict.fromkeys(warnings))[:preview.MAX_WARNINGS]
 
 
 def _problems(conductor: Conductor, task: Task, templates: list[DeployTemplate],
@@ -79,8 +79,8 @@ def deploy(conductor: Conductor, task: Task) -> StateResult:
 def _plan_deployment(conductor: Conductor, task: Task, progress: Progress) -> StepPlan:
     node = task.node
     with conductor.db.reader() as conn:
-        asked = deploy_templates.for_traits(conn, offers.requested_traits(node.instance_info))
-    applied, notice = _applied(conductor, node, asked)
+        templates = deploy_templates.for_traits(conn, offers.requested_traits(node.instance_info))
+    applied, notice = _applied(conductor, node, templates)
     requested = progress.requested()
     # The request was checked when it came; the templates may have changed since.
     if problems := _problems(conductor, task, applied, requested):
@@ -93,12 +93,12 @@ def _plan_deployment(conductor: Conductor, task: Task, progress: Progress) -> St
     return StepPlan(steps, offers.left_out(applied, requested), notice)
 
 
-def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
+def _applied(conductor: Conductor, node: Node, templates: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
     """Return the templates that are applied, and a text for the node's history about the others."""
-    if not asked or not _is_pinned(conductor):
-        return asked, ""
+    if not templates or not _is_pinned(conductor):
+        return templates, ""
     notice = (f"Deploy templates are not applied while [conductor]pin_release_version is set: "
-              f"{', '.join(template.name for template in asked)}.")
+              f"{', '.join(template.name for template in templates)}.")
     LOG.warning("Node %s: %s", node.uuid, notice)
     return [], f" {notice}"
 

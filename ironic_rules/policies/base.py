@@ -81,15 +81,15 @@ def documented(name: str, check: str, description: str, *operations: tuple[str, 
     return Policy(name, check, description, operations, of, everywhere, own)
 
 
-def listed(name: str, everywhere: str, what: str, *operations: tuple[str, str],
+def listed(name: str, everywhere: str, things: str, *operations: tuple[str, str],
            only_all: tuple[tuple[str, str], ...] = ()) -> list[Policy]:
     """Return the policies of a list: of those that belong to the caller's project, and of all.
 
     :param only_all: operations that are about those of all projects in any case
     """
-    return [documented(name, ANY_READER, f"List {what} of one's own project", *operations, of="project",
+    return [documented(name, ANY_READER, f"List {things} of one's own project", *operations, of="project",
                        everywhere=everywhere),
-            documented(everywhere, READER, f"List {what} of all projects", *operations, *only_all)]
+            documented(everywhere, READER, f"List {things} of all projects", *operations, *only_all)]
 
 
 LOOKUP = "baremetal:driver:ipa_lookup"

@@ -72,7 +72,7 @@ class _Exchange:
         """Deliver a message; return whether there was a listener for it."""
         with self._lock:
             listeners = self._listeners.get(key, [])
-            receivers = [one for one in listeners if server in (None, one.server)]
+            receivers = [listener for listener in listeners if server in (None, listener.server)]
             if not fanout and receivers:
                 receivers = receivers[:1]
                 listeners.remove(receivers[0])

@@ -36,9 +36,9 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         if group == GROUP:
             conf.register_opts(options, group=group)
     for name in conf[GROUP].driver:
-        for found in in_group(_DRIVERS).select(name=name):
+        for entry_point in in_group(_DRIVERS).select(name=name):
             with contextlib.suppress(Exception):  # of another package: one that cannot be loaded is a problem below
-                register = getattr(sys.modules[found.load().__module__], "register_opts", None)
+                register = getattr(sys.modules[entry_point.load().__module__], "register_opts", None)
                 if register is not None:
                     register(conf)
 
@@ -52,12 +52,12 @@ def problem_of(conf: cfg.ConfigOpts) -> tuple[str, str] | None:
         return "driver", ("with [DEFAULT]notification_level, a driver is required, such as messagingv2; without one, "
                           "oslo.messaging would discard all notifications")
     for name in drivers:
-        known = next(iter(in_group(_DRIVERS).select(name=name)), None)
-        if known is None:
+        entry_point = next(iter(in_group(_DRIVERS).select(name=name)), None)
+        if entry_point is None:
             return "driver", (f"there is no driver {printable(name, 64)}; installed are "
                               f"{', '.join(installed(_DRIVERS))}")
         try:
-            known.load()
+            entry_point.load()
         except Exception as exc:  # noqa: BLE001  (of another package)
             return "driver", f"the driver {printable(name, 64)} cannot be loaded: {printable(exc)}"
     url = messaging.TransportURL.parse(conf, conf[GROUP].transport_url)

@@ -118,12 +118,12 @@ def _words(connection: socket.socket) -> list[str]:
 
     :raises TimeoutError: it takes too long for all of them
     """
-    deadline, found = time.monotonic() + _ANSWER_S, b""
-    while (part := connection.recv(65536)) and len(found) <= _MAX_QUESTION:
-        found += part
+    deadline, received = time.monotonic() + _ANSWER_S, b""
+    while (part := connection.recv(65536)) and len(received) <= _MAX_QUESTION:
+        received += part
         if time.monotonic() > deadline:
             raise TimeoutError
-    return found.decode(errors="replace").split()
+    return received.decode(errors="replace").split()
 
 
 def _ask_beside(path: Path, addresses: Iterable[str]) -> list[str] | None:
@@ -214,19 +214,19 @@ class PXEFilterAPI:
         if self._own is not None:
             return self._own.await_served(addresses, timeout_s) if addresses else []
         deadline = time.monotonic() + timeout_s
-        left = set(addresses)
-        if not left:
+        waiting = set(addresses)
+        if not waiting:
             return None
-        while left:
-            served = self._ask(context, sorted(left))
+        while waiting:
+            served = self._ask(context, sorted(waiting))
             if served is None:
                 return None
-            left.difference_update(served)
+            waiting.difference_update(served)
             if time.monotonic() >= deadline:
                 break
-            if left:
+            if waiting:
                 time.sleep(_ASK_EVERY_S)
-        return sorted(left)
+        return sorted(waiting)
 
     def _ask(self, context: RequestContext, addresses: list[str]) -> list[str] | None:
         if self._questions is None:

@@ -125,15 +125,15 @@ def check_broker(conf: cfg.ConfigOpts) -> str | None:
     try:
         return _reached(url, tls, option)
     except (amqp.AccessRefused, amqp.NotAllowed) as exc:
-        said = printable(exc)
-        if "vhost" not in said:
+        message = printable(exc)
+        if "vhost" not in message:
             raise ConfigurationError(f"{option} refuses the login of user {user}: correct user and password, or change "
-                                     f"them there (rabbitmqctl change_password). The error is: {said}") from exc
-        if "not found" in said:
+                                     f"them there (rabbitmqctl change_password). The error is: {message}") from exc
+        if "not found" in message:
             raise ConfigurationError(f"{option} has no virtual host {vhost}: correct the end of the URL, or add the "
-                                     f"virtual host there (rabbitmqctl add_vhost). The error is: {said}.") from exc
+                                     f"virtual host there (rabbitmqctl add_vhost). The error is: {message}.") from exc
         raise ConfigurationError(f"{option} does not let user {user} use the virtual host {vhost}: correct the end of "
-                                 f"the URL, or permit it there (rabbitmqctl set_permissions). The error is: {said}."
+                                 f"the URL, or permit it there (rabbitmqctl set_permissions). The error is: {message}."
                                  ) from exc
 
 
@@ -170,14 +170,14 @@ def _away(error: BaseException, option: str) -> str:
 
     :raises ConfigurationError: it can be reached, but not as configured
     """
-    said = printable(error)
-    tls = next((found for found in (error, error.__cause__, error.__context__)
-                if isinstance(found, ssl.SSLError)), None)
-    if tls is not None or "[SSL" in said:
+    message = printable(error)
+    tls = next((cause for cause in (error, error.__cause__, error.__context__)
+                if isinstance(cause, ssl.SSLError)), None)
+    if tls is not None or "[SSL" in message:
         raise ConfigurationError(f"{option} and [oslo_messaging_rabbit]ssl do not fit together: correct the port (5671 "
-                                 f"with TLS, as a rule), ssl or ssl_ca_file. The error is: {said}.") from error
+                                 f"with TLS, as a rule), ssl or ssl_ca_file. The error is: {message}.") from error
     return (f"{option} cannot be reached: start it, or correct host, port and [oslo_messaging_rabbit]ssl. This process "
-            f"waits for it. The error is: {said}.")
+            f"waits for it. The error is: {message}.")
 
 
 def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
