@@ -81,14 +81,14 @@ class LostLines:
 class MaskingFormatter(logging.Formatter):
     """Formats records as another formatter does, without secrets, and so that no text can forge a line.
 
-    Libraries log what others have sent. What this process knows to be secret is ``******``, and what is not printable,
-    such as line ends and terminal controls, is a backslash escape. What is before the message (time, level, logger,
-    user) is no text of others, and remains as it is: who sets a password to ``WARNING`` must not blind the log. Lines
+    Libraries log what others have sent. Secrets that this process knows become ``******``, and characters that are not
+    printable, such as line ends and terminal controls, become backslash escapes. The text before the message (time,
+    level, logger, user) comes from no user, and stays: a password ``WARNING`` must not blind the log. Lines
     below the first one, those of a traceback, are indented, or begin as the first one does: none of them looks like the
     line of another record.
 
     Lines that are only information, such as that of each request, are composed here, equal to those of oslo.log's
-    formatter: it collects twenty values of the context twice for each line, and takes three times as long.
+    formatter, which is slower: it collects twenty values of the context twice for each line.
     """
 
     def __init__(self, inner: logging.Formatter | None) -> None:

@@ -187,7 +187,7 @@ class Confinement:
         self._conf, self._context, self._policy = conf, context, name
         self.project = str(context.project_id)
         self.is_decided = False
-        #: owner and lessee -> the fields to hide: a check takes 0.4 ms, and a page has a thousand nodes of few projects
+        #: owner and lessee -> the fields to hide: a page can have a thousand nodes, but of few projects
         self._hidden: dict[tuple[str | None, str | None], list[str]] = {}
 
     def check_node(self, row: object, missing: NotFound, names: tuple[str, ...] = ()) -> None:

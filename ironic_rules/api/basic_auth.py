@@ -34,7 +34,7 @@ _HASH = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 class BasicAuth:
     """Authenticates users of the file and sets ``REMOTE_USER``. The file is read again when it changes.
 
-    bcrypt takes tens of milliseconds by design, so valid passwords are cached as salted hashes.
+    bcrypt is slow by design, so valid passwords are cached as salted hashes.
 
     :param threads: how many requests are served at the same time; at most half of them wait for bcrypt
     :param checks: how many passwords are checked at the same time

@@ -60,8 +60,7 @@ class ComputeExtraSpecsController(Resource):
         return body
 
     @expose(policy=templates.FLAVOR_UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, request: Request, flavor: str, key: str, body: JSONObject,
-            query: QueryValues) -> JSONObject:
+    def put(self, request: Request, flavor: str, key: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key.
 
         :raises flavor_not_found: 404

@@ -1,8 +1,7 @@
 """Gauges of the whole fleet: its nodes by state, maintenance, fault and conductor group, and conductors that are alive.
 
-A scrape gets what was read before, and lets a thread read again if that is old. So a scrape takes microseconds, however
-many nodes there are, and a process without scrapes reads nothing. The time between two readings grows with the time
-that one takes.
+A scrape gets the last reading, and lets a thread read again if that reading is old. So a scrape waits for no query, and
+a process without scrapes reads nothing. The time between two readings grows with the time that one takes.
 """
 
 from __future__ import annotations

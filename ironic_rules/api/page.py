@@ -375,7 +375,7 @@ class Session:
 
         :raises Unavailable: 503
         """
-        import httpx  # most services need none of it, and it takes 5 MiB
+        import httpx  # most services need none of it
 
         limit = RequestDeadline(_TIMEOUT_S)
         try:

@@ -74,8 +74,7 @@ def shown_fields(request: Request, query: Mapping[str, object], detail: bool | N
 
 
 def collection(request: Request, name: str, rows: Sequence[object], page: Page,
-               view: Callable[[Sequence[Any]], Iterable[Any]], *,
-               marker: str = "uuid") -> JSONObject:
+               view: Callable[[Sequence[Any]], Iterable[Any]], *, marker: str = "uuid") -> JSONObject:
     """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
 
     :param rows: what the repository returned for ``page``

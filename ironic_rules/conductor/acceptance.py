@@ -47,8 +47,7 @@ def accept_report(conductor: Conductor, context: RequestContext, node_id: str | 
     return claimed
 
 
-def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: JSONObject,
-           plugin_data: JSONObject,
+def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: JSONObject, plugin_data: JSONObject,
            refusal: str | None) -> tuple[bool, Report, bool | None, task_store.NodeRecord | None]:
     """Write what :func:`accept_report` promises, and read what the work begins with: two transactions less.
 

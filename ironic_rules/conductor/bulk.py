@@ -1,6 +1,6 @@
 """Dry runs, and re-runs of hooks and rules, on many nodes as an operation.
 
-A dry run locks nothing, as that of one node: data may be changed meanwhile. It has many nodes at once, in one worker,
+A dry run locks nothing, as that of one node: data may change during it. It has many nodes at once, in one worker,
 with as few statements as possible.
 
 A re-run has the data of a node's last inspection and no machine. It holds the node's lock; the provision state stays

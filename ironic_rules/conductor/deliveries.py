@@ -81,7 +81,7 @@ class Deliveries:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what is being sent. What a receiver does not take is sent by the next process."""
+        """End after the events that are being sent. The next process sends those that a receiver does not take."""
         self._stopped.set()
         self._wanted.stored.set()
 
@@ -120,20 +120,20 @@ class Deliveries:
             return conn.execute(outbox.unrouted(1)).first() is not None
 
     def _receivers(self, conn: sa.Connection) -> Sequence[Receiver]:
-        found: list[Receiver] = [] if self._bus is None else [self._bus]
-        return [*found, *(webhooks.receivers(conn) if self._wanted.others else ())]
+        receivers: list[Receiver] = [] if self._bus is None else [self._bus]
+        return [*receivers, *(webhooks.receivers(conn) if self._wanted.others else ())]
 
     def _due(self, conn: sa.Connection) -> list[tuple[int, Callable[[], None]]]:
-        """Return the receivers with deliveries that are due, and what sends them."""
-        found: list[tuple[int, Callable[[], None]]] = []
+        """Return the receivers with deliveries that are due, and the functions that send these."""
+        senders: list[tuple[int, Callable[[], None]]] = []
         if self._bus is not None and self._bus.id not in self._busy and outbox.has_due(conn, self._bus.id):
-            found = [(self._bus.id, self._notify)]
+            senders = [(self._bus.id, self._notify)]
         if self._wanted.others:
-            known = webhooks.due(conn)
+            ids = webhooks.due(conn)
             # Slow ones must not always be the first.
-            random.shuffle(known)
-            found += [(each, functools.partial(self._post, each)) for each in known]
-        return found
+            random.shuffle(ids)
+            senders += [(webhook_id, functools.partial(self._post, webhook_id)) for webhook_id in ids]
+        return senders
 
     def _begin(self, receiver: int, send: Callable[[], None]) -> None:
         with self._guard:
@@ -165,7 +165,7 @@ class Deliveries:
             claimed = self._db.write(lambda conn: outbox.claim(conn, bus.id, _AT_ONCE, worker))  # noqa: B023
             if not claimed:
                 return
-            began, done, failed = time.monotonic(), [], []
+            began, delivered, failed = time.monotonic(), [], []
             due_at = clock.now()
             for delivery in claimed:
                 if self._stopped.is_set() or time.monotonic() - began > _LATEST_S:
@@ -177,16 +177,16 @@ class Deliveries:
                     due_at = clock.now() + backoff(delivery.attempts)
                     failed = [outbox.Failure(delivery.id, str(exc), due_at)]
                     break
-                done.append(delivery)
-            left = [(delivery.id, due_at) for delivery in claimed[len(done) + len(failed):]]
-            self._db.write(lambda conn: outbox.finish(conn, worker, done, failed, left))  # noqa: B023
-            numbers.count("events_delivered", "notifications", "delivered", by=len(done))
+                delivered.append(delivery)
+            remaining = [(delivery.id, due_at) for delivery in claimed[len(delivered) + len(failed):]]
+            self._db.write(lambda conn: outbox.finish(conn, worker, delivered, failed, remaining))  # noqa: B023
+            numbers.count("events_delivered", "notifications", "delivered", by=len(delivered))
             if failed:
                 numbers.count("events_delivered", "notifications", "failed")
                 return
 
     def _post(self, webhook_id: int) -> None:
-        """Send what is due to a webhook, until nothing is left, or its receiver has to be left alone."""
+        """Send the events that are due to a webhook, until none is left, or its receiver has to be left alone."""
         while not self._stopped.is_set():
             worker = str(uuid.uuid4())
 
@@ -201,15 +201,15 @@ class Deliveries:
 
     def _posted(self, webhook: Webhook, claimed: list[Delivery], worker: str) -> bool:
         """Send events to a webhook, and note the results; return whether more may be sent."""
-        from ironic_rules.conductor.webhooks import send  # here, because httpx takes 5 MiB
+        from ironic_rules.conductor.webhooks import send  # here, because httpx takes much memory
 
-        began, done, failed, last = time.monotonic(), [], [], None
+        began, delivered, failed, last = time.monotonic(), [], [], None
         for delivery in claimed:
             if self._stopped.is_set() or time.monotonic() - began > _LATEST_S:
                 break
             last = send(self._conductor.conf, webhook, delivery)
             if last is None:
-                done.append(delivery)
+                delivered.append(delivery)
                 continue
             failed.append(outbox.Failure(delivery.id, last.reason, clock.now() + backoff(delivery.attempts)))
             if not last.of_event or last.is_final:
@@ -218,11 +218,11 @@ class Deliveries:
         due_at = now
         if last is not None and must_wait:
             due_at = now + max(backoff(webhook.failures), datetime.timedelta(seconds=last.retry_s))
-        left = [(delivery.id, due_at) for delivery in claimed[len(done) + len(failed):]]
+        remaining = [(delivery.id, due_at) for delivery in claimed[len(delivered) + len(failed):]]
 
         def finish(conn: sa.Connection) -> None:
-            outbox.finish(conn, worker, done, failed, left)
-            if done:
+            outbox.finish(conn, worker, delivered, failed, remaining)
+            if delivered:
                 webhooks.note_success(conn, webhook.id)
             if failed:
                 reason = failed[-1].error
@@ -231,7 +231,7 @@ class Deliveries:
 
         self._db.write(finish)
         name = webhook.name or webhook.uuid
-        for outcome, number in (("delivered", len(done)), ("failed", len(failed))):
+        for outcome, number in (("delivered", len(delivered)), ("failed", len(failed))):
             if number:
                 self._conductor.numbers.count("events_delivered", name, outcome, by=number)
         if failed:

@@ -1,6 +1,6 @@
 """Facts that are new, or have another definition, are found in what is stored of all nodes, as an operation.
 
-No hook or rule runs. One transaction holds the rows of some nodes, so that no inspection ends meanwhile, reads their
+No hook or rule runs. One transaction holds the rows of some nodes, so that no inspection ends before it, reads their
 data, and writes the values and the results of the items: whatever dies in between, it is done once.
 """
 
@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 #: Data that are in memory at once: one of the largest has some megabytes.
 _READ_AT_ONCE = 25
-#: Facts of nodes that one transaction finds: a fact cannot be changed or deleted meanwhile.
+#: Facts of nodes that one transaction finds: until it ends, a fact cannot be changed or deleted.
 _VALUES_AT_ONCE = 10_000
 _NO_DATA = Ended(operations.UNCHANGED)
 

@@ -35,11 +35,11 @@ LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]
 LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: bulk.run_reapply}
 #: Does the nodes that were claimed together, in one transaction.
 TOGETHER_KINDS: Mapping[str, Callable[[Conductor, Row, Sequence[Item]], None]] = {FIND_FACTS: facts.find}
-#: Nodes that are claimed at once: as many wait for the end of the lease if this process dies. Those of a dry run have
-#: results that are read by hand, and take a thousandth of a second each.
+#: Nodes that are claimed at once: as many wait for the end of the lease if this process dies. Nodes of a dry run are
+#: fast, and people read their results.
 _BATCH = 20
 _DRY_BATCH = 100
-#: An inspection of such a node that ends meanwhile waits for the transaction: about 50 ms.
+#: Nodes whose facts one transaction finds; an inspection of such a node waits for the transaction before it can end.
 _TOGETHER_BATCH = 200
 #: Nodes of one operation that one pass does at most, so that it ends soon, and other operations have their turn.
 _MOST = 1000

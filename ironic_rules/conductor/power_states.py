@@ -2,8 +2,7 @@
 
 A machine may lose its power, or be switched by hand. Each conductor reads its share of the nodes of its group, without
 their locks and with a bounded number of requests at once, evenly over the interval. A BMC that does not answer is given
-up soon, and asked more and more seldom; the threads that such BMCs hold are replaced meanwhile, so that many of them do
-not keep the others waiting.
+up soon, and asked more and more seldom; the threads that such BMCs hold are replaced, so that no other BMC waits.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ ABANDONED_S = 600
 def resume_orphans(conductor: Conductor) -> int:
     """Resume every locked node of this group that no live conductor works on; return how many.
 
-    These are nodes locked by a conductor that is dead or unregistered (their locks are taken over first), and nodes
+    The nodes are locked by a conductor that is dead or unregistered (their locks are taken over first), or are nodes
     with this conductor's own lock that none of its threads works on: from before its restart, or as saving failed.
     """
     timeout = conductor.conf.conductor.heartbeat_timeout

@@ -65,8 +65,7 @@ def begun_inspection(row: Node, inventory_id: int) -> Inspection:
 
 
 def add_inspection(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestContext,
-                   inspection: Inspection | None,
-                   error: str | None, outcome: str | None = None) -> str | None:
+                   inspection: Inspection | None, error: str | None, outcome: str | None = None) -> str | None:
     """Write the entry; return its UUID, None if there is no history.
 
     Its oldest entries are deleted by ``state_machine.add_history``.

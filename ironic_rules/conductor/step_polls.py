@@ -1,6 +1,6 @@
 """Polling of hardware that carries out steps by itself, without a worker and without the lock of the node.
 
-What to poll is in the database (:mod:`ironic_rules.steps.procedures`), so every ``[conductor]step_poll_interval``
+The polls are in the database (:mod:`ironic_rules.steps.procedures`), so every ``[conductor]step_poll_interval``
 seconds one conductor of the group polls the hardware of all waiting nodes, in threads that do nothing else. Most steps
 take less than that: the conductor that began one also polls soon, with growing pauses. A poll that ends resumes its
 node in workers of their own, and the outcome is stored in the same transaction; so nothing is lost if this process

@@ -83,5 +83,5 @@ def _judged(answer: httpx.Response) -> Refusal | None:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Return what connections are made with. Reading the system's certificates takes 20 ms."""
+    """Return the TLS context of connections; made once, because it reads the system's certificates."""
     return ssl.create_default_context()

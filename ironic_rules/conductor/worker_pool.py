@@ -4,10 +4,10 @@ Code of a plug-in that does not end within its deadline would keep its thread fo
 worker does, writes such a worker off and starts another one in its place. A thread cannot be ended from outside: when
 it returns after all, ``Watch.end`` raises in it before anything is saved.
 
-The threads are in lanes. What clients request has one, resumed work and the ends of waits have one each: their machines
-are often those that do not reply, and then other nodes' requests do not wait for them. Operations on many nodes have
-one, so that they leave the rest to others. Nodes whose hardware has finished a step continue in one, too: hundreds of
-them may do so at the same moment.
+The threads are in lanes. Requests of clients have one lane, resumed work and the ends of waits have one each: their
+machines are often those that do not reply, and then other nodes' requests do not wait for them. Operations on many
+nodes have one, so that they leave the rest to others. Nodes whose hardware has finished a step continue in one, too:
+hundreds of them may do so at the same moment.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ A periodic task runs on one conductor at a time, and on another one when that on
 
 Sessions of PostgreSQL that wait without end for the rest of a message are ended. A statement is several messages, and
 large ones several packets. If the network loses the client when only a part has arrived, the server waits for the rest:
-neither ``statement_timeout`` nor ``idle_in_transaction_session_timeout`` counts meanwhile, and the transaction keeps
+neither ``statement_timeout`` nor ``idle_in_transaction_session_timeout`` counts then, and the transaction keeps
 its locks. MariaDB counts that time as idle.
 """
 
@@ -98,7 +98,7 @@ def alive(conn: sa.Connection, timeout_s: float, *,
 
 
 def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
-    """Return the same conductors as :func:`alive`, without their hardware types, which are a hundred times as long.
+    """Return the same conductors as :func:`alive`, without their hardware types, which are long.
 
     :returns: rows of ``hostname``, ``conductor_group``, ``instance``, ``updated_at``
     """
@@ -196,7 +196,7 @@ _END = sa.text("""
 def end_stalled_sessions(db: Database, silent_s: float) -> int:
     """End the sessions, of any process of this service, in such a state for ``silent_s`` seconds; return how many.
 
-    Those of the service have its ``application_name``: migrations, and users of the same role, are left alone.
+    The service's sessions have its ``application_name``: migrations, and users of the same role, are left alone.
 
     :param silent_s: 0: none
     """

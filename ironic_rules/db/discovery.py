@@ -1,4 +1,4 @@
-"""Rows of discovery besides the nodes that it creates, and the nodes that machines are known by.
+"""Rows of discovery except the nodes that it creates, and the nodes that machines are known by.
 
 One row of ``revisions`` serializes the discoveries of all processes: a transaction that has updated it sees every node
 that was discovered before. When a callback is refused, log and journal name the nodes that have what the machine sent.
@@ -60,8 +60,7 @@ def claim(conn: sa.Connection, node_id: int) -> None:
     conn.execute(sa.delete(t.unclaimed_discoveries).where(t.unclaimed_discoveries.c.node_id == node_id))
 
 
-def unclaimed_since(conn: sa.Connection, before: datetime.datetime, most: int,
-                    node_id: int | None = None) -> list[int]:
+def unclaimed_since(conn: sa.Connection, before: datetime.datetime, most: int, node_id: int | None = None) -> list[int]:
     """Return the ids of up to ``most`` unclaimed nodes that were created, and last changed, before ``before``.
 
     Nodes that are locked, in maintenance, protected, or have an instance are claimed in their own way.

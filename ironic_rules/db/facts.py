@@ -388,7 +388,7 @@ def _insert_values(conn: sa.Connection, is_text: bool, rows: Sequence[_ValueRow]
     if not rows:
         return
     if conn.dialect.name == "postgresql":
-        # psycopg sends a statement for each row, which takes the server five times as long.
+        # psycopg would send a statement for each row.
         conn.exec_driver_sql(_UNNEST[is_text], tuple(map(list, zip(*rows, strict=True))))
     else:
         conn.exec_driver_sql(_INSERT[is_text][conn.dialect.name], list(rows))

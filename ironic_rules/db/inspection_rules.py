@@ -255,8 +255,7 @@ def early_with_scope(conn: sa.Connection) -> Sequence[str]:
 def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[[Row], bool]) -> list[Rule]:
     """Return the rules of a bundle, of None those without one, in the order of their creation.
 
-    :param is_whole: whether a rule is needed with its conditions and actions; else it has none. To decode those of all
-        rules of a large bundle takes longer than everything else.
+    :param is_whole: whether a rule is needed with its conditions and actions; if not, they are not decoded
     """
     columns = columns_of(inspection_rules, _UNSEARCHED, raw_json=True)
     # "==" with None is IS NULL.

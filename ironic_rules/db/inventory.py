@@ -1,6 +1,6 @@
 """Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
 
-A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``. Data
+A row is ``received`` until the inspection that it belongs to has ended, and ``processed`` or ``failed`` then. Data
 after which the inspect interface waits for more are ``waiting`` until then.
 
 The transaction that stores an inventory also adds its paths to a catalogue of those that inventories have. Each process
@@ -118,8 +118,7 @@ _LATEST_RAW = _latest_of(raw_json=True)
 
 
 def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, object],
-            plugin_data: Mapping[str, object] | None,
-            request_id: str | None, refusal: str | None = None) -> int:
+            plugin_data: Mapping[str, object] | None, request_id: str | None, refusal: str | None = None) -> int:
     """Store what a ramdisk sent and return its id. Unprocessed data of the node is superseded.
 
     The paths of the inventory are added to the catalogue.

@@ -248,8 +248,8 @@ def migrate(engine_or_url: sa.Engine | str, batch: int = BATCH) -> int:
 def _create(engine_or_url: sa.Engine | str) -> bool:
     """Create the schema of an empty SQLite database as it is now; return whether the database was one.
 
-    At the first start of ``ironic-rules``, alembic takes more than twice as long for it. On servers, the migrations
-    also make what the tables do not say.
+    It is faster than alembic, at the first start of ``ironic-rules``. On servers, the migrations also make parts of the
+    schema that the tables do not describe.
     """
     if _url(engine_or_url).get_backend_name() != "sqlite":
         return False

@@ -190,7 +190,7 @@ def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
           alive: Collection[str] | None = None) -> list[Item]:
     """Return at most ``limit`` items without a result that no one works on; now ``worker`` does.
 
-    Those that were postponed come last.
+    Postponed items come last.
 
     :param worker: who claims them, at most 64 characters
     :param now: the time (for tests)

@@ -44,8 +44,7 @@ def get(conn: sa.Connection, ident: str) -> PortGroup:
 
 
 def list_portgroups(conn: sa.Connection, filters: Mapping[str, object], page: Page,
-                    columns: Iterable[str] | None = None,
-                    *, raw_json: bool = False) -> list[Row]:
+                    columns: Iterable[str] | None = None, *, raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` port groups that pass all ``filters``; every row has ``node_uuid``.
 
     :param filters: ``node_id``, ``node_uuid``, ``address``, the node's ``shard`` (list), ``project``

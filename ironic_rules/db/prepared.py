@@ -1,13 +1,10 @@
 """Statements that most requests execute: executed without SQLAlchemy.
 
-SQLite is in the process, and a small query takes it 3 us of processor time; SQLAlchemy takes 35 us more to have it
-executed, and 80 us or more if other code was in the caches. Of an inspection that was a third. With MariaDB it takes 20
-to 45 us of a change that costs the process 65 to 95. While anything listens to the engine or logs its statements,
-SQLAlchemy executes all.
+For a small query, SQLAlchemy needs far more processor time than SQLite, which is in the process; with a server it still
+needs a good part of the time. While anything listens to the engine or logs its statements, SQLAlchemy executes all.
 
-``exec_driver_sql()`` would need no private name of SQLAlchemy, but makes a new description of the columns each time: of
-the gain for three columns a sixth remains with SQLite and MariaDB and half with PostgreSQL, and a whole node takes
-longer than by ``execute()``. Where a private name is missing, SQLAlchemy executes everything.
+``exec_driver_sql()`` would need no private name of SQLAlchemy, but makes a new description of the columns each time,
+which costs most of the gain. Where a private name is missing, SQLAlchemy executes everything.
 
 A failed statement on SQLite is executed once more by SQLAlchemy: it meets the same error, and oslo.db converts that. On
 a server an error can end the transaction: SQLAlchemy gets the error itself.

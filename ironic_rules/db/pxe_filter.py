@@ -159,7 +159,7 @@ def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Nod
 def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> Iterator[list[Columns]]:
     """Yield the ports in pages: for each scope, in their order, the ports that it has of the page.
 
-    A port that changes meanwhile may be read before or after its change; the list of changes has its node.
+    A port that changes during the reading may be read before or after its change; the list of changes has its node.
     """
     whole = union(scopes)
     query = _PORTS.where(*whole.of_ports())

@@ -24,7 +24,7 @@ from ironic_rules.exceptions import RuleSpent
 from ironic_rules.models.rules import CountedRule, Counts
 
 _OF_NODE = sa.select(counted.c.rule_uuid).where(counted.c.node_uuid == sa.bindparam("node"))
-# That it is above 0 is why the index of max_nodes is used: few rules have one.
+# The condition "above 0" lets databases use the index of max_nodes: few rules have one.
 _SPENT = sa.select(rules.c.uuid, rules.c.nodes_counted).where(
     rules.c.max_nodes > 0, rules.c.max_nodes <= rules.c.nodes_counted,
     ~_OF_NODE.where(counted.c.rule_uuid == rules.c.uuid).exists())
@@ -54,7 +54,7 @@ def spent_for(conn: sa.Connection, nodes: Collection[str]) -> dict[str, dict[str
 def count_node(conn: sa.Connection, node: str, applied: Collection[str]) -> None:
     """Count a node for rules that this transaction applies to it.
 
-    Not counted are the rules that were deleted meanwhile, those that no longer have a limit, and those for which the
+    Not counted are the rules that were deleted since, those that no longer have a limit, and those for which the
     node is already counted.
 
     :param node: its UUID

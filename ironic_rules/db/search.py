@@ -1,7 +1,7 @@
 """One text, looked for in everything by which people know a machine: each kind of place by its own index.
 
-Only the name of a node is looked for in its middle. All names are looked at for that; with 100,000 nodes it takes 5 ms
-with SQLite, 13 with MariaDB and 16 with PostgreSQL: an index of parts of words would be larger than the table.
+Only the name of a node is looked for in its middle. For that, the database looks at all names: an index of parts of
+words would be larger than the table.
 """
 
 from __future__ import annotations

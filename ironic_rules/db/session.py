@@ -26,9 +26,8 @@ T = TypeVar("T")
 _COMMITTED = "ironic_rules.committed"
 #: A mode of MariaDB and MySQL, and how the driver knows of it: of the protocol's status flags.
 _PLAIN_TEXTS, _HAS_PLAIN_TEXTS = "NO_BACKSLASH_ESCAPES", 0x200
-#: PostgreSQL compresses texts of more than 2 KB. With LZ4, an INSERT with an inventory of 7 KB takes it 30 us instead
-#: of 53, and 7 % more space. Older servers do not have the setting, some are built without LZ4, and some
-#: administrators have chosen.
+#: Compression of PostgreSQL's texts of more than 2 KB: with LZ4 it takes less time and slightly more space. Older
+#: servers do not have the setting, some are built without LZ4, and some administrators have chosen.
 _COMPRESS_FAST = ("SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression'"
                   " AND 'lz4' = ANY(enumvals) AND source = 'default'")
 
@@ -224,8 +223,8 @@ def _skip_needless_rollbacks(engine: sa.Engine) -> None:
 def _send_texts_plainly(dbapi_connection: Any, cursor: Any) -> None:
     """Let the driver double the apostrophes of a text, and nothing else.
 
-    Otherwise it looks up each character of it, and each quotation mark of JSON becomes two characters: for the 7 KB of
-    an inventory that takes 115 us instead of 2. Drivers that do not follow the mode would send texts that end early.
+    Otherwise it looks up each character of the text, and each quotation mark of JSON becomes two characters. Drivers
+    that do not follow the mode would send texts that end early.
     """
     if not type(dbapi_connection).__module__.startswith("pymysql."):
         return

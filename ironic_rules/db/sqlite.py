@@ -33,9 +33,9 @@ _BEGIN = "BEGIN IMMEDIATE"
 _HEADER = b"SQLite format 3\0"
 #: Small, because each open file has its own page cache.
 _POOL_SIZE = 5
-#: Seconds that a thread waits until others have fetched their rows. A page of 1,000 takes 2 to 10 ms.
+#: Seconds that a thread waits until others have fetched their rows: many times what a page of 1,000 takes.
 _PATIENCE_S = 0.25
-#: The same for any reader; most take 0.2 ms.
+#: Seconds that any reader waits for others.
 _READ_PATIENCE_S = 0.02
 #: One writer per database file, among the threads of this process.
 _writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
@@ -47,9 +47,8 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
     """Set WAL and a busy timeout, let threads fetch in turn, and pool connections, which oslo.db does not.
 
     :param size: maximum number of connections that are kept open
-    :returns: the same engine without what oslo.db does when a transaction begins or ends: the caller begins it. A
-        reader with one statement took 0.2 ms of processor time, half of it for ``BEGIN`` as a statement of SQLAlchemy
-        and for events; now it takes 0.1 ms. An inspection has four of them.
+    :returns: the same engine without what oslo.db does when a transaction begins or ends: the caller begins it. Half
+        of the time of a reader with one statement went to ``BEGIN`` as a statement of SQLAlchemy, and to events
     """
 
     @event.listens_for(engine, "do_connect")
@@ -140,7 +139,7 @@ def _path(url: str | None) -> str | None:
 class Commits:
     """Tells a process that others have committed changes to a file, by SQLite's own counter of them.
 
-    Only one thread may use it. The counter costs no lock, and a hundredth of a millisecond.
+    Only one thread may use it. To read the counter takes no lock.
     """
 
     def __init__(self, url: str) -> None:
@@ -179,7 +178,7 @@ def writing(database: str | None) -> Iterator[float]:
 def in_turn() -> contextlib.AbstractContextManager[None]:
     """Let no other thread fetch many rows, or do what else is done in turn, while this one does.
 
-    For what takes milliseconds of the interpreter beside the rows, each of which would wait for another such thread.
+    For long work of the interpreter beside the rows, each of which would wait for another such thread.
     """
     return _held(_reading, _PATIENCE_S)
 
@@ -197,7 +196,7 @@ class _Cursor(sqlite3.Cursor):
     """A cursor whose rows are fetched while no other thread fetches.
 
     ``sqlite3`` releases the interpreter for each row, and takes it again. When another thread waits for it, that is a
-    change of threads through the kernel per row: with four clients, half of the time of a list of 1,000 nodes.
+    change of threads through the kernel per row.
     """
 
     def fetchall(self) -> list[Any]:

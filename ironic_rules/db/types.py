@@ -37,7 +37,7 @@ class Json(types.TypeDecorator[Any]):
 
 
 class UTCDateTime(types.TypeDecorator[datetime.datetime]):
-    """A point in time to the microsecond; aware (UTC) in Python, naive UTC in the database."""
+    """A time to the microsecond; aware (UTC) in Python, naive UTC in the database."""
 
     impl = DateTime
     cache_ok = True
@@ -57,7 +57,7 @@ class UTCDateTime(types.TypeDecorator[datetime.datetime]):
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime.datetime | None]:
         # In place of process_result_value(): one call per value instead of three, for lists of a thousand rows.
         if dialect.name == "sqlite":
-            # Its times are texts. To parse them without the offset and add that takes five times as long.
+            # Its times are texts. It is slower to parse them without the offset and add that.
             parse = datetime.datetime.fromisoformat
             return lambda value: None if value is None else parse(f"{value}+00:00")
         read = self.impl_instance.dialect_impl(dialect).result_processor(dialect, coltype)

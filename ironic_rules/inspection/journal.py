@@ -172,8 +172,7 @@ def _of_node(match: Match) -> str:
     return f'node {match.uuid} in state "{match.state}" has {has}'
 
 
-def _unmatched(node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
-               nodes: Iterable[Match]) -> str:
+def _unmatched(node_uuid: str | None, macs: Collection[str], addresses: Collection[str], nodes: Iterable[Match]) -> str:
     known_macs = {address for match in nodes for address in match.macs}
     known_bmcs = {address for match in nodes for address in match.bmc_addresses}
     is_unknown = node_uuid is not None and not any(match.has_uuid for match in nodes)

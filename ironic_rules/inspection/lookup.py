@@ -160,10 +160,10 @@ def possible_nodes(conn: sa.Connection, macs: Collection[str], addresses: Collec
                    ignored: Collection[str]) -> set[int]:
     """Return the ids of the nodes, in any state, that a machine may be which discovery would enroll.
 
-    Those that have any of its addresses, except for nodes of other machines: few of a node's MAC addresses are in the
-    report, and its serial number, system UUID or BMC is another one; or the node has the address of the machine's BMC,
-    but another serial number or system UUID. A port whose address is shared is one of the few: otherwise a client could
-    have a machine enrolled twice by reporting its addresses.
+    The nodes have any of its addresses, and are not those of other machines: few of such a node's MAC addresses are in
+    the report, and its serial number, system UUID or BMC is another one; or the node has the address of the machine's
+    BMC, but another serial number or system UUID. A port whose address is shared is one of the few: otherwise a client
+    could have a machine enrolled twice by reporting its addresses.
 
     :param macs, addresses, ids, ignored: as of :func:`find_node`
     """
@@ -257,8 +257,7 @@ def _found_by_bmc(conn: sa.Connection, by_bmc: dict[str, set[int]]) -> NodeFound
     return candidates[0]
 
 
-def _found_by_shared(conn: sa.Connection, addresses: Collection[str], owners: Iterable[Owner],
-                     ids: Ids) -> NodeFound:
+def _found_by_shared(conn: sa.Connection, addresses: Collection[str], owners: Iterable[Owner], ids: Ids) -> NodeFound:
     """Return the node of the only port whose address is shared, if nothing speaks against it.
 
     Otherwise, others could make a node unknown by reporting its address.

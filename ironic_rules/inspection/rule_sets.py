@@ -205,8 +205,8 @@ def _known_paths(db: Database) -> Catalogue:
         return inventory.known_paths(conn)
 
 
-#: Maximum number of changed rules that the thread which needs them compiles, in 0.1 ms each. More are compiled in the
-#: background; until then, inspections use main and preprocess rules as they were.
+#: Maximum number of changed rules that the thread which needs them compiles. More are compiled in the background; until
+#: then, inspections use main and preprocess rules as they were.
 _FEW = 100
 #: Number of changes after which the set is tidied, without anything waiting for that.
 _UNTIDY = 32
@@ -285,7 +285,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
     """Keeps the compiled rules of one kind, and compiles again only what has changed. Thread-safe.
 
     The revision of the set tells whether it is current; it is read together with what an inspection reads anyway. A
-    thread that finds a few rules changed compiles these itself, as does any other thread meanwhile. Threads wait for
+    thread that finds a few rules changed compiles these itself, as does any other thread until then. Threads wait for
     another one where there are no rules yet, and in :meth:`latest`. None compiles rules in a transaction.
 
     :param table: of the stored rules
@@ -399,7 +399,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
         return self._current(None, wait=True)
 
     def _load(self, useless: _RulesState[Made, RulesMade] | None) -> _RulesState[Made, RulesMade]:
-        """Read and compile all rules, unless another thread has meanwhile replaced ``useless``."""
+        """Read and compile all rules, unless another thread has already replaced ``useless``."""
         with self._loading:
             if self._state is not None and self._state is not useless:
                 return self._state

@@ -75,7 +75,7 @@ class RuleStatistics:
         self._wake = threading.Event()
         self._stopped = False
         self._parts: Counter[tuple[Phase, str | None, int | None, int | None]] = Counter()
-        # The same rules match on many nodes: to count all of them once takes a tenth of the time of counting each.
+        # The same rules match on many nodes: to count all of them once is faster than to count each.
         self._found: _Found = Counter()
         self._matched: _Matched = defaultdict(_Matches)
         #: number of rules in these two

@@ -1,6 +1,6 @@
 """The machines of trials: stored nodes with their data, one or many, imagined ones, and those to be discovered.
 
-Nothing is locked: what is read may be changed meanwhile.
+Nothing is locked: other requests may change the data while they are read.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def stored_nodes(db: Database, uuids: Collection[str]) -> Iterator[tuple[str, St
         with db.reader() as conn:
             with_data = _with_data(conn, db, part)
         for row, _ in part:
-            # Its data may have been removed meanwhile.
+            # Its data may have been removed since.
             yield row.uuid, with_data.get(row.uuid) or inventory_not_found(node=row.uuid)
 
 

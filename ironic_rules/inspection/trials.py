@@ -56,7 +56,7 @@ class RulesToTry(NamedTuple):
     """Rule sets.
 
     :ivar legacy: None: they do not run, and what they own stays
-    :ivar left_out: UUIDs. What a legacy rule among them owns stays, as after its deletion
+    :ivar left_out: UUIDs; the values of a legacy rule among them stay, as after its deletion
     :ivar facts: what rules read as ``fact``; None: no fact has a value
     """
 
@@ -117,7 +117,7 @@ def _compiled(added: bytes, limits: Limits) -> Sequence[CompiledRule]:
 
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
-    """The surroundings of trials, besides rules and machines.
+    """The surroundings of trials: all but rules and machines.
 
     :ivar db: only read; without one, interfaces are not chosen after a change of the driver
     :ivar heartbeat_timeout: seconds after which a conductor is not alive

@@ -1,8 +1,8 @@
 """The base of all policies: who may read and write, as role checks that operators can override by name.
 
 Policies are plain values here and are converted to oslo.policy's in ``policies.list_rules``, so that a service in which
-every user is an administrator need not load oslo.policy. Those of ``/metrics`` and of the endpoints that ramdisks call
-without authentication are here too; ``!`` disables an endpoint.
+every user is an administrator need not load oslo.policy. The policies of ``/metrics`` and of the endpoints that
+ramdisks call without authentication are here too; ``!`` disables an endpoint.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 ADMIN = "rule:admin_api"
 #: Administrators, and other services such as Nova.
 SERVICE = "rule:service_api"
-#: Those, and members of the system.
+#: Administrators, other services, and members of the system.
 MEMBER = "rule:member_api"
 READER = "rule:observer_api"
 PUBLIC = ""

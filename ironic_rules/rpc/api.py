@@ -263,8 +263,7 @@ class ConductorAPI:
         finally:
             self._numbers.observe("rpc_call_duration_seconds", time.monotonic() - began, method, outcome)
 
-    def _reply_of_any(self, context: RequestContext, group: str, method: str, since: str,
-                      arguments: JSONObject) -> Any:
+    def _reply_of_any(self, context: RequestContext, group: str, method: str, since: str, arguments: JSONObject) -> Any:
         for _ in range(_OTHERS):
             # The broker gives the next message to another conductor of the group, if there is one.
             with contextlib.suppress(exceptions.ConductorCannotServe):

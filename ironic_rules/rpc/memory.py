@@ -1,9 +1,9 @@
 """``ironic-rules-memory://``: an oslo.messaging driver for servers and clients of one process.
 
-The alternatives without a broker in oslo.messaging are ``fake://``, which polls for messages every 50 ms, and kombu's
-memory transport with the RabbitMQ driver, which takes longer than processing the messages. Here a message is passed
-from the sender's thread directly to the receiver's thread pool, and the reply directly back. Calls that wait for
-nothing but the database are carried out by the sender's thread: to wake two threads takes a twentieth of an inspection.
+The alternatives without a broker in oslo.messaging are ``fake://``, which polls for messages, and kombu's memory
+transport with the RabbitMQ driver, which takes longer than processing the messages. Here a message is passed from the
+sender's thread directly to the receiver's thread pool, and the reply directly back. Calls that wait for nothing but the
+database are carried out by the sender's thread, which wakes no other thread.
 
 As with a broker, contexts and messages are copies (the serializer encodes their content as text), errors are received
 as remote errors, and messages to one of several servers are sent to each in turn. Unlike with a broker, no messages are

@@ -407,7 +407,7 @@ class Log(InspectionRuleActionBase):
 
 
 MAX_TIMEOUT_S = 60
-#: Maximum number of requests of a rule for one node, which remains locked meanwhile.
+#: Maximum number of requests of a rule for one node, which remains locked until they end.
 MAX_REQUESTS = 16
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

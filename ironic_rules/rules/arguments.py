@@ -197,8 +197,7 @@ def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
     return values
 
 
-def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: bool, bound: Bound,
-             name: str) -> Compiled:
+def _convert(scope: Scope, kind: Kind, value: object, where: str, formatted: bool, bound: Bound, name: str) -> Compiled:
     if kind.names_fact:
         return _fact(scope, kind, value, where)
     before = len(scope.problems)

@@ -25,7 +25,7 @@ HttpGet = Callable[[str, Mapping[str, str], float], int]
 
 
 class Identity(Protocol):
-    """The fields of a rule besides its conditions and actions."""
+    """The fields of a rule except its conditions and actions."""
 
     @property
     def uuid(self) -> str: ...

@@ -49,7 +49,7 @@ def load(path: str | Path, *, limits: Limits = DEFAULT,
 
     ``*.yml`` is a problem: clients read such files, too.
 
-    A rule without ``uuid`` gets one that depends on the content of the rule, but not on its location. That of a
+    A rule without ``uuid`` gets one that depends on the content of the rule, but not on its location. The UUID of a
     sensitive rule does not depend on its conditions and actions, because it could be used to verify guesses at them.
 
     :param known_paths: as that of ``rules.check``, for warnings

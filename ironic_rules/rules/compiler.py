@@ -261,7 +261,7 @@ _ABSENCE = "a missing value equals nothing, also not null: is-none asks whether 
 def changed_meanings(conditions: Sequence[JSONObject], actions: Sequence[JSONObject]) -> list[str]:
     """Return the places of a valid rule, each with its meaning today, that once had another meaning.
 
-    These are comparisons of two templates, or of a template with null, and loops over an object that the rule has.
+    The places are comparisons of two templates, or of a template with null, and loops over an object of the rule.
     """
     compared = [f"/conditions/{place}: {_ABSENCE}" for place, item in enumerate(conditions) if _compares_absence(item)]
     return compared + [f"/{name}/{place}/loop: the object is one item; list its pairs to get one after the other"

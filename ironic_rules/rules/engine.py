@@ -102,7 +102,7 @@ class RuleSet:
 
     def changed(self, removed: Iterable[CompiledRule | BrokenRule],
                 added: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
-        """Return the set without some rules and with others: it takes time for these, and little for the rest."""
+        """Return the set without some rules and with others; only these are indexed again."""
         return self._with(_changed(self._phases, removed, added))
 
     def tidied(self) -> RuleSet:

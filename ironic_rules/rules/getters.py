@@ -163,7 +163,7 @@ def path_getter(used: template.Field, strict: bool, missing: type[MissingPath] =
 def template_getter(parts: tuple[str | template.Field, ...], strict: bool, limit: int, absent: bool = False) -> Getter:
     """Return a function that fills in a template: the value of a single field, otherwise a text.
 
-    A missing value and null have no text: MissingPath. That of a single field is None, or MissingPath if strict. A text
+    A missing value and null have no text: MissingPath. A single such field is None, or MissingPath if strict. A text
     has at most ``limit`` characters before and after conversions and in all; another one cannot be evaluated.
 
     :param parts: those of a template, of which at least one is a field

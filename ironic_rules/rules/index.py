@@ -283,7 +283,7 @@ class _Patterns(Table):
         return type(self)(self.test, self._regrouped(removed, added), self._sets.with_loose(new))
 
     def tidied(self) -> Table:
-        """Return the table with all expressions in sets, which takes 10 us for each; this one if most of them are."""
+        """Return the table with all expressions in sets; this one if most of them are."""
         sets = self._sets.tidied(self.groups)
         return self if sets is self._sets else type(self)(self.test, self.groups, sets)
 

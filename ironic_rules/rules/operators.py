@@ -167,7 +167,7 @@ def one_of(value: Any, values: Values) -> bool:
 
     .. rule:: {op: one-of, args: {value: "{inventory[cpu][count]}", values: [8, 16, 40]}}
     """
-    # A text equals no other type: a list of flags takes a tenth of the time.
+    # A text equals no other type, so that the faster "in" is exact.
     return value in values if value.__class__ is str else any(same(value, item) for item in values)
 
 

@@ -148,7 +148,7 @@ class Phase:
 
     def changed(self, removed: Iterable[CompiledRule | BrokenRule],
                 added: Iterable[CompiledRule | BrokenRule]) -> Phase:
-        """Return the phase with other rules: it takes time for these, and little for the others."""
+        """Return the phase without some rules and with others; only these are indexed again."""
         changes: defaultdict[str | None, _Change] = defaultdict(_Change)
         entries, reading = dict(self.entries), set(self.reads_previous)
         for rule in removed:

@@ -29,7 +29,7 @@ def rule_schema(limits: Limits = DEFAULT) -> JSONObject:
     """Return the schema (draft 2020-12) of a rule; includes the notations that ``from_wire`` accepts.
 
     ``validate`` is stricter: it also checks templates, expressions and paths. The API reference shows the fields from
-    here; ``description`` is what it says of a value besides its type and limits.
+    here; ``description`` is its text about a value, in addition to its type and limits.
     """
     text = {"type": ["string", "null"], "maxLength": MAX_TEXT}
     name = {**text, "minLength": 1, "pattern": NAME_PATTERN, "description": "text, one line"}

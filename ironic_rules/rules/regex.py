@@ -20,9 +20,9 @@ from ironic_rules.rules.errors import CannotEvaluate, OperandError
 #: Maximum number of characters of a regular expression, the same in every service: RE2's program is many times larger.
 MAX_REGEX = 4096
 
-#: Maximum number of instructions of RE2's program for a regular expression. In the worst case each takes 7 ns per byte
-#: of the text (measured on a virtual machine with 2 cores): one second for the largest text that is accepted by
-#: default. The longest expression of literal ASCII characters is within this limit.
+#: Maximum number of instructions of RE2's program for a regular expression. With so many, and the largest text that is
+#: accepted by default, the worst case takes about a second. The longest expression of literal ASCII characters is
+#: within this limit.
 MAX_PROGRAM = 4100
 
 #: Maximum number of named groups of a regular expression: RE2 copies the places of all groups for each instruction.
@@ -85,7 +85,7 @@ class Pattern:
     RE2's program is made when it is needed first: most expressions are only applied as parts of a set.
 
     The outcomes of the last short texts are known: machines of the same model have the same ones. While RE2 searches,
-    other threads run: in a busy service, a search takes 30 to 70 us of processor time instead of 3.
+    other threads run, so that a search costs much more in a busy service.
     """
 
     __slots__ = ("_fullmatch", "_is_all_of", "_is_in", "_search", "most", "text")
@@ -306,7 +306,7 @@ def _last_open(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-#: Maximum number of expressions that are applied one by one beside sets: RE2 needs 10 us to compile one into a set.
+#: Maximum number of expressions that are applied one by one beside sets, because compiling a set takes time.
 LOOSE = 32
 #: Maximum number of expressions that take less time one by one than in a set.
 _FEW = 3
@@ -341,7 +341,7 @@ class PatternSets:
 
     @classmethod
     def compiled(cls, full: bool, patterns: Iterable[Pattern], max_memory: int = MAX_MEMORY) -> PatternSets:
-        """Return sets of the expressions: it takes 10 us for each."""
+        """Return sets of the expressions."""
         sets: list[_Set] = []
         loose: dict[str, Pattern] = {}
         queue = [tuple(patterns)]

@@ -1,4 +1,4 @@
-"""The fields of a rule besides its conditions and actions: validated, and converted to the form that is stored."""
+"""The fields of a rule except its conditions and actions: validated, and converted to the form that is stored."""
 
 from __future__ import annotations
 

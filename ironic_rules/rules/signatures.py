@@ -53,7 +53,7 @@ def parse_network(text: str) -> Network:
     return (_parsed_network if len(text) <= _LONGEST else _parsed_network.__wrapped__)(text)
 
 
-# netaddr takes 5 us per address; the rules of one inspection parse the same few addresses repeatedly.
+# The rules of one inspection parse the same few addresses repeatedly.
 @functools.lru_cache(maxsize=1024)
 def _parsed_address(text: str) -> tuple[int, int] | None:
     text = text.strip().partition("%")[0]

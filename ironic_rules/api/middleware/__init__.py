@@ -1,1 +1,1 @@
-"""WSGI middleware around pecan, in the order that ``api.app`` sets. Plain WSGI, because it takes only microseconds."""
+"""WSGI middleware around pecan, in the order that ``api.app`` sets. Plain WSGI, because that is fast."""

@@ -42,7 +42,7 @@ _QUERY = filters.Query(node_uuid=filters.uuid)
 
 
 def _note_malformed(request: Request, error: Invalid) -> None:
-    """Note a callback whose body is refused: by the addresses in it, it is found in the journal."""
+    """Note a report whose body is rejected: by the addresses in the report, the journal finds it."""
     macs, bmc_addresses = payload.addresses_in(request.environ.get("ironic_rules.body", b""))
     node_uuid = _QUERY.load(request.environ.get("QUERY_STRING", "")).get("node_uuid")
     request.context.source = _source(request)
@@ -190,7 +190,7 @@ def _first_answer(request: Request, digest: str) -> JSONObject | None:
 
 
 def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
-    """Log why a callback is refused. The same work for all reasons, which its duration must not tell."""
+    """Log why a report is rejected. All reasons cause the same work, so that its duration does not tell the reason."""
     earlier = request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
     if earlier is None:
         return

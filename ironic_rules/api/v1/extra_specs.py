@@ -121,8 +121,7 @@ def _known(registry: Callable[[], SpecRegistry]) -> dict[str, _Known]:
 
 
 def _list(request: Request, name: str, registry: Callable[[], SpecRegistry], query: QueryValues,
-          conditions: etags.Preconditions,
-          more: JSONObject) -> bytes | None:
+          conditions: etags.Preconditions, more: JSONObject) -> bytes | None:
     described = _known(registry)
     matching = output.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
                                query.get("text"))

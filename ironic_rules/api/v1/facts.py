@@ -175,8 +175,7 @@ class FactsController(Resource):
         return reply
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.FACT_UPDATE, body=patch.BODY)
-    def patch(self, request: Request, fact: str, body: list[JSONObject],
-              conditions: etags.Preconditions) -> JSONObject:
+    def patch(self, request: Request, fact: str, body: list[JSONObject], conditions: etags.Preconditions) -> JSONObject:
         """Change an operator's fact by a JSON patch (RFC 6902) and return it, with its new ``ETag``.
 
         Another definition is found in the stored inventories, as that of a new fact; until then, nodes have the values

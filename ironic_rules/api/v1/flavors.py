@@ -152,8 +152,7 @@ class FlavorExtraSpecsController(Resource):
         return {"extra_specs": specs, **({"warnings": flavor_explanation.warnings(warnings)} if warnings else {})}
 
     @expose(policy=templates.FLAVOR_UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
-    def put(self, request: Request, flavor: str, key: str, body: JSONObject,
-            query: QueryValues) -> JSONObject:
+    def put(self, request: Request, flavor: str, key: str, body: JSONObject, query: QueryValues) -> JSONObject:
         """Set one extra spec of a flavor; the body is an object with just that key. ``warnings`` as of POST.
 
         :raises flavor_not_found: 404

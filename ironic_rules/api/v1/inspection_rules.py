@@ -160,8 +160,7 @@ class InspectionRulesController(Resource):
         return rule_sets.result_view(result, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=rules_policies.INSPECTION_UPDATE, body=patch.BODY)
-    def patch(self, request: Request, uuid: str, body: list[JSONObject],
-              conditions: etags.Preconditions) -> JSONObject:
+    def patch(self, request: Request, uuid: str, body: list[JSONObject], conditions: etags.Preconditions) -> JSONObject:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is

@@ -1,6 +1,6 @@
 """``/v1/inspection_journal``: Rejected reports of ramdisks. Ramdisks only learn that they were.
 
-``/v1/shared_macs``: addresses by which no callback is accepted, because many machines have them.
+``/v1/shared_macs``: addresses by which no report is accepted, because many machines have them.
 """
 
 from __future__ import annotations

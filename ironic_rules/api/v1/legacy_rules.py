@@ -134,8 +134,7 @@ class RulesController(Resource):
         return _written(request, stored, warnings)
 
     @expose(policy=policies.LEGACY_DELETE, query=_DELETE, status=204)
-    def delete_all(self, request: Request, query: QueryValues,
-                   conditions: etags.Preconditions) -> JSONObject | None:
+    def delete_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> JSONObject | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
         Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the

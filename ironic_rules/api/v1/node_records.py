@@ -232,8 +232,8 @@ class InventoryController(Resource):
         With a parameter, the reply also contains ``status``: how far the inspection came. If values of the report could
         not be used as they came, it contains ``warnings``, a list.
 
-        These are the data with the requested ``version``, or the newest ones with the requested ``status``. If neither
-        is requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
+        The data are those with the requested ``version``, or the newest with the requested ``status``. If neither is
+        requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
         hooks and rules have changed them, or, unless ``processed``, as they were received.
 
         :raises NodeNotFound, inventory_not_found: 404
@@ -311,7 +311,7 @@ class LegacyValuesController(Resource):
 
         ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has
         written, unless it has removed what was there (``is_set`` false); ``before`` is what was there before, if
-        ``had_before``. Of a capability with ``made`` -1, ``before`` is all capabilities as they were written. Secrets
+        ``had_before``. If ``made`` is -1, ``before`` of a capability has all capabilities as they were written. Secrets
         are shown as ``******``. ``marker`` is the ``id`` of the last value of a page.
 
         :raises NodeNotFound: 404

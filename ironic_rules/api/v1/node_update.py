@@ -191,7 +191,7 @@ def _check_parent(conn: sa.Connection, row: Node, parent: str) -> None:
 def _policies(operations: Sequence[patch.PatchOperation]) -> tuple[str, ...]:
     """Return the policies of what is to change."""
     rules = {name for operation in operations if operation.op != "test"
-             # What moves away changes, too.
+             # A field that moves away changes, too.
              for path in (operation.path, *([operation.source] if operation.op == "move" else []))
              for name in _policies_of(operation, path)}
     return tuple(sorted(rules or {policies.UPDATE}))

@@ -104,7 +104,7 @@ def claim_token(conn: sa.Connection, node_id: int, expected_in: Collection[str] 
 def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
     """As :func:`claim_token`, for a ramdisk whose data have been accepted, by a conductor that does not do it.
 
-    Its inspection may have ended meanwhile, which invalidates tokens: then it gets a token that is not accepted
+    Its inspection may have ended since, which invalidates tokens: then it gets a token that is not accepted
     anywhere. (``******`` would mean that another ramdisk has the token.)
     """
     token = new_token()

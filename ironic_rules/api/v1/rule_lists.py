@@ -101,7 +101,7 @@ def find_built_in(request: Request, uuid: str | None) -> Rule | None:
 def tag_of_built_in(rule: Rule, *, details: bool = True) -> str:
     """Return the entity tag of a built-in rule, which depends on its content only, not on its file.
 
-    That of a sensitive rule differs in every process, so that a client cannot verify a guess at its content.
+    The tag of a sensitive rule differs in every process, so that a client cannot verify a guess at its content.
 
     :param details: whether the client sees conditions and actions; otherwise, the tag is as that of a sensitive rule
     """
@@ -186,7 +186,7 @@ def problems(request: Request, conn: sa.Connection, rows: Collection[Row | Rule]
     stored = [row for row in rows if not isinstance(row, Rule)] if rules.show_validity(fields) else []
     if not stored:
         return {}
-    # By position: by name it takes three times as long.
+    # By position: access by name is slower.
     names = stored[0]._fields
     problems: Mapping[str, Problems] = request.rule_problems.of_versions(
         conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))

@@ -1,7 +1,7 @@
 """Changes of the whole rule set by one request, and ``/v1/inspection_rules/revisions``: its history, and the way back.
 
 A change is one revision, in one transaction, or nothing. The difference is computed without a lock, because checking
-rules takes time, and computed again under the lock of the set if another request has changed it meanwhile.
+rules takes time. If another request has changed the set since, the difference is computed again under the set's lock.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def tolerated(request: Request, old: Rule | None, enabled: object) -> Collection
 
 
 def apply(request: Request, rules: Sequence[object], bundle: str | None, conditions: etags.Preconditions, *,
-          prune: bool,
-          dry_run: bool) -> Result:
+          prune: bool, dry_run: bool) -> Result:
     """Make the rules of a bundle those that are given; without ``prune`` others stay.
 
     :raises InvalidRule: 400, with every problem of every rule

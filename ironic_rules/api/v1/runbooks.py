@@ -30,7 +30,7 @@ def _check_access(request: Request, conn: sa.Connection, row: Runbook, ident: st
 
 
 _RUNBOOKS = Served("runbooks", RUNBOOK, collection.RUNBOOKS, check_access=_check_access)
-#: Field -> the policy that its changes need besides that of runbooks.
+#: Field -> the policy that its changes need in addition to that of runbooks.
 _FIELDS = {"public": templates.RUNBOOK_UPDATE_PUBLIC, "owner": templates.RUNBOOK_UPDATE_OWNER}
 _LIST = filters.Listing.of(RUNBOOK, checked=False)
 _ONE = filters.Query(fields=filters.names)
@@ -39,7 +39,7 @@ _STEPS_OF = {"clean": "clean_steps", "service": "service_steps"}
 
 
 class RunbookTraitsController(Resource):
-    """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
+    """``/v1/runbooks/{runbook}/traits``: traits of nodes that may use it, in addition to its name."""
 
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_GET)
     def get_all(self, request: Request, runbook: str) -> JSONObject:
@@ -99,7 +99,7 @@ class RunbooksController(Resource):
 
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_CREATE, body=schemas.RUNBOOK_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
-        """Create a runbook. That of a project's member belongs to the project, unless it is public.
+        """Create a runbook. The runbook of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  runbook_already_exists, duplicate_runbook_name: 409
         """

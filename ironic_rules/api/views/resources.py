@@ -283,8 +283,7 @@ def template(base: str, row: DeployTemplate, collection: str,
     return shown
 
 
-def template_with_warnings(base: str, row: DeployTemplate, collection: str,
-                           about: Sequence[StepWarning]) -> JSONObject:
+def template_with_warnings(base: str, row: DeployTemplate, collection: str, about: Sequence[StepWarning]) -> JSONObject:
     """Return a template with the warnings about it; without any it has no such field."""
     return template(base, row, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})
 
@@ -294,7 +293,7 @@ DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = 55, 61, 75
 #: The form of ``/v1/flavors``: that of the newest version of the compute API which is served.
 FLAVOR_NEWEST = 86
 
-#: Identifiers that need no quoting, as most of them: quote() takes ten times as long to find that.
+#: Identifiers that need no quoting, as most of them: this finds them faster than quote().
 _UNRESERVED = re.compile(r"[A-Za-z0-9._-]+")
 
 FLAVOR_SUMMARY = ("id", "name", "description", "links")

@@ -55,8 +55,7 @@ class ValidateInterfacesHook(InspectionHook):
         pass
 
 
-def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None,
-                infiniband: bool) -> dict[str, JSONObject]:
+def _interfaces(task: Task, inventory: JSONObject, boot_address: str | None, infiniband: bool) -> dict[str, JSONObject]:
     by_name: dict[str, list[JSONObject]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
