@@ -25,6 +25,9 @@ Edge = tuple[str, str, str]
 TESTS = ("unit", "functional")
 LONGEST = 10
 ANY = re.compile(r"\bAny\b")
+#: Names that say how a value came about, where a noun would say what the value is.
+VAGUE = frozenset(("found", "told", "made", "kept", "said", "asked", "given", "wanted", "taken", "what"))
+_VAGUE = re.compile(rf"\b(?:{'|'.join(sorted(VAGUE))})\b")
 LIMITS = Path(__file__).parent / "structure.csv"
 JOURNEYS = PACKAGE.parent / "doc" / "source" / "contributor" / "journeys"
 #: Lines up to which a module with one importer is a part of that.
@@ -67,6 +70,7 @@ def measures(sources: Sources, journeys: Mapping[str, int]) -> dict[str, int]:
         "Any in annotations": sum(map(_count_any, sources.values())),
         "pecan.request outside api/app.py": sum(
             _count_requests(text) for path, text in sources.items() if module_name(path) != "api.app"),
+        "vague local names": sum(map(_count_vague, sources.values())),
         **{f"modules of the journey of {name}": count for name, count in journeys.items()},
     }
 
@@ -147,6 +151,17 @@ def _count_requests(source: str) -> int:
         return 0
     return sum(isinstance(node, ast.Attribute) and ast.unparse(node) == "pecan.request"
                for node in ast.walk(ast.parse(source)))
+
+
+def _count_vague(source: str) -> int:
+    """Return how often a module binds a vague name: by an assignment, a loop, a parameter or a pattern."""
+    if _VAGUE.search(source) is None:
+        return 0
+    nodes = list(ast.walk(ast.parse(source)))
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    names += [node.arg for node in nodes if isinstance(node, ast.arg)]
+    names += [str(node.name) for node in nodes if isinstance(node, (ast.MatchAs, ast.MatchStar))]
+    return sum(name in VAGUE for name in names)
 
 
 def percentile(values: Iterable[int], percent: int) -> float:

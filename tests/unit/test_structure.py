@@ -63,7 +63,7 @@ def test_the_numbers_of_a_made_up_tree():
     assert found == {
         "modules": 11, "lines": 20, "small modules with one importer": 6, "modules in circles": 3,
         "import levels in api": 1, "import levels in db": 2, "import levels in models": 4, "Any in annotations": 0,
-        "pecan.request outside api/app.py": 0, "modules of the journey of a MAC": 3}
+        "pecan.request outside api/app.py": 0, "vague local names": 0, "modules of the journey of a MAC": 3}
 
 
 def test_only_annotations_and_requests_of_the_thread_are_counted():
@@ -72,6 +72,14 @@ def test_only_annotations_and_requests_of_the_thread_are_counted():
     found = structure.measures({PACKAGE / "api" / "nodes.py": source, PACKAGE / "api" / "app.py": source}, {})
 
     assert (found["Any in annotations"], found["pecan.request outside api/app.py"]) == (8, 1)
+
+
+def test_bindings_of_vague_names_are_counted_and_their_uses_are_not():
+    source = ("def read(given, *, what=None):\n    found = given\n    if (told := found):\n        return told.made\n"
+              "    for made, row in what(found=1):\n        match row:\n            case [kept, *said]:\n"
+              "                return [asked for asked in kept]\n    finding: int = lambda wanted: wanted\n")
+
+    assert structure.measures({PACKAGE / "api" / "nodes.py": source}, {})["vague local names"] == 9
 
 
 def test_a_number_that_rises_or_has_no_limit_is_told():
