@@ -59,7 +59,7 @@ HW_SPECS = [
           "The number of cores in each socket of the virtual CPUs, if the image does not choose otherwise.",
           _AT_LEAST_ONE, "Cores of a socket."),
     _spec("cpu_dedicated_mask",
-          "Of an instance with the policy ``mixed``: the virtual CPUs that have host CPUs of their own. All others "
+          "The virtual CPUs that have host CPUs of their own, in an instance with the policy ``mixed``. All others "
           "share.", CPU_MAP, "Virtual CPUs, as a CPU map.", requires=["hw:cpu_policy"], image=False),
     _spec("cpu_max_cores", "The highest number of cores in each socket that an image can choose.", _AT_LEAST_ONE,
           "Cores of a socket."),
@@ -71,7 +71,7 @@ HW_SPECS = [
           "(``shared``), or some do one and some the other (``mixed``).", _choice(CPU_POLICIES), "The policy."),
     _spec("cpu_realtime", "Runs virtual CPUs with a real-time scheduling policy of the host's kernel.", _FLAG,
           "Whether virtual CPUs are real-time.", requires=["hw:cpu_policy", "hw:cpu_realtime_mask"], image=False),
-    _spec("cpu_realtime_mask", "Which virtual CPUs are real-time, and with ``^`` which are not.", CPU_MAP,
+    _spec("cpu_realtime_mask", "The virtual CPUs that are real-time, or with ``^`` those that are not.", CPU_MAP,
           "Virtual CPUs, as a CPU map.", requires=["hw:cpu_realtime"]),
     _spec("cpu_sockets", "The number of sockets of the virtual CPUs, if the image does not choose otherwise.",
           _AT_LEAST_ONE, "Sockets."),
@@ -88,7 +88,7 @@ HW_SPECS = [
           image=False),
     _spec("ephemeral_encryption", "Encrypts the instance's local disks, on hosts that can.", _FLAG,
           "Whether local disks are encrypted."),
-    _spec("ephemeral_encryption_format", "How local disks are encrypted.", _choice(ENCRYPTION_FORMATS), "The format.",
+    _spec("ephemeral_encryption_format", "The encryption of local disks.", _choice(ENCRYPTION_FORMATS), "The format.",
           requires=["hw:ephemeral_encryption"]),
     ExtraSpecValidator("hw:hide_hypervisor_id",
                        "Keeps the hypervisor's signature from the guest, for drivers that refuse to work in a virtual "
@@ -110,17 +110,17 @@ HW_SPECS = [
           "normal ones (``small``), whatever there is (``any``), or a size.", {"type": str, "format": "page-size"},
           "A word, or a number of KiB, or a number with a unit, such as ``2MB`` or ``1Gi``."),
     _spec("numa_cpus.{num}",
-          "Which of the virtual CPUs belong to a virtual NUMA node. Needed where they are not to be divided evenly.",
+          "The virtual CPUs of a virtual NUMA node. Needed unless all nodes have the same number.",
           CPU_MAP, "Virtual CPUs, as a CPU map.", parameters=[_NODE], requires=["hw:numa_nodes"]),
     _spec("numa_mem.{num}",
-          "How much memory belongs to a virtual NUMA node. Needed where it is not to be divided evenly.", _AT_LEAST_ONE,
+          "The memory of a virtual NUMA node. Needed unless all nodes have the same amount.", _AT_LEAST_ONE,
           "Memory in MiB.", parameters=[_NODE], requires=["hw:numa_nodes"]),
     _spec("numa_nodes", "The number of virtual NUMA nodes, each of which is on a host NUMA node of its own.",
           _AT_LEAST_ONE, "Virtual NUMA nodes."),
     _spec("pci_numa_affinity_policy",
-          "How near PCI devices and SR-IOV ports must be to the instance's CPUs: on the same NUMA node (``required``) "
-          "or at the same socket (``socket``), near if that is possible (``preferred``), or near only where the host "
-          "knows where they are (``legacy``).", _choice(PCI_AFFINITY_POLICIES), "The policy."),
+          "The distance of PCI devices and SR-IOV ports from the instance's CPUs: on the same NUMA node "
+          "(``required``), at the same socket (``socket``), near if possible (``preferred``), or near where the host "
+          "knows their place (``legacy``).", _choice(PCI_AFFINITY_POLICIES), "The policy."),
     _spec("pmem", "Persistent memory for the instance, by the labels that the host's configuration has for it.",
           {"type": str, "pattern": "(?:[a-zA-Z0-9_]+,?)+"}, "Labels, separated by commas.", image=False),
     _spec("pmu", "Whether the guest has a virtual performance monitoring unit. Real-time instances are better without.",
@@ -132,8 +132,8 @@ HW_SPECS = [
     _spec("tpm_model", "The interface of the emulated TPM.", _choice(TPM_MODELS), "The model.",
           requires=["hw:tpm_version"]),
     _spec("tpm_secret_security",
-          "Who can read the secret that unlocks the emulated TPM, and therefore who can move the instance: its user, "
-          "its host, or the deployment.", _choice(("user", "host", "deployment")), "Who can read it.",
+          "The readers of the secret that unlocks the emulated TPM, who can also move the instance: its user, its "
+          "host, or the deployment.", _choice(("user", "host", "deployment")), "The readers.",
           requires=["hw:tpm_version"], image=False),
     _spec("tpm_version", "The version of the specification that the emulated TPM follows. Without it there is no TPM.",
           _choice(TPM_VERSIONS), "The version."),
@@ -145,8 +145,8 @@ HW_SPECS = [
     _spec("virtio_packed_ring", "Lets the guest use virtio's packed rings.", _FLAG,
           "Whether packed rings are offered."),
     _spec("watchdog_action",
-          "What happens when the guest does not answer its watchdog any more. Without it, or with ``disabled``, there "
-          "is no watchdog.", _choice(WATCHDOG_ACTIONS), "The action."),
+          "The action when the guest no longer answers its watchdog. Without it, or with ``disabled``, there is no "
+          "watchdog.", _choice(WATCHDOG_ACTIONS), "The action."),
 ]
 
 
@@ -155,7 +155,7 @@ HW_RNG_SPECS = [
                        "Whether the guest can have a device for random numbers of the host. With ``false``, it has "
                        "none whatever its image says.", {"type": bool, "description": "Whether it can."},
                        drivers=LIBVIRT, see_also="hw_rng_model"),
-    ExtraSpecValidator("hw_rng:rate_bytes", "How much of the host's entropy the guest can read in a period.",
+    ExtraSpecValidator("hw_rng:rate_bytes", "The maximum entropy of the host that the guest can read in a period.",
                        {"type": int, "min": 0, "description": "Bytes of a period."}, drivers=LIBVIRT,
                        requires=["hw_rng:allowed", "hw_rng:rate_period"]),
     ExtraSpecValidator("hw_rng:rate_period", "The period in which the guest can read so many bytes of entropy.",

@@ -97,10 +97,10 @@ def _cpu() -> Iterator[ExtraSpecValidator]:
 
 def _disk() -> Iterator[ExtraSpecValidator]:
     for key, words in _DISK.items():
-        yield _libvirt(f"disk_{key}_bytes_sec", f"How much the guest can {words} on its disks.", _NOT_NEGATIVE,
-                       "Bytes per second.")
-        yield _libvirt(f"disk_{key}_iops_sec", f"How often the guest can {words} on its disks.", _NOT_NEGATIVE,
-                       "Operations per second.")
+        yield _libvirt(f"disk_{key}_bytes_sec", f"The maximum rate at which the guest can {words} on its disks.",
+                       _NOT_NEGATIVE, "Bytes per second.")
+        yield _libvirt(f"disk_{key}_iops_sec", f"The maximum frequency at which the guest can {words} on its disks.",
+                       _NOT_NEGATIVE, "Operations per second.")
 
 
 def _network() -> Iterator[ExtraSpecValidator]:
@@ -109,7 +109,7 @@ def _network() -> Iterator[ExtraSpecValidator]:
                        "KiB per second.")
         yield _libvirt(f"vif_{key}_peak", f"The fastest traffic {words} the guest while it is less than its burst.",
                        _NOT_NEGATIVE, "KiB per second.", requires=[f"quota:vif_{key}_average"])
-        yield _libvirt(f"vif_{key}_burst", f"How much traffic {words} the guest can have the speed of its peak.",
+        yield _libvirt(f"vif_{key}_burst", f"The amount of traffic {words} the guest at the speed of its peak.",
                        _NOT_NEGATIVE, "KiB.", requires=[f"quota:vif_{key}_average"])
 
 
@@ -118,7 +118,7 @@ def _vmware() -> Iterator[ExtraSpecValidator]:
         prefix, drivers = f"quota:{key}", ["vmware"]
         yield ExtraSpecValidator(f"{prefix}_limit", f"The most {words} that the instance can use; 0: no limit.",
                                  {**_NOT_NEGATIVE, "description": f"Limit, {unit}."}, drivers=drivers)
-        yield ExtraSpecValidator(f"{prefix}_reservation", f"How much {words} the instance has for certain.",
+        yield ExtraSpecValidator(f"{prefix}_reservation", f"The amount of {words} that the instance has for certain.",
                                  {**_ANY, "description": f"Reservation, {unit}."}, drivers=drivers)
         yield ExtraSpecValidator(f"{prefix}_shares_level", f"The instance's weight when {words} is scarce.",
                                  {"type": str, "description": "A weight, or ``custom`` for a number of shares.",
@@ -273,7 +273,7 @@ CAPABILITIES_SPECS = [
     ExtraSpecValidator(
         name="capabilities:{name}",
         description="Only bare-metal nodes whose ``properties/capabilities`` have this name with a fitting value, "
-                    "such as ``capabilities:boot_mode=uefi``. What a flavor requests also goes to "
+                    "such as ``capabilities:boot_mode=uefi``. The request also goes to "
                     "``instance_info/capabilities``, where the deployment reads it. Nova's own API refuses it in "
                     "strict mode.",
         parameters=[{"name": "name", "description": "The name of the capability.",
@@ -308,7 +308,7 @@ REMOVED_SPECS = [
     ),
     ExtraSpecValidator(
         name="hw_watchdog_action",
-        description="What happens when the guest does not answer its watchdog any more.",
+        description="The action when the guest no longer answers its watchdog.",
         value=_TEXT,
         removed=_LONG_AGO,
         replaced_by="hw:watchdog_action",
@@ -321,7 +321,7 @@ REMOVED_SPECS = [
     ExtraSpecValidator(
         name="baremetal:{image}_id",
         description="The image with which a bare-metal node was deployed.",
-        parameters=[{"name": "image", "description": "Which image.", "pattern": "deploy_kernel|deploy_ramdisk"}],
+        parameters=[{"name": "image", "description": "The image.", "pattern": "deploy_kernel|deploy_ramdisk"}],
         value=_TEXT,
         removed=_LONG_AGO,
         advice="Set driver_info/deploy_kernel and driver_info/deploy_ramdisk of the nodes instead.",
