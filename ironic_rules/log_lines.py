@@ -95,7 +95,7 @@ class MaskingFormatter(logging.Formatter):
         super().__init__()
         self._inner = inner or logging.Formatter()
         self._identity = ""
-        #: with what lines of a traceback begin besides what the other formatter gives them
+        #: beginning of the lines of a traceback, before the text that the other formatter gives them
         self._prefixed = "  "
         self._formats: tuple[str, str] | None = None  # with and without a request; None: the other formatter does all
         self._second = (-1, "")

@@ -43,7 +43,7 @@ class _Enforcers:
 
     def current(self) -> Any:
         """Return the enforcer for the files as they are, or as they were before they became unusable."""
-        # Other requests continue with the last one meanwhile.
+        # While one request reads the files, others continue with the last enforcer.
         if policy_files.stamp(self.conf) != self._stamp and self._reading.acquire(blocking=False):
             try:
                 self._read()

@@ -161,7 +161,7 @@ class Audience(enum.Enum):
         return is_of_ramdisks or (route.controller is not None and path.strip("/") in _FOR_ALL)
 
 
-#: Paths that ramdisks and load balancers use besides: the documents of versions, and liveness.
+#: Paths that ramdisks and load balancers also use: the documents of versions, and liveness.
 _FOR_ALL = ("", "v1", "healthcheck/live")
 
 

@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 BIOS, FIRMWARE, MANAGEMENT = "bios", "firmware", "management"
 #: Kinds of interfaces that are read when a node is managed, adopted or inspected.
 ALL = (BIOS, FIRMWARE, MANAGEMENT)
-#: Seconds for all of it: the node is locked meanwhile, and a BMC may respond to each request at the last moment.
+#: Seconds for all requests: they hold the node's lock, and a BMC may respond to each one at the last moment.
 _TIMEOUT_S = 180.0
 
 

@@ -237,7 +237,7 @@ class Processing:
         """Write what belongs to the drafts, in the transaction that saves these.
 
         :param entry: of the inspection
-        :raises LegacyRuleGone: a legacy rule was deleted meanwhile
+        :raises LegacyRuleGone: a legacy rule was deleted since
         """
         if self.legacy is not None:
             self.legacy.save(conn, conductor, task)
@@ -308,7 +308,7 @@ def count_for_rules(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
 
     Last in its transaction, because others that count for the same rules wait for its end.
 
-    :raises RuleSpent: one of them has been applied to the last one meanwhile
+    :raises RuleSpent: another inspection has used up the limit of one of them
     """
     if applied := [trace.uuid for trace in outcome.matched if trace.limited]:
         rule_records.count_node(conn, task.node.uuid, applied)

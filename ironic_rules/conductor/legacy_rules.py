@@ -48,7 +48,7 @@ class LegacyWork:
     def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
         """Write what the rules own now, in the transaction that saves the drafts.
 
-        :raises LegacyRuleGone: a rule was deleted meanwhile; the inspection is repeated
+        :raises LegacyRuleGone: a rule was deleted since; the inspection is repeated
         """
         if self.outcome is None:
             return

@@ -99,7 +99,7 @@ def settle_allocations(conductor: Conductor) -> None:
         give_up = clock.now() - created_at > _PATIENCE
         try:
             state = conductor.db.write(lambda conn: allocations.settle(conn, uuid, give_up=give_up))  # noqa: B023
-        except IronicRulesError as error:  # it was deleted, or a node of it was changed meanwhile
+        except IronicRulesError as error:  # it was deleted, or a node of it was changed
             LOG.info("Allocation %s has no result yet: %s", uuid, error)
         else:
             LOG.info("Allocation %s is in state %s", uuid, state)

@@ -51,7 +51,7 @@ class Collection:
 
         :param kind: of its rows, for their events and the audit log
         :param missing: makes the error for an ident that no row has
-        :param filters: the filters of lists besides ``node_id``
+        :param filters: the filters of lists except ``node_id``
         """
         self._table, self._kind = table, kind
         self._missing = missing

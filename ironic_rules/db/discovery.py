@@ -1,7 +1,7 @@
 """Rows of discovery except the nodes that it creates, and the nodes that machines are known by.
 
 One row of ``revisions`` serializes the discoveries of all processes: a transaction that has updated it sees every node
-that was discovered before. When a callback is refused, log and journal name the nodes that have what the machine sent.
+that was discovered before. When a report is rejected, log and journal name the nodes with data that the machine sent.
 """
 
 from __future__ import annotations

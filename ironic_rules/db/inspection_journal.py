@@ -29,7 +29,7 @@ from ironic_rules.text import MAX_MESSAGE, printable
 _MOST_KEYS = 128
 #: The greatest number that the column can have: a machine can call for years.
 _MOST_TIMES = 2 ** 31 - 1
-#: Characters of the address that a callback came from: what a proxy says of it may be anything.
+#: Characters of the address that a report came from: a proxy may send any text as the address.
 _MAX_SOURCE = 64
 #: Nodes that came near.
 _MOST_NODES = 16

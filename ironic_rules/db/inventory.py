@@ -284,7 +284,7 @@ def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, obj
 
     :param status: ``waiting`` if it has not ended, and waits for more data
 
-    :raises NotFound: 404, e.g. the node was deleted meanwhile
+    :raises NotFound: 404, e.g. the node was deleted since
     """
     parameters = {
         "inventory_id": inventory_id, "plugin_data": plugin_data, "status": status, "updated_at": clock.now()}

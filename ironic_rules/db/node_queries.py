@@ -226,7 +226,7 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     return [condition for condition in conditions if condition is not None]
 
 
-#: Columns of nodes that decide which actions are possible, besides whether there is an instance, data and children.
+#: Columns of nodes that decide which actions are possible, together with instances, data and children.
 _DECISIVE = ("provision_state", "target_provision_state", "maintenance", "protected", "retired")
 _HAS = ("has_instance", "has_data", "has_children")
 

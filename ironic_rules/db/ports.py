@@ -33,7 +33,7 @@ from ironic_rules.models.inventories import Sharing
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.models.task import PortChanges
 
-#: Columns besides the UUID whose values no two ports have in common.
+#: Columns, except the UUID, whose values no two ports have in common.
 _UNIQUE = ("address", "name")
 _GENERATED = ("id", "uuid", "node_id", "created_at", "updated_at")
 #: Values of a created port for missing fields; all rows of one INSERT have the same columns.

@@ -78,10 +78,10 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     made_from = _node_values(conf)
     size = _size(sent)
     with db.reader() as conn:
-        # Without the lock: a callback that is refused anyway must not make others wait.
+        # Without the lock: a report that is rejected anyway must not make others wait.
         if (node := _known(conn, conf, sent)) is not None:
             return node
-        # Not _own_addresses: another callback of the machine may just have created its node.
+        # Not _own_addresses: another report of the machine may just have created its node.
         _check_limits(conn, conf, size)
         made_from |= _interfaces(conn, conf)
 

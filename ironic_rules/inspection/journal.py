@@ -250,7 +250,7 @@ class Journal:
         self._waiting.join()
 
     def _concealed(self, callback: RefusedCallback) -> RefusedCallback:
-        """Return a callback without the secrets of its report, which their keys tell."""
+        """Return a rejected report without its secrets, which their keys tell."""
         return replace(callback, detail=secrets.mask_text(callback.detail), report=secrets.mask(callback.report))
 
     def _start(self) -> None:
@@ -278,7 +278,7 @@ class Journal:
             time.sleep(_PAUSE_S)
 
     def _write_all(self, batch: list[RefusedCallback]) -> None:
-        """Write callbacks together or, if that fails, each alone: no callback keeps others from being written."""
+        """Write reports together or, if that fails, each alone: no report keeps others from being written."""
         try:
             self._write(batch)
         except DATABASE_AWAY:

@@ -95,7 +95,7 @@ class Payload:
 
 
 def split(body: Any, oddities: Iterable[Oddity] = (), *, infiniband: bool = False) -> Payload:
-    """Split the body of a callback into its parts, and find what of it cannot be used.
+    """Split the body of a report into its parts, and find the values that cannot be used.
 
     :param oddities: of the text of the body
     :param infiniband: whether interfaces with an InfiniBand address have a MAC address, too

@@ -55,7 +55,7 @@ class Outcome:
     """The results of an inspection in addition to the changes of the drafts.
 
     :ivar traces: one per rule that was evaluated, in order
-    :ivar plugin_data: what the ramdisk sent besides the inventory, with the changes of hooks and rules
+    :ivar plugin_data: the ramdisk's data without the inventory, with the changes of hooks and rules
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
     :ivar seconds: of each stage so far
     :ivar matched: the traces of the rules that matched

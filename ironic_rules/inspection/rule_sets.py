@@ -289,7 +289,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
     another one where there are no rules yet, and in :meth:`latest`. None compiles rules in a transaction.
 
     :param table: of the stored rules
-    :param always: the rules that are in the set besides these
+    :param always: the rules that are also in the set
     """
 
     def __init__(self, db: Database, settings: RuleSettings, table: _Table[StoredRule],
@@ -392,7 +392,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
     def _wait(self, state: _RulesState[Made, RulesMade]) -> _RulesState[Made, RulesMade]:
         """Return the present state after many rules have changed."""
         with self._compiling:
-            # If another thread has compiled them meanwhile, the lock is not kept to look for later changes: inspections
+            # If another thread has just compiled them, the lock is not kept to look for later changes: inspections
             # do without these as long as it is held.
             if self._state is state:
                 return self._compile_many()
@@ -499,7 +499,7 @@ class _SetCache(abc.ABC, Generic[StoredRule, Made, RulesMade]):
         if state is None:
             return
         tidy = replace(state, rule_set=state.rule_set.tidied(), untidy=0)
-        # Rules that changed meanwhile are added, or this state would be older than the present one.
+        # Rules that have just changed are added, or this state would be older than the present one.
         if difference := self._difference(tidy):
             tidy = self._changed(tidy, difference)
         self._publish(tidy)

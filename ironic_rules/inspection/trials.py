@@ -43,7 +43,7 @@ from ironic_rules.rules.changes import difference_of_port, hide_changes
 from ironic_rules.rules.phase import considered
 
 FINISHED, FAILED, REFUSED = "finished", "failed", "refused"
-#: Verdicts of a rule on a machine, besides ``failed``: an inspection does not reach a disabled rule, one of another
+#: Verdicts of a rule on a machine, except ``failed``: an inspection does not reach a disabled rule, one of another
 #: scope, and one after the rule that fails.
 MATCHED, UNMATCHED, UNREACHED = "matched", "unmatched", "unreached"
 #: Changes that a trial shows which changes nothing: to find them costs a third of the trial of such a node.
@@ -161,7 +161,7 @@ def try_rules(setting: TrialSetting, machine: Machine | LookupFailed, data: Insp
               runs: RuleRuns | None = None) -> Result:
     """Return what an inspection of the machine would do.
 
-    :param machine: why the callback would be refused, if no early rule refuses it before
+    :param machine: why the report would be rejected, if no early rule rejects it before
     :param traces: whether each step is explained. Early rules, rules that may read any secret, and legacy rules are
         explained nevertheless: their traces tell what is secret
     :param early: the data have not passed the early rules yet

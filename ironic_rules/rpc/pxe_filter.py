@@ -40,7 +40,7 @@ SOCKET = "pxe-filter.sock"
 _ANSWER_S, _ASK_EVERY_S = 2.0, 0.1
 #: Seconds for which no question is asked over the broker after one that no filter has answered.
 _SILENT_S = 60.0
-#: Last word of an answer on the socket: without it, the filter has ended meanwhile.
+#: Last word of an answer on the socket: without it, the filter ended before it had answered.
 _END = "."
 #: Maximum size of a question, in bytes.
 _MAX_QUESTION = 1024 * 1024

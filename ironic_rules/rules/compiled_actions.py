@@ -19,7 +19,7 @@ from ironic_rules.rules.signatures import Operation
 from ironic_rules.rules.values import Compiled, Const, Items, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
-#: The size of a value besides its characters: approximately its overhead in JSON.
+#: The size of a value without its characters: approximately its overhead in JSON.
 _PER_VALUE = 8
 
 

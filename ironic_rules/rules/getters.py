@@ -18,7 +18,7 @@ from ironic_rules.rules import template
 from ironic_rules.rules.errors import Absent, CannotEvaluate, MissingPath, OperandError
 
 MODES = ("always", "never", "sensitive")
-#: The root of facts, each of which is found when it is read, and what they are found in besides the inventory.
+#: The root of facts, each of which is found when it is read: in the inventory, and in the data of ``_UNDER_FACT``.
 FACT = "fact"
 #: The root of the facts that the inspection before has left.
 PREVIOUS_FACT = "previous_fact"

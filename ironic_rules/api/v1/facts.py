@@ -208,7 +208,7 @@ class FactsController(Resource):
         """
 
         def write(conn: sa.Connection) -> None:
-            # No rule that reads it can be created meanwhile.
+            # No rule that reads it can be created until the transaction ends.
             inspection_rules.lock(conn)
             old = _operators(conn, fact)
             conditions.check(_tag(old))

@@ -95,13 +95,13 @@ def filters(request: Request, query: Mapping[str, object]) -> JSONObject:
     :raises NotAcceptable: 406, one that the version does not support
     :raises Forbidden: 403, another project than that of the caller
     """
-    selected = pagination.filters(query)
-    versions.refuse_filters(NODE, selected, request.version)
-    if "parent_node" not in selected:
+    selection = pagination.filters(query)
+    versions.refuse_filters(NODE, selection, request.version)
+    if "parent_node" not in selection:
         # As in Ironic: child nodes are listed only on request.
-        selected.setdefault("include_children", False)
-    confine(request, selected)
-    return selected
+        selection.setdefault("include_children", False)
+    confine(request, selection)
+    return selection
 
 
 _FILTERS = api_filters.Query(**api_filters.of(NODE))
@@ -186,7 +186,7 @@ def _in_order(questions: Questions, conn: sa.Connection, page: Page, fact: Store
     own = node_queries.of_caller(filters, nodes_table)
     ids = questions.page(fact, page, questions.conditions(filters, question), own)
     rows = {row.id: row for row in nodes.list_nodes(conn, {"id_in": ids}, Page(len(ids)), columns, raw_json=True)}
-    # One may have been deleted meanwhile.
+    # A node may have been deleted since.
     return [rows[node_id] for node_id in ids if node_id in rows]
 
 
