@@ -1,4 +1,4 @@
-"""``.. ironic-support::``: what each field, setting and verb of Ironic's API does, from ``ironic-support.yaml``."""
+"""``.. ironic-support::``: effects of the fields, settings and verbs of Ironic's API, from ``ironic-support.yaml``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = """\
      - fake-hardware
      - ipmi
      - redfish
-     - What it does"""
+     - Effect"""
 
 
 def tables() -> Iterator[tuple[str, list[dict[str, Any]]]]:

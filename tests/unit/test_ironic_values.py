@@ -26,7 +26,7 @@ def test_every_option_with_advice_exists() -> None:
 
 
 def test_the_defaults_of_the_page_are_those_of_the_options() -> None:
-    rows = re.findall(r"\* - ``\[(\w+)\](\w+)``\n     - .*\n     - `*([\w.-]+)", PAGE.read_text(encoding="utf-8"))
+    rows = re.findall(r"^``\[(\w+)\](\w+)`` {2,}\S.*? {2,}`*([\w.-]+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
     shown = {(group, name): text for group, name, text in rows}
     assert len(shown) >= 6

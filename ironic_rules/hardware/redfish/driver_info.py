@@ -27,7 +27,7 @@ PROPERTIES = {
     "redfish_verify_ca": "Whether the BMC's certificate is verified: true (the default), false, or the path of a file "
                          "or folder with trusted certificates on the conductor's machine, in one of "
                          "[redfish]verify_ca_allowed_paths.",
-    "redfish_auth_type": "How to log in: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
+    "redfish_auth_type": "Login: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
 }
 _PREFIX = "redfish_"
 #: Names of earlier releases of Ironic -> those of today.

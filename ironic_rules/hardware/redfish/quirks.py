@@ -218,7 +218,7 @@ DEVIATIONS = (
     Deviation("left-image", (VIRTUAL_MEDIA,), "Supermicro", "An empty drive still shows its last image.",
               Answer.OTHERWISE, "A drive is empty if nothing is inserted.", f"{_ANSIBLE}/issues/6969"),
     Deviation("two-places", (VIRTUAL_MEDIA,), "Dell iDRAC 6.00", "Drives of the system and of the manager; only one of "
-              "them can be used.", Answer.OTHERWISE, "Those of the system are tried, then those of the manager.",
+              "them can be used.", Answer.OTHERWISE, "Drives of the system are tried, then drives of the manager.",
               "https://github.com/dell/iDRAC-Redfish-Scripting/issues/265"),
     Deviation("several-systems", (FIRMWARE,), "sushy-tools, multi-node chassis", "An update without targets is for "
               "other systems, too.", Answer.OTHERWISE, "Targets names the system of the node.",
