@@ -110,7 +110,7 @@ def _query(query: filters.Query) -> str:
     """Return the parameters in one line; a reference stands for those that all lists have in common."""
     common = set(filters.Listing(sort_keys=()).kinds) if isinstance(query, filters.Listing) else set()
     own = [f"``{name}`` ({_kind(kind)})" for name, kind in query.kinds.items() if name not in common]
-    return ", ".join([":ref:`those of lists <lists>`", *own] if common else own)
+    return ", ".join([":ref:`parameters of lists <lists>`", *own] if common else own)
 
 
 def _field(name: str, text: str) -> list[str]:

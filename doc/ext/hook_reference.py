@@ -28,7 +28,7 @@ def page() -> str:
     classes = hooks()
     rows = [line for name, cls in classes.items() for line in _row(name, cls)]
     table = [".. list-table::", "   :header-rows: 1", "   :widths: 22 56 22", "",
-             *_cells("Hook", "What it does", "Needs")]
+             *_cells("Hook", "Work", "Needs")]
     return "\n".join([*table, *rows, "", *(_section(name, cls) for name, cls in classes.items())])
 
 

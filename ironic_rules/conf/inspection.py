@@ -112,10 +112,9 @@ INVENTORY_OPTS: list[cfg.Opt] = [
 LEGACY_RULES_GROUP = cfg.OptGroup("legacy_rules", title="Legacy rules", help="Rules of ironic-inspector, at /v1/rules.")
 LEGACY_RULES_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("cleanup", default="own",
-               choices=[("own", "what a rule has written is taken back, unless someone has changed it since; the value "
-                                "that was there before returns"),
-                        ("any", "what a rule that does not match would write is deleted, no matter who wrote it"),
-                        ("off", "nothing is taken back, as in ironic-inspector 12")],
+               choices=[("own", "revert values that a rule wrote to the previous ones, unless another user changed them"),
+                        ("any", "delete values that a rule without a match would write, also those of other users"),
+                        ("off", "keep all values, as in ironic-inspector 12")],
                help="Reaction of an inspection to legacy rules that do not match."),
 ]
 

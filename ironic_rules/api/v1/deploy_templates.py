@@ -110,7 +110,7 @@ class DeployTemplatesController(Resource):
 
         :raises deploy_template_not_found: 404;  Invalid: 400
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises deploy_template_changed: 409, another request has changed it;  duplicate_deploy_template_name: 409
+        :raises deploy_template_changed: 409, another request changed it first;  duplicate_deploy_template_name: 409
         """
         operations = patch.operations(body)
         _refuse_looks_at_secrets(operations)
@@ -139,7 +139,7 @@ class DeployTemplatesController(Resource):
 
         :raises deploy_template_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises deploy_template_changed: 409, another request has changed it
+        :raises deploy_template_changed: 409, another request changed it first
         """
 
         def write(conn: sa.Connection) -> None:

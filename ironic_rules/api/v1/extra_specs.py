@@ -80,9 +80,9 @@ class ExtraSpecsController(Resource):
     def get_all(self, request: Request, query: QueryValues, conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
-        ``namespace`` is what stands before the colon (empty: without one), ``type`` that of the values, ``status``
-        ``supported``, ``deprecated`` or ``removed``; ``text`` is searched in names and descriptions. The marker is a
-        name. ``plugin_warnings`` says which plug-ins do not work, or whose extra specs have names of others.
+        ``namespace`` is the text before the colon (empty: without one), ``type`` the type of the values, ``status`` is
+        ``supported``, ``deprecated`` or ``removed``. ``text`` selects by names and descriptions. The marker is a name.
+        ``plugin_warnings`` names plug-ins that do not work, or whose extra specs have names of others.
         """
         warnings = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
                      "text": warning.text} for warning in installed.extra_specs().warnings]

@@ -95,7 +95,7 @@ class InspectionOutcomesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=nodes_policies.LIST_ALL, query=_HOURS)
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
-        """Count the inspections that have ended in the last ``hours`` (24, at most 168), hour by hour by their outcome.
+        """Count the inspections that ended in each of the last ``hours`` (24, at most 168), by outcome.
 
         Each hour has the time ``from`` which it counts, and the numbers ``finished``, ``failed``, ``aborted`` and
         ``timed_out``; the last hour is the present one. Inspections that the history no longer has are not counted.

@@ -171,7 +171,7 @@ class InspectionRulesController(Resource):
         :raises inspection_rule_not_found: 404
         :raises Invalid, InvalidRule: 400
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises rule_changed: 409, another request has changed it
+        :raises rule_changed: 409, another request changed it first
         """
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
@@ -209,7 +209,7 @@ class InspectionRulesController(Resource):
 
         :raises inspection_rule_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises rule_changed: 409, another request has changed it
+        :raises rule_changed: 409, another request changed it first
         """
         if uuid == "all":
             rule_sets.destroy(request, conditions)

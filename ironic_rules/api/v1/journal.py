@@ -90,8 +90,8 @@ class InspectionJournalController(Resource):
     def get_all(self, request: Request, query: QueryValues) -> JSONObject:
         """List entries, oldest first; ``mac``, ``address`` (of a BMC), ``node`` (its UUID) and ``reason`` filter them.
 
-        ``nodes`` are those that came near, and what each of them has of what the machine sent. It was refused ``times``
-        times since ``created_at``, the last time at ``seen_at``.
+        ``nodes`` are the near matches, each with the evidence that it shares with the machine. The machine was rejected
+        ``times`` times since ``created_at``, the last time at ``seen_at``.
         """
         return _listed(request, query, {})
 

@@ -110,7 +110,7 @@ class RulesController(Resource):
 
         :raises InvalidRule: 400, with every problem
         :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
-        :raises legacy_rule_changed: 409, another request has changed it
+        :raises legacy_rule_changed: 409, another request changed it first
         """
         ident, warnings = _uuid(uuid), _new_warnings(request)
         values = _checked(request, {"uuid": ident, **body}, warnings)
@@ -162,7 +162,7 @@ class RulesController(Resource):
 
         :raises legacy_rule_not_found: 404
         :raises PreconditionFailed: 412, by ``If-Match``
-        :raises legacy_rule_changed: 409, another request has changed it
+        :raises legacy_rule_changed: 409, another request changed it first
         """
         ident, cleanup = _uuid(uuid), query.get("cleanup", False)
 

@@ -232,9 +232,9 @@ class InventoryController(Resource):
         With a parameter, the reply also contains ``status``: how far the inspection came. If values of the report could
         not be used as they came, it contains ``warnings``, a list.
 
-        The data are those with the requested ``version``, or the newest with the requested ``status``. If neither is
-        requested, they are those of the last successful inspection, and without one the newest. Plug-in data are as
-        hooks and rules have changed them, or, unless ``processed``, as they were received.
+        ``version`` selects one inspection, ``status`` the newest one with this status. Without both, the reply contains
+        the data of the last successful inspection, or if there is none, of the newest one. Plug-in data are as hooks
+        and rules have changed them, or, unless ``processed``, as the ramdisk sent them.
 
         :raises NodeNotFound, inventory_not_found: 404
         """
@@ -307,12 +307,12 @@ class LegacyValuesController(Resource):
 
     @expose(policy=policies.LIST_LEGACY_VALUES, query=_LIST_LEGACY)
     def get_all(self, request: Request, node: str, query: QueryValues) -> JSONObject:
-        """List the values in the order in which they were written; they are taken back in the reverse order.
+        """List the values in the order in which rules wrote them; they are reverted in the reverse order.
 
-        ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has
-        written, unless it has removed what was there (``is_set`` false); ``before`` is what was there before, if
-        ``had_before``. If ``made`` is -1, ``before`` of a capability has all capabilities as they were written. Secrets
-        are shown as ``******``. ``marker`` is the ``id`` of the last value of a page.
+        ``place`` is a path below the node, or the name of a capability or trait. ``written`` is the value that the rule
+        wrote, unless it removed the value (``is_set`` false). ``before`` is the previous value, if ``had_before``. If
+        ``made`` is -1, ``before`` contains all capabilities as they were written. Secrets are shown as ``******``.
+        ``marker`` is the ``id`` of the last value of a page.
 
         :raises NodeNotFound: 404
         """

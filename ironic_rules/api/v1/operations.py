@@ -111,9 +111,9 @@ class OperationsController(Resource):
         ``action`` is ``inspect``, ``manage``, ``provide`` or ``abort``, as a target of ``states/provision``;
         ``set-maintenance`` (with an optional ``reason``), ``clear-maintenance``, ``delete``, or ``reapply``, which runs
         hooks and rules again. The operation has the nodes on which the action is possible now; ``impossible`` has the
-        ``number`` of the others for each ``reason``, and the first ten of them as ``nodes``. The requirements of a
-        node's interfaces are checked when the operation gets to the node, and the operation then names the node. A
-        locked node is tried again after the others, three times.
+        ``number`` of the others for each ``reason``, and the first ten of them as ``nodes``. If an interface of a node
+        does not support the action, the operation finds this later and names the node. The operation tries a locked
+        node again after the others, three times.
 
         With ``dry_run`` nothing is done: 200, with the ``total`` of nodes, on how many the action is ``possible``, and
         ``impossible``.

@@ -99,7 +99,7 @@ class RunbooksController(Resource):
 
     @expose(since=versions.RUNBOOKS, policy=templates.RUNBOOK_CREATE, body=schemas.RUNBOOK_CREATE, status=201)
     def post(self, request: Request, body: JSONObject) -> JSONObject:
-        """Create a runbook. The runbook of a project's member belongs to the project, unless it is public.
+        """Create a runbook. A runbook of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  runbook_already_exists, duplicate_runbook_name: 409
         """

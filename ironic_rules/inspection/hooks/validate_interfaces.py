@@ -23,7 +23,7 @@ class ValidateInterfacesHook(InspectionHook):
         ramdisk booted from the interface's address. With ``infiniband_addresses`` also those with an InfiniBand
         address, whose ``mac_address`` is that which stands for it
     ``valid_interfaces``
-        those of them that may become ports: not the loopback interface
+        interfaces that may become ports: not the loopback interface
     ``macs``
         their addresses, each once
     ``boot_interface``
