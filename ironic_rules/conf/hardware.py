@@ -50,7 +50,7 @@ REDFISH_OPTS: list[cfg.Opt] = [
                     "machine is in POST. 0: not at all."),
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "
-                    "reboots meanwhile."),
+                    "reboots during this time."),
     cfg.IntOpt("factory_reset_wait", default=300, min=0,
                help="Seconds from the reboot until a reset of the BIOS settings counts as complete. They apply if "
                     "the BMC reports neither other settings nor the progress of the start. At most "

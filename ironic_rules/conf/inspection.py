@@ -112,7 +112,7 @@ INVENTORY_OPTS: list[cfg.Opt] = [
 LEGACY_RULES_GROUP = cfg.OptGroup("legacy_rules", title="Legacy rules", help="Rules of ironic-inspector, at /v1/rules.")
 LEGACY_RULES_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("cleanup", default="own",
-               choices=[("own", "revert values that a rule wrote to the previous ones, unless another user changed them"),
+               choices=[("own", "restore the values before those of a rule, unless another user changed them"),
                         ("any", "delete values that a rule without a match would write, also those of other users"),
                         ("off", "keep all values, as in ironic-inspector 12")],
                help="Reaction of an inspection to legacy rules that do not match."),
