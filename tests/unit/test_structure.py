@@ -77,7 +77,7 @@ def test_only_annotations_and_requests_of_the_thread_are_counted():
 def test_bindings_of_vague_names_are_counted_and_their_uses_are_not():
     source = ("def read(given, *, what=None):\n    found = given\n    if (told := found):\n        return told.made\n"
               "    for made, row in what(found=1):\n        match row:\n            case [kept, *said]:\n"
-              "                return [asked for asked in kept]\n    finding: int = lambda wanted: wanted\n")
+              "                return {taken: 1 for taken in kept}\n    finding: int = lambda wanted: wanted\n")
 
     assert structure.measures({PACKAGE / "api" / "nodes.py": source}, {})["vague local names"] == 9
 
