@@ -47,7 +47,7 @@ class RequestId:
 
 #: Paths that ramdisks request.
 _RAMDISKS = ("/v1/continue_inspection", "/v1/lookup", "/v1/heartbeat")
-#: Lines about refused requests of one of these kinds: so many at once, and so many per second in the long run.
+#: Lines about refused requests of one of these kinds: so many at once, and so many per second on average.
 REFUSED_AT_ONCE = 100
 REFUSED_PER_SECOND = 0.5
 _LEAST_REFUSED = "400"

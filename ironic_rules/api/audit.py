@@ -41,7 +41,7 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED = frozenset({"401", "403"})
 #: The path of the heartbeats of agents, which come every few seconds, and change nothing that a user sees.
 _HEARTBEAT = "/v1/heartbeat/{node}"
-#: Lines about refused logins: so many at once, and so many per second in the long run.
+#: Lines about refused logins: so many at once, and so many per second on average.
 _AT_ONCE, _PER_SECOND = 200, 5.0
 #: Bodies of more bytes are not in the log: inventories.
 _MOST_BYTES = 65536

@@ -87,7 +87,7 @@ def uuid(value: str) -> str:
 
 
 def moment(value: str) -> datetime.datetime:
-    """A point in time as in ISO 8601, e.g. ``2026-03-01T12:00:00Z``; without a zone it is UTC."""
+    """A time as in ISO 8601, e.g. ``2026-03-01T12:00:00Z``; without a zone it is UTC."""
     try:
         parsed = datetime.datetime.fromisoformat(text(value))
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 In addition to the RFC: ``replace`` works on a field that is null; ``add`` below an object field that is null creates
 the object; ``remove`` of a whole field sets its default. The result is a new document; the original is unchanged.
-``******`` in place of a secret is refused: a client that sends a reply back would overwrite the secret.
+``******`` in place of a secret is refused: a client that returns a reply would overwrite the secret.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Request:
         return configured.rstrip("/") if configured else links.from_environ(self.environ)
 
     def mark(self, purpose: str, body: JSONObject) -> Mark:
-        """Return the mark of a request that changes a node. Without the header, only this very message has it.
+        """Return the mark of a request that changes a node. Without the header, only this one message has it.
 
         :param purpose: names what ``body`` is about
         :raises Invalid: 400, the header has no valid key

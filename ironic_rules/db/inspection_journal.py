@@ -31,7 +31,7 @@ _MOST_KEYS = 128
 _MOST_TIMES = 2 ** 31 - 1
 #: Characters of the address that a report came from: a proxy may send any text as the address.
 _MAX_SOURCE = 64
-#: Nodes that came near.
+#: Near matches.
 _MOST_NODES = 16
 _KNOWN = sa.select(table.c.id, table.c.machine, table.c.nodes).where(
     table.c.machine.in_(sa.bindparam("machines", expanding=True)))

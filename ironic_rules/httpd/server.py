@@ -38,7 +38,7 @@ _OTHER_FILES = 500
 _TOO_LARGE = 413
 #: Seconds that a reply to a request of this process itself may take.
 _REPLY_S = 20.0
-#: Lines about unexpected errors of cheroot: so many at once, and so many per second in the long run.
+#: Lines about unexpected errors of cheroot: so many at once, and so many per second on average.
 _ERRORS_AT_ONCE, _ERRORS_PER_SECOND = 20, 0.1
 #: Addresses that mean every address, and one of them that a client can connect to.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}

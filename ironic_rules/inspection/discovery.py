@@ -3,7 +3,7 @@
 A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in any state, and
 the node is not certainly another machine (``lookup.possible_nodes``): some addresses are those of many machines. The
 exception is a node that a report of the same machine has just created and no conductor has accepted: it is found
-again, so that the inspection continues when the machine repeats its callback.
+again, so that the inspection continues when the machine repeats its report.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[J
 
 
 def withdraw(db: Database, node_id: int) -> None:
-    """Delete a node whose data no conductor has accepted; the machine will repeat its callback."""
+    """Delete a node whose data no conductor has accepted; the machine will repeat its report."""
     if db.write(lambda conn: records.withdraw(conn, node_id)):
         LOG.warning("The discovered node with id %s is deleted again: no conductor accepted its data", node_id)
 

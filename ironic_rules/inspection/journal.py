@@ -1,7 +1,7 @@
 """The journal of rejected reports, written beside the requests: a refusal takes no longer, whatever its reason.
 
-Anyone can send reports, so they must fill neither the journal nor the log. A callback that does not fit into the
-queue is dropped, and counted; reports for which there is no room are left out. Equal callbacks in the queue are written
+Anyone can send reports, so they must fill neither the journal nor the log. A rejected report that does not fit into the
+queue is dropped, and counted; bodies for which there is no room are left out. Equal entries in the queue are written
 once. Warnings are limited.
 """
 
@@ -39,7 +39,7 @@ PERIOD_S = 10.0
 MACHINE_PERIOD_S = 60.0
 #: Number of machines that are remembered, the last ones. Anyone can pretend to be many machines.
 _MACHINES = 4096
-#: Messages about different machines: so many at once, a fleet, and so many per second in the long run. 10,000 rejected
+#: Messages about different machines: so many at once, a fleet, and so many per second on average. 10,000 rejected
 #: reports, of which more than four come in a second, make less than 1 MiB of log, with the lines of their requests.
 MACHINES_AT_ONCE = 500
 MACHINES_PER_SECOND = 0.5
@@ -50,7 +50,7 @@ _Log: TypeAlias = logging.Logger | logging.LoggerAdapter[Any]
 
 
 class Lines:
-    """Limits of the lines of a kind in the log: ``at_once``, and ``per_second`` in the long run. Thread-safe."""
+    """Limits of the lines of a kind in the log: ``at_once``, and ``per_second`` on average. Thread-safe."""
 
     def __init__(self, at_once: int, per_second: float) -> None:
         self._lock = threading.Lock()
@@ -221,7 +221,7 @@ class Journal:
         self.dropped = 0
 
     def note(self, callback: RefusedCallback) -> None:
-        """Write a callback, later: without secrets, and without its report, if that is too large or too many wait."""
+        """Write an entry, later: without secrets, and without its report, if that is too large or too many wait."""
         if not self._max_entries:
             return
         if not (self._keep_reports and callback.report is not None and self._take(callback.size)):

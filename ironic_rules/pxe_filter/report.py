@@ -113,7 +113,7 @@ def _why(node_id: int, nodes: Mapping[int, records.Node], settings: FilterSettin
         return "in an old file, but no port has it (any more): treated as unknown"
     node = nodes.get(node_id)
     if node is None:
-        return "its node was deleted meanwhile"
+        return "its node has been deleted"
     text = f"node {node.uuid} is in '{node.provision_state}'"
     if node.provision_state in records.STATES and node.inspect_interface not in settings.interfaces:
         text += (f", but its inspect interface '{node.inspect_interface}' is not in "

@@ -110,7 +110,7 @@ const OTHERWISE = {
   404: "There is no such resource.",
   406: "The service does not know this version of the API.",
   409: "It conflicts with something else.",
-  412: "It was changed meanwhile.",
+  412: "Another user changed it first.",
   503: "The service is not available at the moment.",
 };
 

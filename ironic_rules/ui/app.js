@@ -56,7 +56,7 @@ async function show() {
     main.focus();
     return;
   }
-  if (wanted !== shownAt && isDirty() && !confirm("What you have typed here is not saved. Leave?")) {
+  if (wanted !== shownAt && isDirty() && !confirm("Your changes here are not saved. Leave?")) {
     history.replaceState(null, "", shownAt);
     return;
   }

@@ -16,16 +16,16 @@ let isEnded = false; // for browsers that keep nothing
 
 // [title, text, the view where it is done]
 const STEPS = [
-  ["See why", "The page of the machine says why its inspection failed. The time line has what each rule did, and the inventory "
-    + "has all that the machine reported.", "node"],
-  ["Click a value", "A value of a machine, clicked in the tree on the left, becomes a condition of the rule. The right side says "
-    + "what the condition found, and why it holds or does not. Beside this machine is one that has not failed, because no "
-    + "rule runs where a hook has ended the inspection.", "workbench"],
-  ["Choose what happens", "Add an action, such as add-trait or set-attribute: while you type, names, paths and values are "
-    + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", "workbench"],
+  ["See why", "The machine's page says why its inspection failed. The time line shows what each rule did. The inventory shows "
+    + "everything the machine reported.", "node"],
+  ["Click a value", "Click a value of a machine in the tree on the left: it becomes a condition of the rule. The right side shows "
+    + "the value, and whether the condition matches. A machine that has not failed is shown too, because no rule runs after a "
+    + "hook has ended an inspection.", "workbench"],
+  ["Choose what happens", "Add an action, such as add-trait or set-attribute. While you type, the editor offers names, paths and "
+    + "values. The changes for the machine are shown below the verdicts. Nothing is changed yet.", "workbench"],
   ["Save", "Save the rule: the next inspections run it.", "workbench"],
-  ["Inspect", "Let the machine be inspected again. In the demo, somebody has given it a disk meanwhile: it turns green, and its "
-    + "time line names your rule. \u201cRe-run rules\u201d does without a reboot, on its newest report.", "node"],
+  ["Inspect", "Inspect the machine again. In the demo, somebody has given it a disk, so the inspection succeeds, and its time "
+    + "line names your rule. \u201cRe-run rules\u201d runs the rules on its newest report, without a reboot.", "node"],
 ];
 const SAVE = 3;
 

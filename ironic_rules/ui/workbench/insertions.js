@@ -41,7 +41,7 @@ export async function chooseCondition(path, value, vocabulary) {
   const inLoop = path.some((step) => typeof step === "number");
   const choice = field({label: "Condition", options: CHOICES[kind], value: first});
   const operand = field({label: "Value", pointer: "/operand", value: operandOf(first, value)});
-  const multiple = field({label: "Of the list's items", value: "any", options: vocabulary.multiple.map((name) => [name, `${name} of them`])});
+  const multiple = field({label: "Number of list items", value: "any", options: vocabulary.multiple.map((name) => [name, `${name} of them`])});
   let isTyped = false;
   operand.input.addEventListener("input", () => { isTyped = true; });
   const show = () => {

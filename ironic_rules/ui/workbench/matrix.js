@@ -40,7 +40,7 @@ export function matrix(machines, replies, shown, nameOf, drafts, isRunning, open
     const cell = event.target.closest("button[data-rule]");
     if (cell) opened(cell.dataset.rule, cell.dataset.machine);
   }},
-  el("table", {}, el("caption", {class: "unseen"}, "Which rule matches which machine"),
+  el("table", {}, el("caption", {class: "unseen"}, "Matches of rules and machines"),
     el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "Rule"),
       machines.map((machine) => el("th", {scope: "col", title: machine.name}, machine.name)))),
     el("tbody", {}, rows)));

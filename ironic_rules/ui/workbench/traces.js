@@ -24,7 +24,7 @@ export function markOf(verdict) {
  * @param {object} step of the dry run's answer
  * @param {function} goTo called with the pointer of a condition or an action; null: the rule is not in the editor */
 export function trace(step, goTo) {
-  if (step.sensitive) return el("p", {class: "dim"}, "Of a sensitive rule only whether it matches is shown.");
+  if (step.sensitive) return el("p", {class: "dim"}, "A sensitive rule shows only whether it matches.");
   return [
     step.error && el("div", {class: "bad"}, lines(step.error)), step.note && el("p", {}, step.note),
     step.conditions.length === 0 ? el("p", {class: "dim"}, "It has no conditions: it runs for every machine.")
