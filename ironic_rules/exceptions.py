@@ -66,16 +66,27 @@ class IronicRulesError(Exception):
         self.facts = facts
         super().__init__(text if text is not None else self.message.format(**facts))
 
+    @property
+    def kwargs(self) -> dict[str, str]:
+        """The arguments that oslo.messaging sends with the text: the id, unless it is that of the class."""
+        return {} if self.message_id == type(self).message_id else {"message_id": self.message_id}
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (type(self), str(self), self.facts)
+        return rebuild, (type(self), str(self), self.facts, self.message_id)
 
 
-def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any]) -> IronicRulesError:
-    """Return an error of ``cls`` with an already formatted text, after it has crossed a process boundary."""
+def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any],
+            message_id: str | None = None) -> IronicRulesError:
+    """Return an error of ``cls`` with an already formatted text, after it has crossed a process boundary.
+
+    :param message_id: None: that of the class
+    """
     error = cls.__new__(cls)
     if isinstance(error, Invalid):
         error.problems = ()
     IronicRulesError.__init__(error, text, **facts)
+    if message_id is not None:
+        error.message_id = message_id
     return error
 
 

@@ -23,10 +23,11 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
-#: Classes of the errors that conductors of the previous version have a class of their own for, by its name.
-_FORMER: dict[str, type[exceptions.IronicRulesError]] = {
-    "InvalidState": exceptions.Invalid, "NodeProtected": exceptions.Forbidden,
-    **dict.fromkeys(("OutcomeUnknown", "StillRunning", "TooManyCalls", "TooManyConfigDrives"), exceptions.Unavailable)}
+#: Errors that conductors of the previous version have a class of their own for, by its name.
+_FORMER: dict[str, exceptions.Wording[Any]] = {
+    "InvalidState": exceptions.invalid_state, "NodeProtected": exceptions.node_protected,
+    "OutcomeUnknown": exceptions.outcome_unknown, "StillRunning": exceptions.still_running,
+    "TooManyCalls": exceptions.too_many_calls, "TooManyConfigDrives": exceptions.too_many_config_drives}
 #: Number of retries if the broker is unavailable; without it, oslo.messaging retries without limit.
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
@@ -290,7 +291,8 @@ class ConductorAPI:
         except messaging.RemoteError as exc:  # of a class that this module does not have
             if exc.exc_type not in _FORMER:
                 raise
-            raise _FORMER[exc.exc_type](exc.value) from None
+            former = _FORMER[exc.exc_type]
+            raise exceptions.rebuild(former.error, str(exc.value), {}, former.message_id) from None
         except exceptions.IronicRulesError as exc:
             raise _local(exc) from None
 
@@ -299,7 +301,8 @@ def _local(error: exceptions.IronicRulesError) -> exceptions.IronicRulesError:
     """Return a remote error as the original class: oslo.messaging's copy appends the remote traceback to its text."""
     name = type(error).__name__.removesuffix("_Remote")
     cls = _ERRORS.get(name, exceptions.IronicRulesError)
-    return exceptions.rebuild(cls, str(error.args[0]) if error.args else cls.message, {})
+    message_id = error.facts.get("message_id", cls.message_id)
+    return exceptions.rebuild(cls, str(error.args[0]) if error.args else cls.message, {}, message_id)
 
 
 def _undelivered() -> tuple[type[BaseException], ...]:
