@@ -51,6 +51,13 @@ class Problem:
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
+#: End of a text that has its id.
+HAS_ID = re.compile(r" \(IR-[0-9]{4}\)\Z")
+#: Ids of classes whose errors have texts of their own, of which a page says nothing: those of an HTTP status, but that
+#: of BMCs, and of invalid values.
+_GENERAL = re.compile(r"IR-(?:0(?!502)[0-9]{3}|1002)")
+
+
 class IronicRulesError(Exception):
     """Base of all errors.
 
@@ -73,6 +80,18 @@ class IronicRulesError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuild, (type(self), str(self), self.facts, self.message_id)
+
+
+def identified(error: Exception, text: str | None = None) -> str:
+    """Return the text of an error with its id behind it, as ``last_error``, histories and operations have it.
+
+    A text that ends with the id of the error that it quotes gets no other one: that page says more.
+
+    :param text: None: that of the error
+    """
+    text = str(error) if text is None else text
+    message_id = error.message_id if isinstance(error, IronicRulesError) else IronicRulesError.message_id
+    return text if _GENERAL.match(message_id) or HAS_ID.search(text) else f"{text} ({message_id})"
 
 
 def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any],
@@ -413,7 +432,7 @@ class CannotListen(ConfigurationError):
 
     message_id = "IR-1035"
 
-E = TypeVar("E", bound=IronicRulesError)
+E = TypeVar("E", bound=IronicRulesError, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,6 +564,23 @@ still_running = Wording("IR-2073", Unavailable, (
     "it ends; if it fails, last_error says why."))
 
 legacy_rule_failed = Wording("IR-2074", RuleFailed, "Legacy rule {rule}{called} failed at {where}: {reason}")
+
+# Texts of last_error and of histories; no reply has them.
+inspection_failed = Wording("IR-2082", IronicRulesError, "Inspection failed: {reason}")
+inspection_aborted = Wording("IR-2083", IronicRulesError, "Inspection was aborted by request.")
+procedure_aborted = Wording("IR-2084", IronicRulesError, "The {procedure} was aborted by request{where}.")
+ramdisk_silent = Wording("IR-2085", IronicRulesError,
+    "Timeout reached while waiting for {awaited} ({seconds} seconds, [conductor]{option}).")
+state_failed = Wording("IR-2086", IronicRulesError, 'Failed in state "{state}"{step}: {reason}')
+step_failed = Wording("IR-2087", IronicRulesError, "{step} failed: {reason}")
+power_change_failed = Wording("IR-2088", IronicRulesError,
+    "Failed to change the power state to '{target}': {reason}")
+hardware_call_failed = Wording("IR-2089", IronicRulesError, "{call} failed: {reason}")
+work_interrupted = Wording("IR-2090", IronicRulesError,
+    'The conductor ended during "{purpose}"; please repeat the request.')
+boot_left = Wording("IR-2091", IronicRulesError, "What boots the ramdisk (media, boot scripts) is left: {reason}")
+not_continued = Wording("IR-2092", IronicRulesError, "{state} was not continued. {reason}")
+allocation_failed = Wording("IR-2093", IronicRulesError, "Failed to process allocation {allocation}: {reason}.")
 
 
 #: errno -> why a port cannot be used, and what to do.

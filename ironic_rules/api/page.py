@@ -26,7 +26,7 @@ import orjson
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules.api import body
+from ironic_rules.api import body, message_page
 from ironic_rules.exceptions import (
     ConfigurationError,
     Invalid,
@@ -78,6 +78,7 @@ class WebPage:
         self._app = app
         self._files = dict(_files(resources.files("ironic_rules") / "ui", PREFIX + "/"))
         self._files[PREFIX + "/"] = self._files[PREFIX + "/index.html"]
+        self._files[PREFIX + "/messages.html"] = _File(MEDIA_TYPES[".html"], message_page.page())
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

@@ -36,6 +36,7 @@ from ironic_rules.exceptions import (
     NodeLocked,
     NodeNotFound,
     RuleFailed,
+    identified,
     inventory_not_found,
 )
 from ironic_rules.inspection import reapplying, records, trial_machines, trials
@@ -48,7 +49,6 @@ from ironic_rules.models.inspections import REAPPLY, Inspection
 from ironic_rules.models.inventories import UNSHARED, InspectionData, Sharing, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Abandoned, Task, Watch
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -127,17 +127,18 @@ def _ended(item: Item, result: Result) -> Ended:
     shown = {name: result.shown[name] for name in _KEPT if name in result.shown}
     text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     if result.error is not None:
-        return Ended(operations.FAILED, printable(result.shown["failure"]["reason"], MAX_MESSAGE), text)
+        reason = identified(result.error, str(result.shown["failure"]["reason"]))
+        return Ended(operations.FAILED, secrets.message(reason), text)
     return Ended(operations.CHANGED if result.is_changed else operations.UNCHANGED, None, text)
 
 
 def _failed(item: Item, error: BaseException) -> Ended:
     if isinstance(error, IronicRulesError):
-        reason = str(error)
+        reason = identified(error)
     else:
         LOG.error("The dry run of node %s failed", item.node_uuid, exc_info=error)
         reason = state_machine.UNEXPECTED
-    return Ended(operations.FAILED, printable(secrets.mask_text(reason), MAX_MESSAGE))
+    return Ended(operations.FAILED, secrets.message(reason))
 
 
 #: Purpose of the lock.
@@ -265,7 +266,7 @@ class _Work:
                 reapplying.check_ports(task)
         except (HookFailed, RuleFailed) as exc:
             inspection.describe(self.entry, self.conductor, task, processing, exc)
-            self.told = str(exc)
+            self.told = identified(exc)
             raise
         except (*DATABASE_AWAY, Abandoned):
             raise
@@ -311,8 +312,8 @@ class _Work:
 
     def fail(self, error: BaseException) -> None:
         """Note that the item has failed, and release the node as it was."""
-        reason = self.told or (str(error) if isinstance(error, IronicRulesError) else state_machine.UNEXPECTED)
-        reason = printable(secrets.mask_text(reason), MAX_MESSAGE)
+        reason = self.told or (identified(error) if isinstance(error, IronicRulesError) else state_machine.UNEXPECTED)
+        reason = secrets.message(reason)
 
         def store(conn: sa.Connection, release: bool) -> None:
             is_left = self._begin(conn)

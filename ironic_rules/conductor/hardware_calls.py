@@ -27,6 +27,8 @@ from ironic_rules.exceptions import (
     InvalidParameterValue,
     IronicRulesError,
     NodeLocked,
+    hardware_call_failed,
+    identified,
     outcome_unknown,
     still_running,
 )
@@ -191,7 +193,7 @@ def _save(conductor: Conductor, context: RequestContext, lock: nodes.Lock, task:
 
         conductor.db.write(keep)
         return
-    text = printable(secrets.mask_text(f"{name} failed: {reason}"), MAX_MESSAGE)
+    text = secrets.message(identified(hardware_call_failed(call=name, reason=reason)))
     LOG.warning("Node %s: %s", task.node.uuid, text)
 
     def store(conn: sa.Connection) -> None:

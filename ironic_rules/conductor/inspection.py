@@ -18,7 +18,16 @@ from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, facts, inventory, node_sets, nodes, ports, rule_records
 from ironic_rules.db.errors import DATABASE_AWAY
-from ironic_rules.exceptions import HookFailed, Invalid, IronicRulesError, RuleFailed
+from ironic_rules.exceptions import (
+    HookFailed,
+    Invalid,
+    IronicRulesError,
+    RuleFailed,
+    identified,
+    inspection_aborted,
+    inspection_failed,
+    ramdisk_silent,
+)
 from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
@@ -39,7 +48,6 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ABORTED = "Inspection was aborted by request."
 #: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
 
@@ -106,7 +114,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Sta
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+        return StateResult("fail", error=_failed(exc), maintenance=exc.facts.get("maintenance"),
                            inspection=entry, runs=processing.runs, cause=records.cause(exc),
                            also=lambda conn: _store_read(conn, entry, conductor, task, processing.data, None))
     except (*DATABASE_AWAY, Abandoned):
@@ -158,9 +166,14 @@ def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing:
     return frozenset(authors).intersection(processing.runs.matched)
 
 
+def _failed(reason: Exception | str) -> str:
+    """Return the text of a failed inspection, with its id."""
+    return identified(inspection_failed(reason=identified(reason) if isinstance(reason, Exception) else reason))
+
+
 def _withheld(error: BaseException) -> StateResult:
     """Return the failure by an error that was raised after a sensitive rule: its text may quote what that wrote."""
-    return StateResult("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
+    return StateResult("fail", error=_failed(f"{type(error).__name__}; {WITHHELD}"))
 
 
 @dataclass(slots=True)
@@ -320,7 +333,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
     entry = state_machine.begun_inspection(task.node, pending.id)
     if pending.refusal is not None:
         task.stages.begin("rules")
-        return StateResult("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
+        return StateResult("fail", error=_failed(pending.refusal), inspection=entry)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = Processing()
@@ -340,7 +353,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
                                      **_known_of_others(interface, answer, pending))
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
-        return StateResult("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+        return StateResult("fail", error=_failed(exc), maintenance=exc.facts.get("maintenance"),
                            inspection=entry, runs=processing.runs, cause=records.cause(exc))
     except (*DATABASE_AWAY, Abandoned):
         raise
@@ -349,7 +362,7 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             return _withheld(exc)
         if not isinstance(exc, Invalid):
             raise
-        return StateResult("fail", error=f"Inspection failed: {exc}", inspection=entry)
+        return StateResult("fail", error=_failed(exc), inspection=entry)
     finally:
         log_messages(task)
     task.node.inspection_finished_at = clock.now()
@@ -421,7 +434,7 @@ def _call(task: Task, interface: InspectInterface, method: Callable[..., T], *ar
 
 
 def _overdue(method: str, reason: str) -> IronicRulesError:
-    return IronicRulesError(f"Inspection failed: {method}: {reason}")
+    return inspection_failed(reason=f"{method}: {reason}")
 
 
 def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
@@ -472,16 +485,16 @@ def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
 
     :raises invalid_state: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
-    wait_states.stop(conductor, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
+    wait_states.stop(conductor, context, node_id, states.INSPECTWAIT, "abort", inspection_aborted())
 
 
 def finish_abort(conductor: Conductor, context: RequestContext, lock: nodes.Lock) -> None:
     """Finish an ``abort`` that was accepted by a conductor which died before it was done."""
-    wait_states.finish(conductor, context, lock, "abort", ABORTED)
+    wait_states.finish(conductor, context, lock, "abort", inspection_aborted())
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:
     """Fail a node that has waited for its ramdisk longer than ``[conductor]inspect_wait_timeout``: since ``before``."""
-    error = (f"Timeout reached while waiting for the ramdisk's inspection data "
-             f"({conductor.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")
+    error = ramdisk_silent(awaited="the ramdisk's inspection data", option="inspect_wait_timeout",
+                           seconds=conductor.conf.conductor.inspect_wait_timeout)
     wait_states.time_out(conductor, context, row, before, error)

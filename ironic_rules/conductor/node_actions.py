@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context as contexts
-from ironic_rules.conductor import provisioning, pxe_filter
+from ironic_rules.conductor import provisioning, pxe_filter, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import Mark, RequestContext
@@ -20,14 +20,12 @@ from ironic_rules.db import nodes, operations, outbox
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import IronicRulesError, NodeLocked, NoFreeWorker, RequestRepeated
+from ironic_rules.exceptions import IronicRulesError, NodeLocked, NoFreeWorker, RequestRepeated, identified
 from ironic_rules.models import node_actions, secrets
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 #: Seconds between two looks whether the process is ending.
 _PATIENCE_S = 10
-_UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 
 
 def run(conductor: Conductor, operation: Row, item: Item) -> None:
@@ -63,12 +61,12 @@ def _run(conductor: Conductor, operation: Row, item: Item) -> None:
         if item.postponed < operations.MOST_POSTPONED:
             conductor.db.write(lambda conn: operations.postpone(conn, item))
         else:
-            _end(conductor, operation, item, operations.FAILED, str(exc))
+            _end(conductor, operation, item, operations.FAILED, identified(exc))
     except IronicRulesError as exc:
-        _end(conductor, operation, item, operations.FAILED, str(exc))
+        _end(conductor, operation, item, operations.FAILED, identified(exc))
     except Exception:  # of an interface; the other nodes are to be done
         LOG.exception("Operation %s (%s) failed on node %s", operation.uuid, operation.kind, item.node_uuid)
-        _end(conductor, operation, item, operations.FAILED, _UNEXPECTED)
+        _end(conductor, operation, item, operations.FAILED, state_machine.UNEXPECTED)
 
 
 def _start(conductor: Conductor, context: RequestContext, operation: Row, item: Item) -> None:
@@ -104,7 +102,7 @@ def _store(conn: sa.Connection, conductor: Conductor, operation: Row, item: Item
 
 
 def _end(conductor: Conductor, operation: Row, item: Item, status: str, error: str | None = None) -> None:
-    shown = error and printable(secrets.mask_text(error), MAX_MESSAGE)
+    shown = error and secrets.message(error)
 
     def end(conn: sa.Connection) -> None:
         if operations.begin(conn, operation.id, item, conductor.instance):

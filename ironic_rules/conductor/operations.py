@@ -13,17 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import bulk, facts, legacy_rules, node_actions
+from ironic_rules.conductor import bulk, facts, legacy_rules, node_actions, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import conductors, nodes, operations
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
+from ironic_rules.exceptions import IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker, identified
+from ironic_rules.models import secrets
 from ironic_rules.models.node_actions import ACTIONS
 from ironic_rules.models.resources import FIND_FACTS, REAPPLY
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,6 @@ _TOGETHER_BATCH = 200
 _MOST = 1000
 #: Seconds between two looks whether the process is ending.
 _PATIENCE_S = 10
-_UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 
 
 def work(conductor: Conductor) -> int:
@@ -106,17 +105,17 @@ def _do(conductor: Conductor, operation: Row, item: Item) -> None:
     except DATABASE_AWAY:
         raise
     except IronicRulesError as exc:
-        reason = str(exc)
+        reason = identified(exc)
     except Exception:  # one node must not keep the others from being done
         LOG.exception("Operation %s failed on node %s", operation.uuid, item.node_uuid)
-        reason = _UNEXPECTED
+        reason = state_machine.UNEXPECTED
     _fail(conductor, operation, item, reason)
 
 
 def _fail(conductor: Conductor, operation: Row, item: Item, reason: str) -> None:
     def fail(conn: sa.Connection) -> None:
         if operations.begin(conn, operation.id, item, conductor.instance):
-            operations.end(conn, item, operations.FAILED, printable(reason, MAX_MESSAGE))
+            operations.end(conn, item, operations.FAILED, secrets.message(reason))
 
     conductor.db.write(fail)
 
@@ -140,7 +139,7 @@ def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]
     for item in claimed:
         node_id = node_ids.get(item.node_uuid)
         if node_id is None:
-            _fail(conductor, operation, item, str(NodeNotFound(node=item.node_uuid)))
+            _fail(conductor, operation, item, identified(NodeNotFound(node=item.node_uuid)))
             continue
         while not workers.wait_for_room(Lane.OPERATIONS, _PATIENCE_S):
             if workers.is_stopping:
@@ -151,7 +150,7 @@ def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]
             if item.postponed < operations.MOST_POSTPONED:
                 conductor.db.write(functools.partial(operations.postpone, item=item))
             else:
-                _fail(conductor, operation, item, f"Node {item.node_uuid} is locked by host {conductor.host}.")
+                _fail(conductor, operation, item, identified(NodeLocked(node=item.node_uuid, host=conductor.host)))
             continue
         slot.run(kind, conductor, operation, item, conductor.new_lock(node_id))
     workers.wait_for_end(Lane.OPERATIONS)

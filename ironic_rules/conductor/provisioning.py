@@ -26,7 +26,15 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
-from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
+from ironic_rules.exceptions import (
+    InvalidParameterValue,
+    IronicRulesError,
+    NodeLocked,
+    Problem,
+    identified,
+    power_change_failed,
+    procedure_aborted,
+)
 from ironic_rules.models import events, secrets, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.internal_keys import AGENT_ADDRESS, AGENT_URL, BOOT_LEFT
@@ -36,7 +44,6 @@ from ironic_rules.steps import merge, procedures
 from ironic_rules.steps.preview import StepWarning
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 from ironic_rules.steps.progress import ABORT_AFTER
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -55,14 +62,14 @@ def abort(conductor: Conductor, context: RequestContext, task: Task) -> None:
     if procedure is not None and _must_end(conductor, task, procedure):
         _abort_after_step(conductor, context, node, procedure)
         return
-    wait_states.stop(conductor, context, node.id, node.provision_state, "abort", _text(node))
+    wait_states.stop(conductor, context, node.id, node.provision_state, "abort", _aborted(node))
 
 
 def finish_abort(conductor: Conductor, context: RequestContext, lock: nodes.Lock) -> None:
     """Finish an ``abort`` that was accepted by a conductor which died before it was done."""
     with conductor.db.reader() as conn:
         row, _ = nodes.get_locked(conn, lock)
-    wait_states.finish(conductor, context, lock, "abort", _text(row))
+    wait_states.finish(conductor, context, lock, "abort", _aborted(row))
 
 
 def _must_end(conductor: Conductor, task: Task, procedure: Procedure) -> bool:
@@ -90,13 +97,13 @@ def _abort_after_step(conductor: Conductor, context: RequestContext, node: Node,
     conductor.db.write(store)
 
 
-def _text(node: Node) -> str:
+def _aborted(node: Node) -> IronicRulesError:
     procedure = procedures.of_state(node.provision_state)
     if procedure is None:
-        return "The rescue was aborted by request."
+        return procedure_aborted(procedure="rescue", where="")
     step = getattr(node, procedure.step_field)
     where = f" in {procedure.name} step {step['interface']}.{step['step']}" if step else ""
-    return f"The {procedure.noun} was aborted by request{where}."
+    return procedure_aborted(procedure=procedure.noun, where=where)
 
 
 #: Verb -> interfaces whose settings must be valid before it is accepted.
@@ -267,8 +274,7 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
             values["power_state"] = power.get_power_state(task)
 
         if reason := state_machine.failure_of(switch, task):
-            text = f"Failed to change the power state to '{target}': {reason}"
-            values["last_error"] = printable(secrets.mask_text(text), MAX_MESSAGE)
+            values["last_error"] = secrets.message(identified(power_change_failed(target=target, reason=reason)))
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
 
         def store(conn: sa.Connection) -> None:

@@ -18,7 +18,7 @@ from ironic_rules.db import operations as stored_operations
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import conductors, nodes, operations, processes, revisions
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import ConfigurationError, identified, not_continued
 from ironic_rules.models import internal_keys, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.node_actions import ACTIONS
@@ -120,7 +120,8 @@ def _settle(conn: sa.Connection, node_id: int) -> Settled | None:
         values |= {"agent_token_hash": None, "driver_internal_info": internal, "provision_state": ended.state,
                    "target_provision_state": ended.target, "provision_updated_at": clock.now(),
                    "inspection_started_at": None, "clean_step": {}, "deploy_step": {}, "service_step": {},
-                   **dict.fromkeys(CAUSE), "last_error": f"{row.provision_state} was not continued. {REASON}"}
+                   **dict.fromkeys(CAUSE),
+                   "last_error": identified(not_continued(state=row.provision_state, reason=REASON))}
     is_new = not row.maintenance and (begun or row.provision_state == states.AVAILABLE)
     if is_new:
         values |= {"maintenance": True, "maintenance_reason": REASON}

@@ -31,6 +31,10 @@ from ironic_rules.exceptions import (
     NodeNotFound,
     RuleFailed,
     RuleSpent,
+    identified,
+    inspection_failed,
+    state_failed,
+    work_interrupted,
 )
 from ironic_rules.inspection import records
 from ironic_rules.metrics.numbers import Stages
@@ -43,7 +47,7 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Abandoned, Task
 from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import procedures
-from ironic_rules.text import MAX_MESSAGE, WITHHELD, forget_locals, printable
+from ironic_rules.text import WITHHELD, forget_locals
 
 LOG = logging.getLogger(__name__)
 
@@ -118,7 +122,7 @@ def _seconds(passed: datetime.timedelta) -> float:
     return max(0.0, passed.total_seconds())
 
 
-UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
+UNEXPECTED = f"an unexpected error occurred; the conductor's log has the details ({IronicRulesError.message_id})"
 #: Beginning of the purposes of the locks of ``hardware_calls``.
 HARDWARE_CALL = "hardware: "
 #: Maximum number of times that an inspection is repeated because of what has changed since it began, each time another
@@ -221,7 +225,7 @@ def failure_of(action: Callable[[], object], task: Task) -> str | None:
     except (*DATABASE_AWAY, Abandoned):
         raise
     except (IronicRulesError, cfg.Error) as exc:
-        return str(exc)
+        return identified(exc)
     except BaseException:  # of a plug-in, see above; SystemExit would end only this thread
         LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
         return UNEXPECTED
@@ -257,7 +261,7 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
         lock = _replaced(conductor, lock)
         record = _read(conductor, lock)
         if conductor.work_in(record.node.provision_state).handle is not None:
-            text = f"Inspection failed: {error}" if of_inspection else str(error)
+            text = identified(inspection_failed(reason=identified(error)) if of_inspection else error)
             stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
             runs = RuleRuns(failure=error.facts["rule"]) if isinstance(error, RuleFailed) else None
             _save_failure(Attempt(conductor, lock, context, record),
@@ -283,7 +287,7 @@ def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, rea
 
 def reason_of(error: Exception) -> str:
     """Return why work ended with an error that :func:`failure_of` does not handle. Its text may quote anything."""
-    return str(error) if isinstance(error, cfg.Error) else f"{UNEXPECTED} ({type(error).__name__})"
+    return str(error) if isinstance(error, cfg.Error) else f"{type(error).__name__}; {UNEXPECTED}"
 
 
 def _fail_alone(conn: sa.Connection, conductor: Conductor, lock: nodes.Lock, reason: str) -> None:
@@ -292,8 +296,8 @@ def _fail_alone(conn: sa.Connection, conductor: Conductor, lock: nodes.Lock, rea
     before = nodes.get_by_id(conn, lock.node_id) if outbox.wanted(conn) is not None else None
     transition = states.after_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
     values = {} if transition is None else {**state_values(transition), "agent_token_hash": None}
-    error = f"Failed in state \"{row.provision_state}\": {reason}"
-    nodes.release(conn, lock, {**values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
+    error = secrets.message(identified(state_failed(state=row.provision_state, step="", reason=reason)))
+    nodes.release(conn, lock, {**values, "target_power_state": None, "last_error": error})
     inventory.supersede(conn, lock.node_id)
     if before is not None and transition is not None:
         notices.provision(conn, before, "fail")
@@ -332,8 +336,7 @@ def _step(attempt: Attempt) -> bool:
         if purpose in work.unfinished:
             work.unfinished[purpose](conductor, attempt.context, attempt.lock)
         else:
-            reason = f"The conductor ended during \"{purpose}\"; please repeat the request."
-            _leave(conductor, attempt.lock, row, reason)
+            _leave(conductor, attempt.lock, row, identified(work_interrupted(purpose=purpose)))
         return False
     while True:
         task = attempt.task()
@@ -385,7 +388,7 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
 def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> None:
     """Release a node in a stable state: the conductor that took its lock died before or after its work."""
     unfinished = row.target_power_state is not None or (row.reservation_purpose or "").startswith(HARDWARE_CALL)
-    error = printable(secrets.mask_text(reason), MAX_MESSAGE)
+    error = secrets.message(reason)
     values = {"target_power_state": None, "last_error": error} if unfinished else {}
     conductor.db.write(lambda conn: nodes.release(conn, lock, values))
 
@@ -398,13 +401,13 @@ def _save(attempt: Attempt, task: Task, result: StateResult) -> bool:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
     on_failure = conductor.work_in(row.provision_state).on_failure
-    error = None if result.error is None else printable(secrets.mask_text(result.error), MAX_MESSAGE)
+    error = None if result.error is None else secrets.message(result.error)
     values = {**state_values(transition), "last_error": error}
     if result.cause is not None:
         values |= result.cause.columns()
     if result.maintenance is not None:
         values |= {"maintenance": True, **({} if result.fault is None else {"fault": result.fault}),
-                   "maintenance_reason": printable(secrets.mask_text(result.maintenance), MAX_MESSAGE)}
+                   "maintenance_reason": secrets.message(result.maintenance)}
     stays = transition.state == row.provision_state
     if stays:
         del values["provision_updated_at"]
@@ -476,7 +479,8 @@ def _failure(node: Node, reason: str, stage: str = "save") -> StateResult:
     procedure = procedures.of_state(node.provision_state)
     step = getattr(node, procedure.step_field) if procedure is not None else None
     where = f", {procedure.name} step {step['interface']}.{step['step']}" if procedure and step else ""
-    return StateResult("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}", stage=stage)
+    error = state_failed(state=node.provision_state, step=where, reason=reason)
+    return StateResult("fail", error=identified(error), stage=stage)
 
 
 def _unsaved(error: Exception, record: task_store.NodeRecord, task: Task, sealed: bool) -> StateResult:
@@ -488,8 +492,9 @@ def _unsaved(error: Exception, record: task_store.NodeRecord, task: Task, sealed
         LOG.error("The result of the work on node %s cannot be saved", record.node.uuid,
                   exc_info=None if sealed else error)
     if failure := records.rule_failure(error, records.refused_by_save(error, task), sealed=sealed):
-        return StateResult("fail", error=f"Inspection failed: {failure}", cause=records.cause(failure))
-    reason = str(error) if isinstance(error, IronicRulesError) else UNEXPECTED
+        return StateResult("fail", error=identified(inspection_failed(reason=identified(failure))),
+                           cause=records.cause(failure))
+    reason = identified(error) if isinstance(error, IronicRulesError) else UNEXPECTED
     if sealed:
         reason = f"{type(error).__name__}; {WITHHELD}"
     return _failure(record.node, f"the result could not be saved: {reason}")
@@ -513,9 +518,8 @@ def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_t
     """
     keep = conductor.conf.conductor.node_history_max_entries if event else None
     if keep and event:
-        node_records.add_history(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host,
-                                 context.user_id,
-                                 context.request_id, inspection)
+        node_records.add_history(conn, node_id, event_type, secrets.message(event), severity, conductor.host,
+                                 context.user_id, context.request_id, inspection)
     if keep or inspection is not None:
         node_records.prune(
             conn, node_id, event_type, keep or None,

@@ -19,7 +19,15 @@ from ironic_rules.conductor import hardware_cache, state_machine, task_store, wa
 from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
-from ironic_rules.exceptions import AgentChanged, IronicRulesError
+from ironic_rules.exceptions import (
+    AgentChanged,
+    IronicRulesError,
+    boot_left,
+    identified,
+    procedure_aborted,
+    ramdisk_silent,
+    step_failed,
+)
 from ironic_rules.hardware.waiting import noting_failures
 from ironic_rules.models import secrets, states
 from ironic_rules.models.internal_keys import BOOT_LEFT
@@ -31,7 +39,6 @@ from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
 from ironic_rules.steps.progress import CurrentStep, Progress
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -63,8 +70,9 @@ def advance(conductor: Conductor, task: Task, procedure: Procedure, plan: Planne
         return StateResult("done", history=f"The {procedure.noun} is finished.")
     if not progress.is_begun:
         if progress.must_abort:
-            return StateResult("fail", error=f"The {procedure.noun} was aborted by request, after the end of a step "
-                                             "that cannot be aborted.")
+            error = procedure_aborted(
+                procedure=procedure.noun, where=", after the end of a step that cannot be aborted")
+            return StateResult("fail", error=identified(error))
         progress.begin(run, _lock_id(task.node), clock.now())
         return StateResult("next")
     return _execute(conductor, task, progress, run, plan)
@@ -93,7 +101,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: CurrentS
     reason = state_machine.failure_of(execute, task)
     task.watch.end()
     if reason:
-        return StateResult("fail", error=f"{name} failed: {reason}")
+        return StateResult("fail", error=identified(step_failed(step=name, reason=reason)))
     if restarts:
         progress.restart(restarts[0].steps)
         return StateResult("next", history=f"{name}: the agent's hardware managers have changed; the {procedure.noun} "
@@ -153,8 +161,7 @@ def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -
         reason = state_machine.failure_of(lambda: _undo_boot(conductor, task), task)
         text = None
         if reason is not None:
-            text = printable(secrets.mask_text(f"What boots the ramdisk (media, boot scripts) is left: {reason}"),
-                             MAX_MESSAGE)
+            text = secrets.message(identified(boot_left(reason=reason)))
             LOG.warning("Node %s: %s", task.node.uuid, text)
 
         def store(conn: sa.Connection) -> None:
@@ -165,7 +172,7 @@ def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -
 
 
 def _overdue(name: str, reason: str) -> IronicRulesError:
-    return IronicRulesError(f"{name} failed: {reason}")
+    return step_failed(step=name, reason=reason)
 
 
 def _lock_id(node: Node) -> str:
@@ -180,6 +187,6 @@ def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, 
     option = f"{procedure.name}_callback_timeout"
     step = getattr(row, procedure.step_field)
     name = f" in {procedure.name} step {step['interface']}.{step['step']}" if step else ""
-    error = (f"Timeout reached while waiting for the machine's call-back{name} "
-             f"({conductor.conf.conductor[option]} seconds, [conductor]{option}).")
+    error = ramdisk_silent(awaited=f"the machine's call-back{name}", seconds=conductor.conf.conductor[option],
+                           option=option)
     wait_states.time_out(conductor, context, row, before, error)

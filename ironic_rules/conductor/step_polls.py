@@ -25,7 +25,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.db import clock, node_queries, nodes
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker
+from ironic_rules.exceptions import HardwareFailed, IronicRulesError, NodeLocked, NodeNotFound, NoFreeWorker, identified
 from ironic_rules.models import secrets, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.internal_keys import STEP_POLL
@@ -33,7 +33,6 @@ from ironic_rules.models.known_secrets import KNOWN
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
 from ironic_rules.steps.procedures import Poll
-from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -163,7 +162,7 @@ class StepPolls:
         if state is None:
             return self._resume(row, poll, None)
         if isinstance(state, HardwareFailed):
-            return self._resume(row, poll, str(state))
+            return self._resume(row, poll, identified(state))
         if clock.now() >= poll.until:
             return self._resume(row, poll, procedures.overdue_poll(poll, str(state)))
         return False
@@ -185,7 +184,7 @@ class StepPolls:
     def _resume(self, row: Row, poll: Poll, error: str | None) -> bool:
         """Store how a step has ended and continue the node; return false if it is locked now."""
         conductor, lock = self._conductor, self._conductor.new_lock(row.id)
-        text = None if error is None else printable(secrets.mask_text(error), MAX_MESSAGE)
+        text = None if error is None else secrets.message(error)
 
         def store(conn: sa.Connection) -> bool:
             # A request for the node has priority; this is repeated.

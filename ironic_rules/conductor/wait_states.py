@@ -22,7 +22,7 @@ from ironic_rules.text import MAX_MESSAGE, printable
 LOG = logging.getLogger(__name__)
 
 
-def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str, event: str, error: str,
+def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str, event: str, error: IronicRulesError,
          before: datetime.datetime | None = None, lane: Lane = Lane.REQUESTS) -> None:
     """Begin to end the wait of a node (``abort`` or ``fail``), if it is still waiting in ``state``.
 
@@ -48,18 +48,19 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
         slot.run(finish, conductor, context, lock, event, error)
 
 
-def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, event: str, error: str) -> None:
+def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, event: str,
+           reason: IronicRulesError) -> None:
     """End the wait of a node whose lock is held: clean up as after a failure, and release it."""
     context.update_store()
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             record = task_store.read_locked(conn, lock)
         row, task = record.node, record.task(context)
-        if event == "fail":
-            error = f"{error} {_known(conductor, task)}"
+        known = f" {_known(conductor, task)}" if event == "fail" else ""
+        error = secrets.message(f"{reason}{known} ({reason.message_id})")
         transition = states.after_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
-        if reason := state_machine.clean_up(conductor, task):
-            error = printable(secrets.mask_text(f"{error} Cleaning up failed: {reason}"), MAX_MESSAGE)
+        if failure := state_machine.clean_up(conductor, task):
+            error = secrets.message(f"{error} Cleaning up failed: {failure}")
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:
@@ -109,7 +110,7 @@ def _requested(conductor: Conductor, task: Task) -> str:
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime,
-             error: str) -> None:
+             error: IronicRulesError) -> None:
     """Fail a node that has waited since before ``before``, unless it is locked now."""
     try:
         stop(conductor, context, row.id, row.provision_state, "fail", error, before, Lane.TIMEOUTS)

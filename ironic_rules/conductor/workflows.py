@@ -17,7 +17,7 @@ from ironic_rules.conductor.conductor import Conductor, StateResult
 from ironic_rules.conductor.step_loop import Planner, StepPlan
 from ironic_rules.context import RequestContext
 from ironic_rules.db import deploy_templates, nodes
-from ironic_rules.exceptions import Invalid
+from ironic_rules.exceptions import Invalid, ramdisk_silent
 from ironic_rules.models import states
 from ironic_rules.models.internal_keys import AGENT_STAYS, AGENT_URL, RESCUE_BOOTED
 from ironic_rules.models.nodes import Node
@@ -142,8 +142,8 @@ def unrescue(conductor: Conductor, task: Task) -> StateResult:
 def time_out_rescue(conductor: Conductor, context: RequestContext, row: nodes.Overdue,
                     before: datetime.datetime) -> None:
     """Fail a node whose rescue system has not called back since ``before``: ``[conductor]rescue_callback_timeout``."""
-    error = ("Timeout reached while waiting for the call-back of the rescue system "
-             f"({conductor.conf.conductor.rescue_callback_timeout} seconds, [conductor]rescue_callback_timeout).")
+    error = ramdisk_silent(awaited="the call-back of the rescue system", option="rescue_callback_timeout",
+                           seconds=conductor.conf.conductor.rescue_callback_timeout)
     wait_states.time_out(conductor, context, row, before, error)
 
 

@@ -17,8 +17,10 @@ from ironic_rules.exceptions import (
     NodeNotFound,
     NotFound,
     allocation_already_exists,
+    allocation_failed,
     allocation_not_found,
     duplicate_allocation_name,
+    identified,
     node_associated,
 )
 from ironic_rules.models import states
@@ -67,7 +69,7 @@ def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
         return state
     problem = _problem(conn, row)
     if problem is not None:
-        return _end(conn, row, ERROR, last_error=f"Failed to process allocation {row.uuid}: {problem}.")
+        return _end(conn, row, ERROR, last_error=_failed(row, problem))
     candidates = _candidates(conn, row)
     locked = 0
     for node_id in candidates:
@@ -84,7 +86,11 @@ def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
     if locked and not give_up:
         return ALLOCATING
     reason = f"all of {locked} suitable nodes are locked" if locked else "all nodes were taken meanwhile"
-    return _end(conn, row, ERROR, last_error=f"Failed to process allocation {row.uuid}: {reason}.")
+    return _end(conn, row, ERROR, last_error=_failed(row, reason))
+
+
+def _failed(row: Allocation, reason: str) -> str:
+    return identified(allocation_failed(allocation=row.uuid, reason=reason))
 
 
 def backfill(conn: sa.Connection, values: Mapping[str, Any], node: Node) -> Allocation:

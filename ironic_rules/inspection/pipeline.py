@@ -194,6 +194,7 @@ class Pipeline:
         if outcome.failure is not None:
             error = outcome.failure.error
             failed = RuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
+            failed.message_id = error.message_id
             # A trial has them already.
             failed.traces = [] if trial is not None else list(outcome.traces)  # type: ignore[attr-defined]
             raise failed

@@ -17,6 +17,7 @@ from ironic_rules.exceptions import (
     HookFailed,
     MACAlreadyExists,
     RuleFailed,
+    identified,
     legacy_rule_failed,
 )
 from ironic_rules.legacy import CompiledLegacyRule
@@ -64,13 +65,12 @@ def failure(error: Exception) -> JSONObject:
     """Return why an inspection failed. The errors of rules contain nothing that the rules must not tell."""
     if isinstance(error, RuleFailed):
         description: JSONObject = {"rule": error.facts["rule"], "pointer": error.facts["where"],
-                                   "reason": str(error.facts["reason"])}
+                                   "reason": identified(error, str(error.facts["reason"]))}
     elif isinstance(error, HookFailed):
-        description = {"hook": error.facts.get("hook"), "reason": str(error)}
+        description = {"hook": error.facts.get("hook"), "reason": identified(error)}
     else:
-        description = {"reason": str(error)}
-    return {name: secrets.mask_text(printable(value, MAX_MESSAGE)) for name, value in description.items()
-            if value is not None}
+        description = {"reason": identified(error)}
+    return {name: secrets.message(str(value)) for name, value in description.items() if value is not None}
 
 
 def cause(error: Exception) -> Cause | None:

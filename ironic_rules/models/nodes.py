@@ -225,8 +225,8 @@ OWN_PART = "…"
 #: Maximum numbers of characters of a reason, and of ``OWN_PART`` in it.
 MAX_REASON = 300
 _MOST_OWN = 16
-_OWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b\d+(?:\.\d+)*\b",
-                  re.ASCII | re.IGNORECASE)
+_OWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|"
+                  r"(?<!\bIR-)\b\d+(?:\.\d+)*\b", re.ASCII | re.IGNORECASE)
 
 
 class Cause(NamedTuple):

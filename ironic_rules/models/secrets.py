@@ -23,9 +23,10 @@ import orjson
 import re2
 from oslo_utils import strutils
 
-from ironic_rules.exceptions import SecretMasked
+from ironic_rules.exceptions import HAS_ID, SecretMasked
 from ironic_rules.models import documents
 from ironic_rules.models.documents import JSON, JSONObject
+from ironic_rules.text import MAX_MESSAGE, printable
 
 MASK = "******"
 #: The words that make a key secret by default: ``[DEFAULT]secret_words``.
@@ -146,6 +147,16 @@ def mask(value: JSON) -> Any:
 def mask_text(text: str) -> str:
     """Return a text, of any kind, with the passwords of URLs in it masked."""
     return _URL.sub(rf"\1{MASK}@", text) if "://" in text and "@" in text else text
+
+
+def message(text: str) -> str:
+    """Return a text as ``last_error``, histories and operations have it: one line without passwords of URLs.
+
+    The id at its end remains if the text is longer than ``MAX_MESSAGE``.
+    """
+    found = HAS_ID.search(text)
+    text, ending = (text, "") if found is None else (text[:found.start()], found[0])
+    return printable(mask_text(text), MAX_MESSAGE) + ending
 
 
 def passwords_of_urls(text: str) -> Iterator[str]:

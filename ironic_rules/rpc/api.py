@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
 #: Errors that conductors of the previous version have a class of their own for, by its name.
-_FORMER: dict[str, exceptions.Wording[Any]] = {
+_FORMER: dict[str, exceptions.Wording[exceptions.IronicRulesError]] = {
     "InvalidState": exceptions.invalid_state, "NodeProtected": exceptions.node_protected,
     "OutcomeUnknown": exceptions.outcome_unknown, "StillRunning": exceptions.still_running,
     "TooManyCalls": exceptions.too_many_calls, "TooManyConfigDrives": exceptions.too_many_config_drives}

@@ -125,7 +125,7 @@ function problem(status, json, headers, path) {
   const wait = Number.parseInt(headers.get("Retry-After") ?? "", 10);
   const shown = text || OTHERWISE[status] || `The service answers with status ${status}.`;
   return {
-    status, text: shown,
+    status, text: shown, messageId: told?.message_id ?? null,
     places: [...shown.matchAll(/(?:^|[\s'"(])(\/[\w~.-]+(?:\/[\w~.-]+)*)(?=$|[\s'":,;)])/g)].map((found) => found[1])
       .filter((place) => !place.startsWith("/v1/")),
     retryAfter: Number.isNaN(wait) ? null : wait,

@@ -3,7 +3,7 @@
 import {request} from "./api.js";
 import {el, fill} from "./dom.js";
 import {address} from "./router.js";
-import {short} from "./parts.js";
+import {messageLink, short} from "./parts.js";
 
 const KEPT_MS = 30_000;
 const RULE = /((?:Inspection r|r)ule )([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \((.*?)\)(?=$|[,;.]| failed at))?/gi;
@@ -48,17 +48,22 @@ export function namedNode(uuid) {
   return link(NODES, uuid);
 }
 
-/** Return a text, with links to rules by their names. */
+/** Return a text, with links from the ids of messages to what to do. */
+function identified(text) {
+  return text.split(/\((IR-\d{4})\)/).map((part, number) => (number % 2 === 0 ? part : ["(", messageLink(part), ")"]));
+}
+
+/** Return a text, with links to rules by their names, and from the ids of messages to what to do. */
 export function named(text) {
   const parts = [];
   let end = 0;
   for (const found of text.matchAll(RULE)) {
     // A revision has the name that the rule had then.
-    parts.push(text.slice(end, found.index), found[1], found[3] ? el("a", {href: address("rules", {text: found[3]})}, found[3])
+    parts.push(identified(text.slice(end, found.index)), found[1], found[3] ? el("a", {href: address("rules", {text: found[3]})}, found[3])
       : link(RULES, found[2].toLowerCase()));
     end = found.index + found[0].length;
   }
-  return [...parts, text.slice(end)];
+  return [...parts, identified(text.slice(end))];
 }
 
 /** Return the lines of a text, whose breaks the service has escaped, and in which items begin with "*". */
@@ -66,14 +71,20 @@ function split(text) {
   return String(text).split(/\\n|\n/).map((line, number) => (number === 0 ? line : line.replace(/^\s*\*\s*/, "")));
 }
 
+/** Return a text without the end of a very long one, but with the id of its message. */
+function shortened(text, most) {
+  const id = /(?: \(IR-\d{4}\))?$/.exec(text);
+  return `${short(text.slice(0, id.index), most)}${id[0]}`;
+}
+
 /** Return a text on one line, shortened. */
 export function line(text, most = 400) {
   const [first, ...others] = split(text);
-  return named(short(others.length > 0 ? `${first} ${others.join("; ")}` : first, most));
+  return named(shortened(others.length > 0 ? `${first} ${others.join("; ")}` : first, most));
 }
 
 /** Return a text as a paragraph and a list, without the end of very long lines. */
 export function lines(text) {
-  const [first, ...others] = split(text).map((each) => named(short(each, 1500)));
+  const [first, ...others] = split(text).map((each) => named(shortened(each, 1500)));
   return [el("p", {}, first), others.length > 0 && el("ul", {class: "reasons"}, others.slice(0, 100).map((each) => el("li", {}, each)))];
 }

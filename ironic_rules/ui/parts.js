@@ -13,7 +13,8 @@ import {isTemporary, retry} from "./retry.js";
 export function notice(error, again = null) {
   const isRetried = again !== null && isTemporary(error);
   const made = el("div", {class: "notice bad", role: "alert"},
-    el("p", {}, error.status > 0 && el("strong", {}, `${error.status} `), error.text),
+    el("p", {}, error.status > 0 && el("strong", {}, `${error.status} `), error.text,
+      error.messageId && [" (", messageLink(error.messageId), ")"]),
     error.places?.length > 0 && el("p", {class: "dim"}, "At ", error.places.map((place) => [el("code", {}, place), " "])),
     error.retryAfter !== null && error.retryAfter !== undefined
       && el("p", {class: "dim"}, `The service asks to wait ${error.retryAfter} s.`),
@@ -21,6 +22,11 @@ export function notice(error, again = null) {
     again && el("button", {onclick: () => again()}, "Try again"));
   if (isRetried) retry(made, error, again);
   return made;
+}
+
+/** Return a link from the id of a message to what to do. */
+export function messageLink(id) {
+  return el("a", {href: `./messages.html#${id}`, target: "_blank", title: "What to do"}, id);
 }
 
 /** Show what went wrong, as notice() does, in place of what is there; return whether anything has. */

@@ -220,7 +220,7 @@ def test_a_failed_step_is_named_and_puts_the_node_in_maintenance(whole, verb):
         step("power.reboot"), step("raid.pretend", error="the disk smokes"), step("power.power_off")]})
 
     error = (f"{short.capitalize()} step raid.pretend (2 of 3, request) failed: raid.pretend fails as requested: the "
-             "disk smokes")
+             "disk smokes (IR-2087)")
     assert (shown["provision_state"], shown["target_provision_state"]) == (f"{short} failed", target)
     assert (shown["last_error"], shown["maintenance"], shown["fault"]) == (error, True, f"{short} failure")
     assert whole.events(node)[-1] == ("ERROR", error)
@@ -267,7 +267,7 @@ def test_a_hold_step_stops_until_a_person_decides(whole, verb, ends):
         assert finished(whole, node) == ["power.power_off", "power.power_on"]
     else:
         assert (shown["provision_state"], shown["power_state"]) == (f"{short} failed", "power off")
-        assert shown["last_error"] == f"The {noun} was aborted by request."
+        assert shown["last_error"] == f"The {noun} was aborted by request. (IR-2084)"
         assert not shown["maintenance"]
     assert_forgotten(whole.row(node))
 
@@ -282,7 +282,7 @@ def test_an_abort_ends_a_step_at_once_only_if_it_can_be_aborted(whole, monkeypat
 
     shown = whole.provision(other, "abort")
     assert (shown["provision_state"], shown["last_error"]) == (
-        "clean failed", "The cleaning was aborted by request in clean step raid.pretend.")
+        "clean failed", "The cleaning was aborted by request in clean step raid.pretend. (IR-2084)")
     shown = whole.provision(node, "abort")
     assert (shown["provision_state"], shown["clean_step"]["abort_after"]) == ("clean wait", True)
     row = beat(whole, node, token_of(whole, node))
@@ -332,7 +332,7 @@ def test_many_entries_of_one_kind_do_not_displace_those_of_another(whole):
         whole.provision(node, "clean", clean_steps=[step("power.reboot")] * 10)
 
     kept = texts(whole, node)
-    assert (len(kept), kept[0]) == (4, "Inspection was aborted by request.")
+    assert (len(kept), kept[0]) == (4, "Inspection was aborted by request. (IR-2083)")
     assert kept[-1] == "The cleaning is finished."
 
 

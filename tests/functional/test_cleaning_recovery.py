@@ -110,7 +110,7 @@ def test_a_step_that_can_not_be_repeated_fails_with_its_name(start_conductor, no
     assert (row.provision_state, row.maintenance, row.fault) == (f"{short} failed", True, f"{short} failure")
     assert row.last_error == (
         f"{short.capitalize()} step raid.create_configuration (2 of 6, request) failed: the step was interrupted, and "
-        f"it cannot be run again. Check the machine, then repeat the {noun}.")
+        f"it cannot be run again. Check the machine, then repeat the {noun}. (IR-2087)")
     assert (finished(records, uuid), row.raid_config) == (["power.power_on"], {})
     assert_forgotten(row)
 
@@ -149,5 +149,5 @@ def test_an_abort_is_finished_by_another_conductor(start_conductor, node, record
     row = records.at_rest(uuid)
     where = f" in {short} step raid.pretend" if place == "wait" else ""
     assert (row.provision_state, row.last_error) == (
-        f"{short} failed", f"The {noun} was aborted by request{where}.")
+        f"{short} failed", f"The {noun} was aborted by request{where}. (IR-2084)")
     assert_forgotten(row)

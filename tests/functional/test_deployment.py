@@ -146,7 +146,7 @@ def test_a_failing_step_is_named_and_stops_the_deployment(whole):
     assert (shown["provision_state"], shown["target_provision_state"]) == ("deploy failed", "active")
     assert shown["last_error"] == (
         "Deploy step raid.pretend (3 of 7, template CUSTOM_FAILS) failed: raid.pretend fails as requested: the "
-        "controller smokes")
+        "controller smokes (IR-2087)")
     assert finished(whole, node) == CORE[:2]
     assert whole.events(node)[-1] == ("ERROR", shown["last_error"])
     assert_forgotten(whole.row(node))
@@ -162,7 +162,7 @@ def test_a_step_that_leaves_what_can_not_be_saved_is_named_too(whole, monkeypatc
     assert (shown["provision_state"], shown["extra"]) == ("deploy failed", {})
     assert shown["last_error"] == (
         "Deploy step raid.delete_configuration (2 of 7, request) failed: it left a value that cannot be stored: "
-        "/extra/bad of the node is of type object")
+        "/extra/bad of the node is of type object (IR-2087)")
 
 
 def test_what_the_steps_before_a_failing_one_did_is_kept(whole):
@@ -281,7 +281,7 @@ def test_a_waiting_deployment_that_is_aborted_has_failed_and_is_not_cleaned(whol
     shown = whole.provision(node, "abort")
 
     assert (shown["provision_state"], shown["target_provision_state"]) == ("deploy failed", "active")
-    assert shown["last_error"] == "The deployment was aborted by request in deploy step raid.pretend."
+    assert shown["last_error"] == "The deployment was aborted by request in deploy step raid.pretend. (IR-2084)"
     assert_forgotten(whole.row(node))
     assert whole.provision(node, "active")["provision_state"] == "active"
 
@@ -303,7 +303,7 @@ def test_a_machine_that_never_calls_back_fails_the_deployment(whole):
     assert row.power_state == "power off"
     assert row.last_error == ("Timeout reached while waiting for the machine's call-back in deploy step raid.pretend "
                               "(1800 seconds, [conductor]deploy_callback_timeout). Its power state is 'power off'. "
-                              "No ramdisk has looked the node up.")
+                              "No ramdisk has looked the node up. (IR-2085)")
     assert whole.events(node)[-1] == ("ERROR", row.last_error)
     assert_forgotten(row)
     assert row.agent_token_hash is None

@@ -175,7 +175,7 @@ def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_condu
     assert row.power_state == "power off"
     assert row.last_error == (
         f"Deploy step raid.create_configuration (4 of 8, template {TEMPLATE}) failed: the step was interrupted, and it "
-        "cannot be run again. Check the machine, then tear the node down or deploy it again.")
+        "cannot be run again. Check the machine, then tear the node down or deploy it again. (IR-2087)")
     assert ran == ["bios.apply_configuration", *["raid.create_configuration"] * afterwards]
     assert (row.deploy_step, row.raid_config) == ({}, {})
     assert finished(records, available) == STEPS[:3]

@@ -162,7 +162,7 @@ def test_a_checksum_that_does_not_match_fails_the_deployment(whole, images, ramd
 
     assert (shown["provision_state"], shown["power_state"]) == ("deploy failed", "power off")
     assert shown["last_error"] == ("Deploy step deploy.write_image (2 of 6, code) failed: The agent reports: Image "
-                                   "failed to verify against checksum (FAILED)")
+                                   "failed to verify against checksum (FAILED) (IR-2087)")
     assert undone == [node]
 
 

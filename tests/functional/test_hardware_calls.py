@@ -255,7 +255,7 @@ def test_a_failure_goes_to_the_caller_or_to_the_node(whole, monkeypatch):
     reply = whole.app.put_json(f"/v1/nodes/{node}/management/boot_device", {"boot_device": "pxe"})
     assert (reply.status_int, whole.at_rest(node).last_error) == (502, None)
     assert whole.app.put_json(f"/v1/nodes/{node}/states/boot_mode", {"target": "bios"}).status_int == 202
-    text = f"set_boot_mode failed: The BMC of node {node}: it refused a request."
+    text = f"set_boot_mode failed: The BMC of node {node}: it refused a request. (IR-0502)"
     assert whole.at_rest(node).last_error == text
     assert whole.events(node)[-1] == ("ERROR", text)
 

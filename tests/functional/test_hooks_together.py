@@ -170,7 +170,7 @@ def test_a_disk_that_does_not_fit_fails_the_inspection(whole):
     assert shown["provision_state"] == "inspect failed"
     assert shown["last_error"] == (
         "Inspection failed: Inspection hook root-device failed: none of 2 disks fits the root device hints "
-        "{'serial': 'nosuch'}")
+        "{'serial': 'nosuch'} (IR-1030)")
 
 
 def test_the_previous_inventory_is_not_read_unless_a_hook_looks_at_it(whole, monkeypatch):

@@ -68,7 +68,8 @@ def test_a_failed_inspection_tells_the_rule_and_what_the_others_would_have_chang
     node = whole.enroll("manageable")
     whole.inspect(node, whole.machine()[1])
     shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
-    assert (shown["outcome"], shown["failure"]) == ("failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no"})
+    assert (shown["outcome"], shown["failure"]) == (
+        "failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no (IR-1027)"})
     assert [change["value"] for change in shown["rules"][0]["changes"]["node"]] == [1, "CUSTOM_LOST"]
     # The trait is not saved: one that the node gets later is not from this inspection.
     whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_LOST"]})
@@ -82,7 +83,8 @@ def test_an_aborted_inspection_and_one_out_of_band_are_entries_too(whole: Whole)
     whole.provision(node, "inspect")
     whole.provision(node, "abort")
     shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
-    assert (shown["outcome"], shown["failure"]) == ("aborted", {"reason": "Inspection was aborted by request."})
+    assert (shown["outcome"], shown["failure"]) == (
+        "aborted", {"reason": "Inspection was aborted by request. (IR-2083)"})
 
 
 def test_as_many_are_kept_as_configured(whole: Whole) -> None:

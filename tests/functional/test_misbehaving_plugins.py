@@ -220,7 +220,7 @@ def test_a_hook_that_hangs_fails_the_node_and_what_it_does_later_is_not_saved(wh
 
     assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
     assert row.last_error == ("Inspection failed: Inspection hook added-0 failed: it has not ended within 60 seconds "
-                              "([inspector]hook_timeout)")
+                              "([inspector]hook_timeout) (IR-1030)")
     assert whole.inventories(node) == ["failed"]
     assert hanging.workers.written_off == hanging.written_off + 1
     assert "Written off since the start of this process: " in caplog.text
@@ -261,7 +261,7 @@ def test_an_action_that_hangs_fails_its_rule(whole, behave, hanging, sensitive):
 
     row = whole.at_rest(node)
     assert row.last_error == (f"Inspection failed: Inspection rule {uuid} failed at /actions/1: it has not ended "
-                              "within 60 seconds ([inspection_rules]action_timeout)")
+                              "within 60 seconds ([inspection_rules]action_timeout) (IR-1027)")
     hanging.end()
     assert whole.row(node).extra == {}
 
@@ -299,7 +299,7 @@ def test_a_step_that_hangs_fails_the_deployment(whole, monkeypatch, hanging):
     row = whole.at_rest(node)
     assert (row.provision_state, row.deploy_step) == ("deploy failed", {})
     assert row.last_error.startswith("Deploy step deploy.deploy (1 of ")
-    assert row.last_error.endswith(" failed: it has not ended within 3600 seconds ([conductor]step_timeout)")
+    assert row.last_error.endswith(" failed: it has not ended within 3600 seconds ([conductor]step_timeout) (IR-2087)")
     hanging.end()
     assert whole.row(node) == row
 
@@ -315,7 +315,7 @@ def test_a_hook_that_writes_what_it_may_not_fails_and_the_node_stays_reachable(w
 
     assert (shown["uuid"], shown["provision_state"], shown["reservation"]) == (node, "inspect failed", None)
     assert shown["last_error"] == ("Inspection failed: Inspection hook added-0 failed: "
-                                   f"it wrote /{name} of the node, which hooks may not write")
+                                   f"it wrote /{name} of the node, which hooks may not write (IR-1030)")
 
 
 @pytest.mark.parametrize(("name", "value"), WRITES)
@@ -326,7 +326,7 @@ def test_an_action_that_writes_what_it_may_not_fails_its_rule(whole, behave, nam
     shown = whole.inspect(whole.enroll("manageable"), whole.machine()[1])
 
     assert shown["last_error"] == (f"Inspection failed: Inspection rule {uuid} failed at /actions/0: "
-                                   f"it wrote /{name} of the node, which rules may not write")
+                                   f"it wrote /{name} of the node, which rules may not write (IR-1027)")
 
 
 @pytest.mark.parametrize(("name", "value"), WRITES)
@@ -337,7 +337,7 @@ def test_a_step_that_writes_what_it_may_not_fails_the_deployment(whole, monkeypa
     shown = whole.provision(node, "active")
 
     assert (shown["uuid"], shown["provision_state"]) == (node, "deploy failed")
-    assert shown["last_error"].endswith(f" failed: it wrote /{name} of the node, which steps may not write")
+    assert shown["last_error"].endswith(f" failed: it wrote /{name} of the node, which steps may not write (IR-2087)")
 
 
 @pytest.mark.parametrize("method", ["inspect_hardware", "continue_inspection", "finish"])
@@ -375,8 +375,8 @@ def test_an_error_without_a_text_has_the_name_of_its_type(whole, behave):
         behave.work = lambda *arguments: None
         of_hook = whole.inspect(whole.enroll("manageable"), whole.machine()[1])["last_error"]
 
-    assert of_rule.endswith(f"Inspection rule {uuid} failed at /actions/0: Silent: Silent without a text")
-    assert of_hook.endswith("Inspection hook added-0 failed: Silent: Silent without a text")
+    assert of_rule.endswith(f"Inspection rule {uuid} failed at /actions/0: Silent: Silent without a text (IR-1027)")
+    assert of_hook.endswith("Inspection hook added-0 failed: Silent: Silent without a text (IR-1030)")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1}, b"x", {1: 2}, "\ud800"],
@@ -404,4 +404,4 @@ def test_a_hook_that_leaves_nan_is_told_with_the_path(whole):
 
     assert shown["last_error"] == (
         "Inspection failed: Inspection hook added-0 failed: it left a value that cannot be stored: /fans/0/rpm of the "
-        "plug-in data is not a finite number")
+        "plug-in data is not a finite number (IR-1030)")

@@ -32,11 +32,11 @@ ENDS = {
     if verb in states.VERB_VERSIONS
 }
 ABORTED = {
-    "inspect wait": "Inspection was aborted by request.",
-    "wait call-back": "The deployment was aborted by request.", "deploy hold": "The deployment was aborted by request.",
-    "clean wait": "The cleaning was aborted by request.", "clean hold": "The cleaning was aborted by request.",
-    "rescue wait": "The rescue was aborted by request.",
-    "service wait": "The servicing was aborted by request.", "service hold": "The servicing was aborted by request.",
+    "inspect wait": "Inspection was aborted by request. (IR-2083)",
+    **dict.fromkeys(("wait call-back", "deploy hold"), "The deployment was aborted by request. (IR-2084)"),
+    **dict.fromkeys(("clean wait", "clean hold"), "The cleaning was aborted by request. (IR-2084)"),
+    "rescue wait": "The rescue was aborted by request. (IR-2084)",
+    **dict.fromkeys(("service wait", "service hold"), "The servicing was aborted by request. (IR-2084)"),
 }
 VERBS = sorted(set(states.VERB_VERSIONS) - set(states.VERB_ALIASES))
 RESTING = sorted(states.ALL - states.TRANSIENT - {states.REBUILD, states.DELETED})

@@ -257,9 +257,9 @@ def test_what_cannot_be_done_is_refused_or_named(whole, monkeypatch):
     whole.put(locked.uuid, reservation="conductor-9")
     ended = done(whole, reapply(whole, "/v1/nodes/reapply?owner=refusals"))
     assert {error["node"]: error["error"] for error in ended["errors"]} == {
-        fresh.uuid: f"Inspection inventory for node {fresh.uuid} could not be found.",
+        fresh.uuid: f"Inspection inventory for node {fresh.uuid} could not be found. (IR-2025)",
         locked.uuid: f"Node {locked.uuid} is locked by host conductor-9, please retry after the current operation is "
-                     "completed."}
+                     "completed. (IR-1016)"}
     monkeypatch.setattr(operations_db, "PAUSE_S", 3600)
     operation = reapply(whole, "/v1/nodes/reapply?owner=refusals")
     operations.work(whole.conductor)

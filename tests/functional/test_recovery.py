@@ -458,7 +458,7 @@ def test_an_abort_that_was_accepted_is_carried_out(start_conductor, waiting, rec
 
     row = records.at_rest(node)
     assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
-    assert row.last_error == inspection.ABORTED
+    assert row.last_error == "Inspection was aborted by request. (IR-2083)"
 
 
 def test_a_power_change_that_nobody_finished_is_told(start_conductor, waiting, records, monkeypatch):

@@ -40,7 +40,7 @@ def test_an_aborted_rescue_is_stopped_and_can_be_repeated_or_left(whole, waiting
     shown = whole.provision(waiting, "abort")
 
     assert (shown["provision_state"], shown["target_provision_state"]) == ("rescue failed", "rescue")
-    assert shown["last_error"] == "The rescue was aborted by request."
+    assert shown["last_error"] == "The rescue was aborted by request. (IR-2084)"
     assert_stopped(whole.row(waiting))
     again = whole.provision(waiting, "rescue", rescue_password="secret")
     assert again["provision_state"] == "rescue wait"

@@ -104,7 +104,7 @@ def test_an_error_names_the_rule_the_action_and_the_field(whole, body, action, r
     rule(whole, setting("/description", "later"), of_port("set-port-attribute", "/extra/b", 2), priority=7)
 
     shown = "details are withheld, the rule is sensitive" if sensitive else reason
-    assert failing(whole, body) == f"Inspection failed: Inspection rule {named} failed at /actions/2: {shown}"
+    assert failing(whole, body) == f"Inspection failed: Inspection rule {named} failed at /actions/2: {shown} (IR-1027)"
 
 
 def test_the_last_rule_and_action_that_wrote_the_field_are_named(whole, body):
@@ -114,7 +114,7 @@ def test_the_last_rule_and_action_that_wrote_the_field_are_named(whole, body):
     rule(whole, setting("/extra/driver", "fourth"), priority=7)
 
     assert failing(whole, body) == (f"Inspection failed: Inspection rule {last} failed at /actions/2: "
-                                    "/driver: No conductor supports the hardware type third.")
+                                    "/driver: No conductor supports the hardware type third. (IR-1027)")
 
 
 def test_failures_have_one_cause_whatever_values_their_messages_have_until_another_error_comes(whole):
@@ -129,7 +129,7 @@ def test_failures_have_one_cause_whatever_values_their_messages_have_until_anoth
         failed.append(node)
         error = whole.inspect(node, body)["last_error"]
         assert error == (f"Inspection failed: Inspection rule {named} (enough-cpus) failed at /actions/0: "
-                         f"{hostname} has {count} CPUs")
+                         f"{hostname} has {count} CPUs (IR-1027)")
 
     def groups():
         return [group for group in whole.app.get("/v1/node_failures").json["node_failures"] if group["rule"] == named]
@@ -162,7 +162,7 @@ def test_of_a_driver_in_a_group_without_conductors_the_group_is_wrong(whole, bod
 
     assert failing(whole, body) == (
         f"Inspection failed: Inspection rule {group} failed at /actions/0: /conductor_group: "
-        "No conductor of the group empty supports the hardware type faulty-hardware.")
+        "No conductor of the group empty supports the hardware type faulty-hardware. (IR-1027)")
 
 
 @pytest.mark.parametrize(("path", "error"), [("/driver", "DriverNotFound"), ("/name", "DuplicateNodeName")])
@@ -172,7 +172,7 @@ def test_a_value_that_a_sensitive_rule_has_made_is_not_shown(whole, body, caplog
 
     assert failing(whole, body) == (
         f"Inspection failed: Inspection rule {named} failed at /actions/0: {path}: {error}; "
-        "details are withheld, a sensitive rule matched")
+        "details are withheld, a sensitive rule matched (IR-1027)")
     assert TAKEN not in caplog.text
 
 
@@ -209,7 +209,8 @@ def test_what_an_action_of_another_package_writes_is_its_rules_too(whole, carele
     named = rule(whole, setting("/description", "x"), {"op": "careless", "args": [how]}, priority=8)
     rule(whole, of_port("set-port-attribute", "/extra/b", 1), priority=7)
 
-    assert failing(whole, body) == f"Inspection failed: Inspection rule {named} failed at /actions/1: {reason}"
+    assert failing(whole, body) == (
+        f"Inspection failed: Inspection rule {named} failed at /actions/1: {reason} (IR-1027)")
 
 
 def test_what_a_hook_overwrites_is_not_the_rules(whole, body, monkeypatch):
@@ -217,7 +218,7 @@ def test_what_a_hook_overwrites_is_not_the_rules(whole, body, monkeypatch):
     monkeypatch.setattr(ArchitectureHook, "__call__", lambda self, task, *data: setattr(task.node, "name", TAKEN))
 
     assert failing(whole, body) == (
-        'Failed in state "inspecting": the result could not be saved: A node with name taken already exists.')
+        'Failed in state "inspecting": the result could not be saved: A node with name taken already exists. (IR-1019)')
 
 
 def test_data_that_were_read_out_of_band_are_kept_when_a_rule_sets_an_unknown_driver(whole, body, monkeypatch):
@@ -229,6 +230,6 @@ def test_data_that_were_read_out_of_band_are_kept_when_a_rule_sets_an_unknown_dr
 
     assert (shown["provision_state"], shown["last_error"]) == (
         "inspect failed", f"Inspection failed: Inspection rule {named} failed at /actions/0: "
-                          "/driver: No conductor supports the hardware type nosuch.")
+                          "/driver: No conductor supports the hardware type nosuch. (IR-1027)")
     stored = whole.app.get(f"/v1/nodes/{node}/inventory").json
     assert stored == {"inventory": body["inventory"], "plugin_data": {}}

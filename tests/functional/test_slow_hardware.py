@@ -214,7 +214,7 @@ def test_machines_that_never_finish_delay_no_request(ironic, bmc, deploying, rou
         assert row.last_error.startswith("Deploy step bios.apply_configuration (1 of ")
         assert row.last_error.endswith(
             "failed: it was not completed in time (1800 seconds, [redfish]configuration_timeout): the BMC does not "
-            "report the requested value of VMX.")
+            "report the requested value of VMX. (IR-2087)")
     assert ironic.row(nodes[0]).provision_state == states.DEPLOYWAIT
     ironic.provision(nodes[0], "deleted")
 

@@ -100,7 +100,7 @@ def test_a_step_in_the_agent_is_aborted(endpoint, folder):
         provision(endpoint, machine, "abort")
         shown = machines.wait_for_state(endpoint, machine.uuid, "clean failed")
 
-    assert shown["last_error"] == "The cleaning was aborted by request in clean step deploy.take_long."
+    assert shown["last_error"] == "The cleaning was aborted by request in clean step deploy.take_long. (IR-2084)"
     assert (shown["power_state"], shown["maintenance"]) == ("power off", False)
 
 

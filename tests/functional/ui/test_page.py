@@ -189,6 +189,13 @@ def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo
     her.page.goto(own_demo.link)
     her.see("no disk is suitable as root device", "#why")
     her.see("Hook ramdisk-error")
+    # The id of the message says what to do.
+    with her.context.expect_page() as opened:
+        her.page.locator("#why").get_by_role("link", name="IR-1030").click()
+    expect(opened.value.locator(":target")).to_contain_text("Inspection hook {hook} failed")
+    opened.value.close()
+    her.open("#/node/nobody")
+    expect(her.page.get_by_role("alert").get_by_role("link", name="IR-1012")).to_be_visible()
 
     # The same by way of the fleet, among all machines.
     her.page.get_by_role("link", name="Fleet").click()
