@@ -19,7 +19,6 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.conductor.periodics import in_turn
 from ironic_rules.db import clock, outbox, webhooks
 from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.outbox import Delivery, Receiver, Wanted
@@ -37,7 +36,9 @@ _POSTED_AT_ONCE = 20
 #: Seconds after which the rest of a claim is left to others: before its lease ends.
 _LATEST_S = outbox.LEASE_S / 2
 #: Seconds between two looks for what is too old, or too much.
-_PRUNE_EVERY_S = 60.0
+PRUNE_EVERY_S = 60.0
+#: Transactions of one pass that delete rows of one kind: the process may end meanwhile.
+_MOST_BATCHES = 200
 #: Dead letters that are kept at most.
 _MOST_DEAD = 10_000
 
@@ -73,7 +74,6 @@ class Deliveries:
         self._guard = threading.Lock()
         #: the receivers to which a thread of this process sends
         self._busy: set[int] = set()
-        self._pruned = 0.0
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def start(self) -> None:
@@ -111,9 +111,6 @@ class Deliveries:
             due = self._due(conn)
         for receiver, send in due:
             self._begin(receiver, send)
-        if time.monotonic() - self._pruned >= _PRUNE_EVERY_S:
-            self._pruned = time.monotonic()
-            in_turn(self._conductor, "outbox", _PRUNE_EVERY_S, lambda _: self.prune())
 
     def _has_new(self) -> bool:
         with self._db.reader() as conn:
@@ -241,27 +238,39 @@ class Deliveries:
             LOG.warning("Webhook %s is disabled: its receiver has replied with 410", name)
         return not must_wait and not (last is not None and last.is_final)
 
-    def prune(self) -> None:
-        """Give up what has waited for too long, and delete what is too much."""
-        options, now, numbers = self._conductor.conf.events, clock.now(), self._conductor.numbers
-        oldest = now - datetime.timedelta(hours=options.keep_hours)
-        given_up = self._repeat(lambda conn: outbox.give_up(conn, oldest))
-        deleted = self._repeat(lambda conn: outbox.bound(conn, options.max_events))
-        before = now - datetime.timedelta(days=options.dead_letter_days)
-        self._repeat(lambda conn: outbox.prune_dead(conn, before, _MOST_DEAD))
-        self._repeat(lambda conn: webhooks.drop_orphans(conn, outbox.BATCH))
-        if given_up:
-            LOG.error("%d deliveries of events were given up: they could not be made for %d hours "
-                      "([events]keep_hours)", given_up, options.keep_hours)
-        if deleted:
-            LOG.error("%d events were deleted that not all receivers have: more than %d waited ([events]max_events)",
-                      deleted, options.max_events)
-        for outcome, number in (("given up", given_up), ("deleted", deleted)):
-            if number:
-                numbers.count("events_delivered", "any", outcome, by=number)
 
-    def _repeat(self, work: Callable[[sa.Connection], int]) -> int:
-        total = 0
-        while not self._stopped.is_set() and (number := self._db.write(work)):
-            total += number
-        return total
+def prune(conductor: Conductor) -> None:
+    """Give up what has waited for too long, and delete what is too much, also while events are switched off."""
+    options, now, numbers = conductor.conf.events, clock.now(), conductor.numbers
+    oldest = now - datetime.timedelta(hours=options.keep_hours)
+    with conductor.db.reader() as conn:
+        is_off = outbox.wanted(conn) is None
+    # Otherwise a conductor makes their deliveries.
+    forgotten = _repeat(conductor, lambda conn: outbox.forget_unrouted(conn, oldest)) if is_off else 0
+    given_up = _repeat(conductor, lambda conn: outbox.give_up(conn, oldest))
+    deleted = _repeat(conductor, lambda conn: outbox.bound(conn, options.max_events))
+    before = now - datetime.timedelta(days=options.dead_letter_days)
+    _repeat(conductor, lambda conn: outbox.prune_dead(conn, before, _MOST_DEAD))
+    _repeat(conductor, lambda conn: webhooks.drop_orphans(conn, outbox.BATCH))
+    if forgotten:
+        LOG.warning("%d events were deleted: notifications and webhooks are switched off for %d hours "
+                    "([events]keep_hours)", forgotten, options.keep_hours)
+    if given_up:
+        LOG.error("%d deliveries of events were given up: they could not be made for %d hours "
+                  "([events]keep_hours)", given_up, options.keep_hours)
+    if deleted:
+        LOG.error("%d events were deleted that not all receivers have: more than %d waited ([events]max_events)",
+                  deleted, options.max_events)
+    for outcome, number in (("given up", given_up), ("deleted", forgotten + deleted)):
+        if number:
+            numbers.count("events_delivered", "any", outcome, by=number)
+
+
+def _repeat(conductor: Conductor, work: Callable[[sa.Connection], int]) -> int:
+    total = 0
+    for _ in range(_MOST_BATCHES):
+        number = conductor.db.write(work)
+        if not number:
+            break
+        total += number
+    return total

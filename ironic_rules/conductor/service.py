@@ -12,7 +12,7 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor import operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.conductor.deliveries import Deliveries
+from ironic_rules.conductor.deliveries import PRUNE_EVERY_S, Deliveries, prune
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.power_states import PowerStates
@@ -65,6 +65,7 @@ class ConductorService:
                  lambda: operations.work(conductor), until_idle=True),
             Loop("allocations", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "allocations", options.recovery_interval, periodics.settle_allocations)),
+            Loop("outbox", PRUNE_EVERY_S, lambda: periodics.in_turn(conductor, "outbox", PRUNE_EVERY_S, prune)),
             Loop("changes of facts", _HOUR_S, lambda: periodics.in_turn(
                 conductor, "changes of facts", _HOUR_S, periodics.prune_fact_changes)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),

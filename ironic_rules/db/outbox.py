@@ -283,6 +283,15 @@ def drop(conn: sa.Connection, rows: Collection[Any], *conditions: sa.ColumnEleme
     conn.execute(_FORGET, event_ids)
 
 
+def forget_unrouted(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
+    """Delete events from before ``before`` whose deliveries nobody makes; return how many, at most ``most``."""
+    old = unrouted(most).where(events.c.created_at < before)
+    ids = [row.id for row in conn.execute(old.with_for_update(skip_locked=True))]
+    if ids:
+        conn.execute(_DELETE_EVENTS, {"ids": ids})
+    return len(ids)
+
+
 def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
     """Give up deliveries that have waited since before ``before``; return how many, at most ``most``.
 

@@ -14,7 +14,9 @@ import sqlalchemy as sa
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from ironic_rules.conductor import deliveries
-from ironic_rules.db import clock
+from ironic_rules.conductor import service as conductor_service
+from ironic_rules.db import clock, outbox
+from ironic_rules.db import webhooks as webhooks_db
 from ironic_rules.db.tables import event_deliveries, events, webhooks
 from tests.functional.installations import only_in_one_process
 from tests.functional.processes import wait_for
@@ -147,7 +149,7 @@ def test_dead_letters_are_read_and_delivered_again(whole: OneProcess, ill: Recei
     wait_for("attempts", lambda: ill.attempts >= 3)
     with whole.db.writer() as conn:
         conn.execute(sa.update(event_deliveries).values(created_at=clock.now() - datetime.timedelta(hours=25)))
-    wait_for("dead letters", lambda: whole.conductor_service._deliveries.prune() or len(letters(whole)) == 3)
+    wait_for("dead letters", lambda: deliveries.prune(whole.conductor) or len(letters(whole)) == 3)
     [first, *others] = letters(whole, "?limit=1")
     assert others == []
     assert (first["type"], first["subject"], first["error"]) == (
@@ -179,7 +181,23 @@ def test_what_waits_for_a_deleted_webhook_is_deleted(whole: OneProcess, ill: Rec
     enroll(whole)
     wait_for("an attempt", lambda: shown(whole, made)["failures"])
     assert whole.app.delete(f"{URL}/{made['uuid']}").status_int == 204
-    wait_for("an empty outbox", lambda: whole.conductor_service._deliveries.prune() or is_empty(whole))
+    wait_for("an empty outbox", lambda: deliveries.prune(whole.conductor) or is_empty(whole))
+
+
+def test_old_events_are_deleted_after_notifications_and_webhooks_were_switched_off(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conductor_service, "PRUNE_EVERY_S", 0.1, raising=False)
+    with running(tmp_path) as off:
+        outbox.want(off.db.engine, outbox.Wanted("info", True, "conductor-1"))
+        for _ in range(3):
+            enroll(off)
+        receivers = [webhooks_db.WebhookReceiver(7, ["*"], "debug")]
+        assert off.db.write(lambda conn: outbox.route(conn, lambda conn: receivers, most=2)) == 2
+        off.db.engine.update_execution_options(**{"ironic_rules.events": None})
+        with off.db.writer() as conn:
+            for table in (event_deliveries, events):
+                conn.execute(sa.update(table).values(created_at=clock.now() - datetime.timedelta(days=15)))
+        wait_for("an empty outbox", lambda: is_empty(off))
 
 
 @pytest.mark.parametrize(("fields", "said"), [
