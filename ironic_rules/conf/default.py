@@ -112,7 +112,7 @@ EVENTS_OPTS: list[cfg.Opt] = [
                  help="Seconds between two looks of a conductor for events to deliver. It delivers the events of "
                       "its own process sooner."),
     cfg.IntOpt("keep_hours", default=24, min=1, max=24 * 365,
-               help="Hours after which conductors give up an undelivered event."),
+               help="Hours after which conductors give up an undelivered event: at most dead_letter_days."),
     cfg.IntOpt("dead_letter_days", default=14, min=1, max=3650,
                help="Days for which the service keeps events that a webhook did not receive, to read or deliver "
                     "them again. It keeps at most 10,000 of all webhooks."),

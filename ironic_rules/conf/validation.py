@@ -185,6 +185,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
         option_problems += _discovery(values)
     if conductor:
         option_problems += _heartbeats(values)
+        option_problems += _dead_letters(values)
         option_problems += _not_installed(values)
     return [*(_line(conf, problem) for problem in option_problems), *unread.unprotected(conf, groups)]
 
@@ -291,6 +292,13 @@ def _heartbeats(values: _Values) -> Iterator[OptionProblem]:
     if interval and timeout and timeout <= interval:
         yield OptionProblem("conductor", "heartbeat_timeout", "more than [conductor]heartbeat_interval, "
                             f"{interval}, is required, or every conductor would be considered dead")
+
+
+def _dead_letters(values: _Values) -> Iterator[OptionProblem]:
+    hours, days = values["events", "keep_hours"], values["events", "dead_letter_days"]
+    if hours and days and hours > 24 * days:
+        yield OptionProblem("events", "keep_hours", f"at most {24 * days} is allowed, the 24 hours of each of the {days} "
+                            "[events]dead_letter_days, or dead letters would be deleted at once")
 
 
 def _not_installed(values: _Values) -> Iterator[OptionProblem]:

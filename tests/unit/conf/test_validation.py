@@ -81,6 +81,7 @@ WRONG = [
     ("conductor", "queue_size", "many", "a whole number of at least 0"),
     ("conductor", "heartbeat_interval", "0.5", "a whole number of at least 1"),
     ("conductor", "heartbeat_timeout", "5", "more than [conductor]heartbeat_interval, 10, is required"),
+    ("events", "keep_hours", "337", "at most 336 is allowed, the 24 hours of each of the 14 [events]dead_letter_days"),
     ("conductor", "recovery_interval", "0", "a whole number of at least 1"),
     ("conductor", "inspect_wait_timeout", "abc", "a whole number of at least 0"),
     ("conductor", "inspect_wait_timeout", "99999999999999", "at most 2147483647 is allowed"),
