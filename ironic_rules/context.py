@@ -129,7 +129,20 @@ def notes_changes() -> bool:
 
 
 def note_change(change: Change) -> None:
-    """Note a change, if changes are noted. One whose transaction is repeated is noted again."""
+    """Note a change, if changes are noted."""
     changes = _changes.get()
     if changes is not None:
         changes.append(change)
+
+
+@contextlib.contextmanager
+def forgetting_changes() -> Iterator[None]:
+    """Forget the changes that the block notes if it raises, because its transaction is rolled back."""
+    changes = _changes.get()
+    before = 0 if changes is None else len(changes)
+    try:
+        yield
+    except BaseException:
+        if changes is not None:
+            del changes[before:]
+        raise

@@ -181,8 +181,8 @@ def _record(environ: WSGIEnvironment, status: str, route: str | None, changes: l
         record["login"] = login
     if (content := _content(environ)) is not None:
         record["request"] = content
-    if is_done and changes:
-        record["changes"] = [_change(each) for each in {(one.kind, one.ident): one for one in changes}.values()]
+    if changes:
+        record["changes"] = [_change(each) for each in changes]
     return record
 
 

@@ -297,8 +297,8 @@ def _heartbeats(values: _Values) -> Iterator[OptionProblem]:
 def _dead_letters(values: _Values) -> Iterator[OptionProblem]:
     hours, days = values["events", "keep_hours"], values["events", "dead_letter_days"]
     if hours and days and hours > 24 * days:
-        yield OptionProblem("events", "keep_hours", f"at most {24 * days} is allowed, the 24 hours of each of the {days} "
-                            "[events]dead_letter_days, or dead letters would be deleted at once")
+        yield OptionProblem("events", "keep_hours", f"at most {24 * days} is allowed, the 24 hours of each of the "
+                            f"{days} [events]dead_letter_days, or dead letters would be deleted at once")
 
 
 def _not_installed(values: _Values) -> Iterator[OptionProblem]:

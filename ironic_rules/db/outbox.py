@@ -284,7 +284,7 @@ def drop(conn: sa.Connection, rows: Collection[Any], *conditions: sa.ColumnEleme
 
 
 def forget_unrouted(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
-    """Delete events from before ``before`` whose deliveries nobody makes; return how many, at most ``most``."""
+    """Delete events without deliveries from before ``before``; return how many, at most ``most``."""
     old = unrouted(most).where(events.c.created_at < before)
     ids = [row.id for row in conn.execute(old.with_for_update(skip_locked=True))]
     if ids:

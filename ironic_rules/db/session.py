@@ -15,6 +15,7 @@ from oslo_db.sqlalchemy import enginefacade
 from oslo_log import log as logging
 from sqlalchemy import event
 
+from ironic_rules import context
 from ironic_rules.db import clock, deadlines, sqlite
 from ironic_rules.db.errors import refusals
 from ironic_rules.models.documents import JSONObject
@@ -110,7 +111,7 @@ class Database:
     @contextlib.contextmanager
     def writer(self) -> Iterator[sa.Connection]:
         """Yield a connection in one transaction, committed at the end and rolled back on any error."""
-        with write_transaction(self.engine) as connection:
+        with context.forgetting_changes(), write_transaction(self.engine) as connection:
             yield connection
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:

@@ -12,8 +12,11 @@ import bcrypt
 import orjson
 import pytest
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 
+from ironic_rules import context
 from ironic_rules.api import audit
+from ironic_rules.db.collection import CHASSIS
 from ironic_rules.db.tables import events
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional.installations import only_in_one_process
@@ -78,6 +81,30 @@ def test_a_change_has_who_what_and_the_difference(whole: OneProcess, folder: Pat
     assert changed["request"][1]["value"] == "******"
     assert created["changes"][0]["action"] == "create"
     assert b"s3cret" not in (folder / "audit.log").read_bytes()
+
+
+def test_each_change_of_an_object_by_one_request_is_in_the_log(whole: OneProcess, folder: Path) -> None:
+    uuid = whole.app.post_json("/v1/allocations", {"resource_class": "no-such-class"}).json["uuid"]
+    [line] = lines(folder)
+    created, failed = line["changes"]
+    assert [(each["object"], each["id"], each["action"]) for each in line["changes"]] == [
+        ("allocation", uuid, "create"), ("allocation", uuid, "update")]
+    assert ("/state", "allocating") in [(each["path"], each["value"]) for each in created["difference"]]
+    assert ("/state", "error") in [(each["path"], each["value"]) for each in failed["difference"]]
+
+
+def test_a_change_that_was_rolled_back_is_not_noted(whole: OneProcess) -> None:
+    attempts: list[int] = []
+
+    def change(conn: sa.Connection) -> None:
+        CHASSIS.create(conn, {"description": "one of two attempts"})
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise db_exc.DBDeadlock
+
+    with context.noting_changes() as changes:
+        whole.db.write(change)
+    assert (len(attempts), [(change.kind, change.action) for change in changes]) == (2, [("chassis", "create")])
 
 
 def test_refusals_are_in_the_log_and_so_are_failures(whole: OneProcess, folder: Path) -> None:
