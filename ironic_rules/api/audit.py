@@ -13,6 +13,8 @@ import contextlib
 import datetime
 import logging
 import logging.handlers
+import os
+import pwd
 import queue
 import re
 import threading
@@ -89,6 +91,13 @@ class _Events:
             except db_exc.DBError as exc:
                 self._numbers.count("audit_events_dropped", by=len(batch))
                 LOG.warning("%d events of the audit log cannot be stored: %s", len(batch), exc)
+            finally:
+                for _ in batch:
+                    self._queue.task_done()
+
+    def wait(self) -> None:
+        """Wait until all records are stored."""
+        self._queue.join()
 
 
 class Audit:
@@ -119,6 +128,13 @@ class Audit:
             self._file.handle(logging.LogRecord("audit", logging.INFO, "", 0, line.replace("%", "%%"), (), None))
         if self._events is not None:
             self._events.put(record)
+
+    def close(self) -> None:
+        """Wait until all records are stored, and close the file: the process of a command ends."""
+        if self._events is not None:
+            self._events.wait()
+        if self._file is not None:
+            self._file.close()
 
 
 def make(conf: cfg.ConfigOpts, db: Database, numbers: Numbers) -> Audit | None:
@@ -183,6 +199,24 @@ def _record(environ: WSGIEnvironment, status: str, route: str | None, changes: l
         record["request"] = content
     if changes:
         record["changes"] = [_change(each) for each in changes]
+    return record
+
+
+def of_command(command: str, changes: Iterable[context.Change], error: BaseException | str | None) -> JSONObject:
+    """Return the record of what a command has changed, or of why it has failed.
+
+    :param error: None: it has not
+    """
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = str(os.getuid())
+    record: JSONObject = {"time": events.moment(datetime.datetime.now(datetime.UTC)), "user": user, "command": command,
+                          "outcome": "success" if error is None else "failure"}
+    if error is not None:
+        record["error"] = secrets.message(str(error) or type(error).__name__)
+    if found := [_change(each) for each in changes]:
+        record["changes"] = found
     return record
 
 

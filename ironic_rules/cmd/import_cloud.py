@@ -13,8 +13,9 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules import service
-from ironic_rules.api import versions
+from ironic_rules import context, service
+from ironic_rules.api import audit, versions
+from ironic_rules.api.audit import Audit
 from ironic_rules.cmd import lifecycle
 from ironic_rules.db import conductors
 from ironic_rules.db.rule_revisions import Author
@@ -28,6 +29,7 @@ from ironic_rules.importing.plan import Action, Plan, Settings
 from ironic_rules.importing.sources import Cloud, Files, Source
 from ironic_rules.importing.writing import Writer
 from ironic_rules.inspection import rule_sets
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import documents
 from ironic_rules.models.nodes import INTERFACE_FIELDS
 from ironic_rules.rules import strict_yaml
@@ -62,6 +64,7 @@ _CLI_OPTS: list[cfg.Opt] = [
 ]
 #: Number of nodes after which the progress is printed.
 _EVERY = 500
+_REFUSED = "Nothing was written, because something is refused: --partly writes the rest."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,9 +84,10 @@ def _run(argv: Sequence[str]) -> int:
     replaced = dict(map(_replacement, conf.cli_replaced))
     left_out = [documents.parse_pointer(pointer) for pointer in conf.cli_left_out]
     secrets = list(_secrets(conf))
-    source: Source = Files(conf.cli_files) if conf.cli_cloud is None else Cloud(conf.cli_cloud)
     db = service.make_database(conf)
+    trail = audit.make(conf, db, Numbers()) if conf.cli_apply else None
     try:
+        source: Source = Files(conf.cli_files) if conf.cli_cloud is None else Cloud(conf.cli_cloud)
         prepared = rule_sets.prepare_rules(conf, db)
         import_plan = plan.make(db, source, Settings(
             secrets, left_out, replaced, _offered(conf, db), prepared.limits, prepared.default_scope,
@@ -93,11 +97,17 @@ def _run(argv: Sequence[str]) -> int:
         if not conf.cli_apply:
             print("Nothing was written: --apply writes.")
         elif import_plan.refused() and not conf.cli_partly:
-            print("Nothing was written, because something is refused: --partly writes the rest.")
+            print(_REFUSED)
+            _note(trail, error=_REFUSED)
         else:
             author = Author(None, conf.inspection_rules.keep_revisions)
-            _apply(import_plan, Writer(db, source.name, source.inventory, author))
+            _apply(import_plan, Writer(db, source.name, source.inventory, author), trail)
+    except BaseException as exc:  # whatever ends the command
+        _note(trail, error=exc)
+        raise
     finally:
+        if trail is not None:
+            trail.close()
         db.dispose()
     return int(bool(import_plan.refused()))
 
@@ -160,19 +170,28 @@ def report(import_plan: Plan) -> Iterator[str]:
 _WORDS = {Action.CREATE: "to create", Action.UNCHANGED: "already here", Action.REFUSED: "refused"}
 
 
-def _apply(import_plan: Plan, writer: Writer) -> None:
+def _note(trail: Audit | None, changes: Sequence[context.Change] = (),
+          error: BaseException | str | None = None) -> None:
+    if trail is not None:
+        trail.write(audit.of_command("ironic-rules-import", changes, error))
+
+
+def _apply(import_plan: Plan, writer: Writer, trail: Audit | None) -> None:
     items = [item for item in import_plan.items if item.action is Action.CREATE]
     written = 0
     try:
         for item in items:
             try:
-                writer.write(item)
+                with context.noting_changes() as changes:
+                    writer.write(item)
             except ConfigurationError:
                 raise
             except IronicRulesError as exc:  # made meanwhile, by another process
                 item.problems += plan.problems_of(exc)
                 print(f"refused: {item}: {exc}")
+                _note(trail, error=f"{item}: {exc}")
                 continue
+            _note(trail, changes)
             written += 1
             if written % _EVERY == 0:
                 print(f"{written} of {len(items)} objects written", file=sys.stderr)

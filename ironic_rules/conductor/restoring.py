@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, node_records
+from ironic_rules.conductor import notices
+from ironic_rules.db import clock, node_records, outbox
+from ironic_rules.db import nodes as db_nodes
 from ironic_rules.db import operations as stored_operations
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import Database
@@ -126,6 +128,10 @@ def _settle(conn: sa.Connection, node_id: int) -> Settled | None:
     if is_new:
         values |= {"maintenance": True, "maintenance_reason": REASON}
     conn.execute(sa.update(nodes).where(nodes.c.id == node_id).values(values))
+    if ended is not None:
+        notices.provision(conn, row, "abort" if row.provision_state in states.HOLDING else "fail")
+    if is_new:
+        outbox.note_maintenance(conn, db_nodes.get_by_id(conn, node_id), row)
     if ended is not None or is_new:
         node_records.add_history(conn, node_id, EVENT, str(values.get("last_error", REASON)), "INFO", None)
     return Settled(row.uuid, row.provision_state, ended.state if ended else row.provision_state, is_new)

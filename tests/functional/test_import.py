@@ -303,6 +303,31 @@ def test_a_node_that_cannot_be_taken_over_is_refused_with_the_reason(here, tmp_p
     assert here.rows(nodes) == []
 
 
+def test_an_import_is_in_the_audit_log_and_so_is_a_failed_one(here, tmp_path, ironic):
+    log = tmp_path / "audit.log"
+    with (tmp_path / "here.conf").open("a") as file:
+        file.write(f"[audit]\nlog_file = {log}\nevents = true\n")
+    new = {"uuid": str(uuid.uuid4()), "name": "new", "driver": "fake-hardware", "provision_state": "enroll",
+           "driver_info": {"ipmi_password": "s3cret"}}
+    source = written(tmp_path, {"nodes": [new]})
+    assert here.run(source)[0] == 0
+    assert not log.exists() or log.read_text() == ""
+    assert here.run(source, "--apply")[0] == 0
+    new |= {"uuid": str(uuid.uuid4()), "name": "other", "driver": "no-such"}
+    assert here.run(written(tmp_path, {"nodes": [new]}), "--apply")[0] == 1
+    assert here.run(str(tmp_path / "missing.json"), "--apply")[0] == 2
+
+    done, refused, missing = (json.loads(line) for line in log.read_text().splitlines())
+    [change] = done["changes"]
+    assert (done["outcome"], change["object"], change["action"]) == ("success", "node", "create")
+    assert {done["command"], refused["command"], missing["command"]} == {"ironic-rules-import"}
+    assert (refused["outcome"], "something is refused" in refused["error"]) == ("failure", True)
+    assert (missing["outcome"], "missing.json" in missing["error"]) == ("failure", True)
+    assert "s3cret" not in log.read_text()
+    assert [row.type.rpartition(".")[2] for row in here.rows(events) if ".audit." in row.type] == [
+        "end", "error", "error"]
+
+
 def test_what_exists_here_is_named_and_kept(here, tmp_path, ironic, database):
     taken = {"uuid": str(uuid.uuid4()), "name": "compute-2", "driver": "fake-hardware", "provision_state": "enroll"}
     mac = {"uuid": str(uuid.uuid4()), "address": ironic["ports"][0]["address"], "node_uuid": taken["uuid"]}

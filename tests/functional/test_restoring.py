@@ -8,15 +8,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import orjson
 import pytest
 import sqlalchemy as sa
 
 from ironic_rules.cmd import dbsync
 from ironic_rules.conductor import recovery, restoring
-from ironic_rules.db import clock, conductors, operations, processes
+from ironic_rules.db import clock, conductors, operations, outbox, processes
 from ironic_rules.db import nodes as db_nodes
 from ironic_rules.db.nodes import Lock
-from ironic_rules.db.tables import node_history, nodes, revisions
+from ironic_rules.db.tables import events, node_history, nodes, revisions
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
 from tests.functional import databases, whole
@@ -57,6 +58,21 @@ def test_what_was_begun_is_not_continued(database, state):
     assert found.last_error.startswith(f"{state} was not continued. ")
     with database.reader() as conn:
         assert [each.event_type for each in conn.execute(sa.select(node_history))] == ["restore"]
+
+
+def test_what_was_ended_is_reported_as_events(database):
+    outbox.want(database.engine, outbox.Wanted("info", True, "dbsync"))
+    ended = node(database, provision_state="deploying", target_provision_state="active")
+    free = node(database, provision_state="available")
+    uuids = {f"nodes/{row(database, node_id).uuid}": name for node_id, name in ((ended, "ended"), (free, "free"))}
+    restoring.settle(database, 60)
+
+    with database.reader() as conn:
+        found = [(uuids[each.subject], each.type, orjson.loads(each.payload).get("previous_provision_state"))
+                 for each in conn.execute(sa.select(events).order_by(events.c.id))]
+    set_ = [f"baremetal.node.maintenance_set.{status}" for status in ("start", "end")]
+    assert found[0] == ("ended", "baremetal.node.provision_set.error", "deploying")
+    assert sorted(found[1:]) == [(name, kind, None) for name in ("ended", "free") for kind in sorted(set_)]
 
 
 def test_a_node_that_may_have_an_instance_by_now_is_not_given_away(database):
