@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.conductor import operations, provisioning
-from ironic_rules.db import nodes, outbox
+from ironic_rules.db import node_queries, nodes, outbox
 from ironic_rules.db import operations as operations_db
 from ironic_rules.db.tables import events
+from ironic_rules.db.tables import nodes as nodes_table
 from tests.functional import whole as wholes
 from tests.functional.installations import only_in_one_process
 from tests.functional.processes import wait_for
@@ -57,6 +58,29 @@ def ended(service: OneProcess, uuid: str) -> dict[str, Any]:
 
 def reasons(reply: Any) -> dict[str, list[str]]:
     return {one["reason"]: [node["name"] for node in one["nodes"]] for one in reply["impossible"]}
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_a_node_that_is_deleted_while_nodes_are_judged_is_left_out(
+        service: OneProcess, monkeypatch: pytest.MonkeyPatch, is_dry: bool) -> None:
+    known = fleet(service)
+    grouped = node_queries.alike
+
+    def deleting(conn: sa.Connection, found: sa.Subquery) -> list[node_queries.Alike]:
+        """Return the groups, then delete a node of the first one as another transaction would."""
+        groups = grouped(conn, found)
+        if "plain-1" in known:
+            assert nodes.get(conn, known.pop("plain-1")).id == groups[0].example
+            conn.execute(sa.delete(nodes_table).where(nodes_table.c.id == groups[0].example))
+        return groups
+
+    monkeypatch.setattr(node_queries, "alike", deleting)
+    reply = act(service, "set-maintenance", nodes={}, dry_run=is_dry)
+    assert reply.status_int == (200 if is_dry else 202), reply.text
+    if is_dry:
+        assert reply.json["possible"] == len(known) - 1  # one is in maintenance
+    else:
+        assert ended(service, reply.json["uuid"])["progress"]["changed"] == len(known) - 1
 
 
 def test_a_preview_says_how_many_and_why_some_cannot_in_the_words_of_a_single_request(service: OneProcess) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -13,7 +14,14 @@ from ironic_rules.db import node_queries, nodes
 from ironic_rules.db import operations as operations_db
 from ironic_rules.db.node_queries import Alike
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import Conflict, Invalid, IronicRulesError, Problem, inventory_not_found
+from ironic_rules.exceptions import (
+    Conflict,
+    Invalid,
+    IronicRulesError,
+    NodeNotFound,
+    Problem,
+    inventory_not_found,
+)
 from ironic_rules.inspection import reapplying
 from ironic_rules.models import node_actions
 from ironic_rules.models.documents import JSONObject
@@ -79,11 +87,7 @@ def create(request: Request, body: JSONObject) -> tuple[Row, list[JSONObject]]:
 def _judged(request: Request, conn: sa.Connection, body: JSONObject) -> _Judged:
     policy.authorize(request.conf, _POLICIES[body["action"]], request.context)
     selected = node_queries.decisive(_wanted(request, conn, body))
-    groups = node_queries.alike(conn, selected)
-    reasons: dict[str, list[Alike]] = {}
-    for group in groups:
-        reason = _obstacle(conn, body["action"], group)
-        reasons.setdefault(reason or "", []).append(group)
+    reasons = _reasons(conn, body["action"], selected)
     possible = reasons.pop("", [])
     query = sa.select(selected.c.uuid).where(sa.or_(sa.false(), *(group.condition for group in possible)))
     return _Judged(query.order_by(selected.c.id), sum(group.number for group in possible), [{
@@ -92,6 +96,17 @@ def _judged(request: Request, conn: sa.Connection, body: JSONObject) -> _Judged:
                 sa.select(selected.c.uuid, selected.c.name).where(sa.or_(*(group.condition for group in alike)))
                 .order_by(selected.c.id).limit(_EXAMPLES))],
     } for reason, alike in reasons.items()])
+
+
+def _reasons(conn: sa.Connection, action: str, found: sa.Subquery) -> dict[str, list[Alike]]:
+    """Return the nodes of a query in groups, by why an action is impossible on them; "": it is possible."""
+    while True:
+        reasons: dict[str, list[Alike]] = {}
+        # The example of a group may have been deleted since it was found: then the groups are found without it.
+        with contextlib.suppress(NodeNotFound):
+            for group in node_queries.alike(conn, found):
+                reasons.setdefault(_obstacle(conn, action, group) or "", []).append(group)
+            return reasons
 
 
 def _wanted(request: Request, conn: sa.Connection, body: JSONObject) -> JSONObject:
