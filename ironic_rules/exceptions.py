@@ -194,7 +194,7 @@ class LookupFailed(NotFound):
     message = "The requested node could not be found."
     #: for the log: neither a fact nor in the text, so that no reply can have it
     reason = ""
-    #: for journal and metrics, one of ``models.refused_callbacks.REASONS``: nothing that depends on a request
+    #: for journal and metrics, one of ``models.rejected_reports.REASONS``: nothing that depends on a request
     kind = "other"
 
     @classmethod

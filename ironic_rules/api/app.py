@@ -70,7 +70,7 @@ class Requests:
             rule_problems=RuleProblems(rules.settings),
             dry_runs=DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline),
             journal=Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports),
-            refused_callbacks=RefusedMachines(), refused_lookups=RefusedMachines(),
+            rejected_reports=RefusedMachines(), refused_lookups=RefusedMachines(),
             refused_heartbeats=RefusedMachines(), node_failures=NodeFailures(),
             frequent_values=FrequentValues(),
             offered_steps=OfferedSteps(conf.conductor.heartbeat_timeout),

@@ -107,7 +107,7 @@ class Request:
     rule_problems: RuleProblems
     dry_runs: DryRuns
     journal: Journal
-    refused_callbacks: RefusedMachines
+    rejected_reports: RefusedMachines
     refused_lookups: RefusedMachines
     refused_heartbeats: RefusedMachines
     node_failures: NodeFailures

@@ -16,12 +16,12 @@ from ironic_rules.db.tables import inspection_journal_keys as keys
 from ironic_rules.exceptions import journal_entry_not_found
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.events import Event, of_refused_report
-from ironic_rules.models.refused_callbacks import (
+from ironic_rules.models.rejected_reports import (
     DISCOVERY_OFF,
     UNKNOWN,
     WRONG_STATE,
     JournalEntry,
-    RefusedCallback,
+    RejectedReport,
 )
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -39,43 +39,43 @@ _OLDEST_KEPT = sa.select(table.c.seen_at).order_by(table.c.seen_at.desc()).offse
     sa.bindparam("keep", type_=sa.Integer)).limit(1)
 
 
-def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -> None:
+def add(conn: sa.Connection, reports: Sequence[tuple[RejectedReport, int]]) -> None:
     """Add reports of different machines, each with how often it came: to the entry of its machine, if there is one.
 
     With few statements for all of them, in the order given: others may write the same machines.
     """
     matches_of = discovery.find_all_matches(
-        conn, [(callback.node_uuid, callback.macs, callback.bmc_addresses) for callback, _ in callbacks])
-    machines = [callback.machine for callback, _ in callbacks]
+        conn, [(rejected.node_uuid, rejected.macs, rejected.bmc_addresses) for rejected, _ in reports])
+    machines = [rejected.machine for rejected, _ in reports]
     stored = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}
     new: list[JSONObject] = []
     renamed: dict[str, list[str]] = {}
-    for (callback, times), machine, matches in zip(callbacks, machines, matches_of, strict=True):
+    for (rejected, times), machine, matches in zip(reports, machines, matches_of, strict=True):
         values: JSONObject = {
-            "seen_at": callback.at, "reason": _reason(callback.reason, matches),
-            "source": callback.source and callback.source[:_MAX_SOURCE],
-            "detail": printable(callback.detail, MAX_MESSAGE),
-            "node_uuid": identity.canonical(callback.node_uuid) if callback.node_uuid else None,
+            "seen_at": rejected.at, "reason": _reason(rejected.reason, matches),
+            "source": rejected.source and rejected.source[:_MAX_SOURCE],
+            "detail": printable(rejected.detail, MAX_MESSAGE),
+            "node_uuid": identity.canonical(rejected.node_uuid) if rejected.node_uuid else None,
             "nodes": [_node(match) for match in matches[:_MOST_NODES]]}
         entry = stored.get(machine)
         if entry is None:
-            new.append({"uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": machine,
-                        "times": times, "macs": list(callback.macs), "bmc_addresses": list(callback.bmc_addresses),
-                        "report": callback.report, **values})
+            new.append({"uuid": uuidutils.generate_uuid(), "created_at": rejected.at, "machine": machine,
+                        "times": times, "macs": list(rejected.macs), "bmc_addresses": list(rejected.bmc_addresses),
+                        "report": rejected.report, **values})
         else:
-            if callback.report is not None:
-                values["report"] = callback.report
+            if rejected.report is not None:
+                values["report"] = rejected.report
             counted = sa.case((table.c.times > _MOST_TIMES - times, _MOST_TIMES), else_=table.c.times + times)
             conn.execute(sa.update(table).where(table.c.id == entry.id).values(**values, times=counted))
             if [shown["node"] for shown in entry.nodes] == [match.uuid for match in matches]:
                 continue  # it is found by the same values
             conn.execute(sa.delete(keys).where(keys.c.entry_id == entry.id))
         renamed[machine] = list(dict.fromkeys(
-            [*(match.uuid for match in matches), *callback.bmc_addresses, *callback.macs]))[:_MOST_KEYS]
+            [*(match.uuid for match in matches), *rejected.bmc_addresses, *rejected.macs]))[:_MOST_KEYS]
     if outbox.wanted(conn) is not None:
         # The first report of a machine for a reason only: anyone can repeat one, and events have a maximum number.
         outbox.add(conn, [_refused(noted, matches) for noted, machine, matches in zip(
-            callbacks, machines, matches_of, strict=True) if machine not in stored])
+            reports, machines, matches_of, strict=True) if machine not in stored])
     ids = {row.machine: row.id for row in stored.values()}
     if new:
         conn.execute(sa.insert(table), new)
@@ -85,13 +85,13 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
         conn.execute(sa.insert(keys), rows)
 
 
-def _refused(noted: tuple[RefusedCallback, int], matches: Sequence[Match]) -> Event:
-    callback, times = noted
+def _refused(noted: tuple[RejectedReport, int], matches: Sequence[Match]) -> Event:
+    rejected, times = noted
     return of_refused_report({
-        "reason": _reason(callback.reason, matches), "detail": printable(callback.detail, MAX_MESSAGE),
-        "source": callback.source, "node_uuid": callback.node_uuid, "macs": list(callback.macs),
-        "bmc_addresses": list(callback.bmc_addresses), "nodes": [_node(match) for match in matches[:_MOST_NODES]],
-        "times": times, "at": callback.at})
+        "reason": _reason(rejected.reason, matches), "detail": printable(rejected.detail, MAX_MESSAGE),
+        "source": rejected.source, "node_uuid": rejected.node_uuid, "macs": list(rejected.macs),
+        "bmc_addresses": list(rejected.bmc_addresses), "nodes": [_node(match) for match in matches[:_MOST_NODES]],
+        "times": times, "at": rejected.at})
 
 
 def _reason(reason: str, matches: Collection[Match]) -> str:

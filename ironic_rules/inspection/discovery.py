@@ -32,7 +32,7 @@ from ironic_rules.models import addresses, machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.refused_callbacks import NOT_ENROLLED, OVER_LIMIT, WRONG_STATE
+from ironic_rules.models.rejected_reports import NOT_ENROLLED, OVER_LIMIT, WRONG_STATE
 from ironic_rules.models.task import PortChanges, Task
 from ironic_rules.text import enumeration, printable
 

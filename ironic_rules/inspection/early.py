@@ -14,7 +14,7 @@ from oslo_log import log as logging
 from ironic_rules.exceptions import LookupFailed, RuleFailed, Unavailable
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.inspection.rule_statistics import RuleStatistics
-from ironic_rules.models.refused_callbacks import EARLY_RULE
+from ironic_rules.models.rejected_reports import EARLY_RULE
 from ironic_rules.models.task import Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet
 from ironic_rules.text import printable

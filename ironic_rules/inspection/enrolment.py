@@ -15,7 +15,7 @@ from ironic_rules.inspection import lookup
 from ironic_rules.models import addresses, machine_ids, states
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.refused_callbacks import JournalEntry
+from ironic_rules.models.rejected_reports import JournalEntry
 from ironic_rules.models.task import PortChanges
 from ironic_rules.text import enumeration
 
@@ -38,7 +38,7 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: JSONObject, ignored
     """
     if not entry.macs and not entry.bmc_addresses and not entry.node_uuid:
         raise Invalid("The machine sent neither a MAC address, nor an address of its BMC, nor a UUID by which its next "
-                      "callback could be recognized.")
+                      "report could be recognized.")
     if entry.node_uuid and values.get("uuid") not in (None, entry.node_uuid):
         raise Invalid(problems=[Problem("/uuid", f"must be {entry.node_uuid}, by which the machine names its node")])
     literals = addresses.literals(values.get("driver_info", {}))

@@ -26,7 +26,7 @@ from ironic_rules.db.errors import DATABASE_AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
 from ironic_rules.models import secrets
-from ironic_rules.models.refused_callbacks import RefusedCallback
+from ironic_rules.models.rejected_reports import RejectedReport
 from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
@@ -197,7 +197,7 @@ MAX_REPORT = 1024 * 1024
 MOST_REPORTS = 16 * 1024 * 1024
 #: Callbacks of one transaction.
 _BATCH = 100
-#: Seconds between two transactions, at least: so many callbacks are written per second at most.
+#: Seconds between two transactions, at least: so many entries are written per second at most.
 _PAUSE_S = 0.2
 _dropped = Refusals(LOG)
 _failed = Refusals(LOG)
@@ -214,23 +214,23 @@ class Journal:
     def __init__(self, db: Database, max_entries: int, max_days: int, *, keep_reports: bool = False) -> None:
         self._db = db
         self._max_entries, self._max_days, self._keep_reports = max_entries, max_days, keep_reports
-        self._waiting: queue.Queue[RefusedCallback] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[RejectedReport] = queue.Queue(MOST_WAITING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._reports = 0
         self.dropped = 0
 
-    def note(self, callback: RefusedCallback) -> None:
+    def note(self, entry: RejectedReport) -> None:
         """Write an entry, later: without secrets, and without its report, if that is too large or too many wait."""
         if not self._max_entries:
             return
-        if not (self._keep_reports and callback.report is not None and self._take(callback.size)):
-            callback = replace(callback, report=None, size=0)
+        if not (self._keep_reports and entry.report is not None and self._take(entry.size)):
+            entry = replace(entry, report=None, size=0)
         try:
-            self._waiting.put_nowait(callback)
+            self._waiting.put_nowait(entry)
         except queue.Full:
             with self._lock:
-                self._reports -= callback.size
+                self._reports -= entry.size
                 self.dropped += 1
             _dropped.warn("A rejected report is not written to the journal: too many wait (%d so far)", self.dropped)
             return
@@ -249,12 +249,12 @@ class Journal:
         """Wait until all that was noted is written, or given up."""
         self._waiting.join()
 
-    def _concealed(self, callback: RefusedCallback) -> RefusedCallback:
+    def _concealed(self, entry: RejectedReport) -> RejectedReport:
         """Return a rejected report without its secrets, which their keys tell."""
-        return replace(callback, detail=secrets.mask_text(callback.detail), report=secrets.mask(callback.report))
+        return replace(entry, detail=secrets.mask_text(entry.detail), report=secrets.mask(entry.report))
 
     def _start(self) -> None:
-        # Not before the first callback: servers like gunicorn fork before that.
+        # Not before the first entry: servers like gunicorn fork before that.
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="inspection-journal", daemon=True)
@@ -272,36 +272,36 @@ class Journal:
                 self._write_all(batch)
             finally:
                 with self._lock:
-                    self._reports -= sum(callback.size for callback in batch)
+                    self._reports -= sum(entry.size for entry in batch)
                 for _ in batch:
                     self._waiting.task_done()
             time.sleep(_PAUSE_S)
 
-    def _write_all(self, batch: list[RefusedCallback]) -> None:
+    def _write_all(self, batch: list[RejectedReport]) -> None:
         """Write reports together or, if that fails, each alone: no report keeps others from being written."""
         try:
             self._write(batch)
         except DATABASE_AWAY:
             LOG.warning("%d rejected reports are not written to the journal: the database is unavailable", len(batch))
         except Exception:  # noqa: BLE001  (such as of a machine that another process has just written first)
-            for callback in batch:
-                self._write_alone(callback)
+            for entry in batch:
+                self._write_alone(entry)
 
-    def _write_alone(self, callback: RefusedCallback) -> None:
+    def _write_alone(self, entry: RejectedReport) -> None:
         try:
-            self._write([callback])
+            self._write([entry])
         except Exception as exc:  # noqa: BLE001  (the next one must be written)
             _failed.warn("A rejected report cannot be written to the journal: %s", printable(exc))
 
-    def _write(self, batch: list[RefusedCallback]) -> None:
+    def _write(self, batch: list[RejectedReport]) -> None:
         times: dict[str, int] = {}
-        last: dict[str, RefusedCallback] = {}
-        for callback in batch:
-            machine = callback.machine
+        last: dict[str, RejectedReport] = {}
+        for entry in batch:
+            machine = entry.machine
             times[machine] = times.get(machine, 0) + 1
-            last[machine] = callback
+            last[machine] = entry
 
-        concealed = {machine: self._concealed(callback) for machine, callback in last.items()}
+        concealed = {machine: self._concealed(entry) for machine, entry in last.items()}
 
         def write(conn: sa.Connection) -> None:
             # In one order, as others write the same machines.

@@ -21,7 +21,7 @@ from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import addresses as addresses_models
 from ironic_rules.models import machine_ids, states
 from ironic_rules.models.nodes import NodeFound
-from ironic_rules.models.refused_callbacks import BMC_CONFLICT, SEVERAL_NODES, UNKNOWN, WRONG_STATE
+from ironic_rules.models.rejected_reports import BMC_CONFLICT, SEVERAL_NODES, UNKNOWN, WRONG_STATE
 from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)

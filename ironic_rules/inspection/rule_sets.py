@@ -197,7 +197,7 @@ def _log_scopes(db: Database) -> None:
         uuids = inspection_rules.early_with_scope(conn)
     if uuids:
         LOG.warning("These inspection rules of phase early have a scope, which is ignored: they run for every "
-                    "callback. Set their scope to null, or another phase: %s", enumeration(uuids))
+                    "report. Set their scope to null, or another phase: %s", enumeration(uuids))
 
 
 def _known_paths(db: Database) -> Catalogue:

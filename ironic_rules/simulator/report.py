@@ -47,7 +47,7 @@ class PostTimes:
 class RunReport:
     """The figures of one run.
 
-    :param inspection_seconds: from the first callback to the end of the last node's processing
+    :param inspection_seconds: from the first report to the end of the last node's processing
     :param nodes_per_second: nodes that ended as expected, divided by that time
     :param nodes_per_second_overall: the same divided by the time of the whole run, with enrolment and verification
     :param seconds: by step: prepare, inspect, verify
@@ -115,7 +115,7 @@ def show(report: RunReport, console: Console) -> None:
     table.add_row("ended as expected", f"{report.as_expected} of {report.nodes} ({verdict})")
     span = "nothing reported"
     if report.inspection_seconds is not None:
-        span = f"{report.inspection_seconds:.1f} s from the first callback to the end of the last node"
+        span = f"{report.inspection_seconds:.1f} s from the first report to the end of the last node"
     table.add_row("inspection", f"{_figure(report.nodes_per_second, 'nodes/s')} ({span})")
     table.add_row("whole run", f"{_figure(report.nodes_per_second_overall, 'nodes/s')} "
                                f"({', '.join(f'{step} {value:.1f} s' for step, value in report.seconds.items())})")
@@ -123,7 +123,7 @@ def show(report: RunReport, console: Console) -> None:
     table.add_row("POST continue_inspection", f"p50 {_figure(post.p50_ms, 'ms')}, p95 {_figure(post.p95_ms, 'ms')}, "
                                               f"p99 {_figure(post.p99_ms, 'ms')}, longest {_figure(post.max_ms, 'ms')}")
     if post.retried:
-        table.add_row("retried callbacks", str(post.retried))
+        table.add_row("repeated reports", str(post.retried))
     table.add_row("states", ", ".join(f"{count} {escape(state)}" for state, count in sorted(report.states.items())))
     console.print(table)
     for failure in report.failures[:_SHOWN_FAILURES]:

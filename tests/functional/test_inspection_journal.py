@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, inspection_journal, tables
 from ironic_rules.inspection import journal as journals
 from ironic_rules.inspection.journal import Journal
-from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
+from ironic_rules.models.rejected_reports import UNKNOWN, RejectedReport
 from tests.functional import whole as wholes
 from tests.functional.processes import wait_for
 from tests.functional.whole import Whole
@@ -91,9 +91,9 @@ def test_an_entry_that_does_not_exist_is_not_found(whole: Whole) -> None:
     assert whole.app.get(f"{URL}/6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1").status_int == 404
 
 
-def callback(number: int) -> RefusedCallback:
+def callback(number: int) -> RejectedReport:
     mac = f"52:54:01:00:{number // 256:02x}:{number % 256:02x}"
-    return RefusedCallback(UNKNOWN, "flood", None, clock.now(), None, (mac,))
+    return RejectedReport(UNKNOWN, "flood", None, clock.now(), None, (mac,))
 
 
 def test_a_flood_is_bounded_and_counted(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_callback_that_cannot_be_written_keeps_no_others_from_being_written(
         whole: Whole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     add = inspection_journal.add
 
-    def failing(conn: Any, callbacks: list[tuple[RefusedCallback, int]]) -> None:
+    def failing(conn: Any, callbacks: list[tuple[RejectedReport, int]]) -> None:
         if any(noted.detail == "poison" for noted, _ in callbacks):
             raise ValueError("it is poison")
         add(conn, callbacks)

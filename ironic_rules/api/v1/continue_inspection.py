@@ -29,7 +29,7 @@ from ironic_rules.models import addresses, machine_ids
 from ironic_rules.models.documents import JSONObject
 from ironic_rules.models.json_text import Oddity
 from ironic_rules.models.nodes import NodeFound
-from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
+from ironic_rules.models.rejected_reports import DISCOVERY_OFF, EARLY_RULE, MALFORMED, WRONG_STATE, RejectedReport
 from ironic_rules.policies import base
 from ironic_rules.text import printable
 
@@ -46,7 +46,7 @@ def _note_malformed(request: Request, error: Invalid) -> None:
     macs, bmc_addresses = payload.addresses_in(request.environ.get("ironic_rules.body", b""))
     node_uuid = _QUERY.load(request.environ.get("QUERY_STRING", "")).get("node_uuid")
     request.context.source = _source(request)
-    request.journal.note(RefusedCallback(
+    request.journal.note(RejectedReport(
         MALFORMED, str(error), request.context.source, clock.now(), node_uuid, macs, bmc_addresses))
 
 
@@ -191,12 +191,12 @@ def _first_answer(request: Request, digest: str) -> JSONObject | None:
 
 def _log_refusal(request: Request, error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
     """Log why a report is rejected. All reasons cause the same work, so that its duration does not tell the reason."""
-    earlier = request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
+    earlier = request.rejected_reports.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
     if earlier is None:
         return
     with request.db.reader() as conn:
         matches = discovery_db.find_matches(conn, node_uuid, sent.macs, sent.bmc_addresses)
-    request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
+    request.rejected_reports.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
 
 
 def _note(request: Request, reason: str, detail: str, node_uuid: str | None = None,
@@ -206,7 +206,7 @@ def _note(request: Request, reason: str, detail: str, node_uuid: str | None = No
     report, size = None, 0
     if sent is not None:
         report, size = {"inventory": sent.received, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
-    request.journal.note(RefusedCallback(
+    request.journal.note(RejectedReport(
         reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
 
 

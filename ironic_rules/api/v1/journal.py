@@ -21,7 +21,7 @@ from ironic_rules.exceptions import Invalid, shared_mac_not_found
 from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
 from ironic_rules.models.documents import JSONObject
-from ironic_rules.models.refused_callbacks import REASONS, JournalEntry
+from ironic_rules.models.rejected_reports import REASONS, JournalEntry
 from ironic_rules.policies import rules
 from ironic_rules.text import is_uuid
 

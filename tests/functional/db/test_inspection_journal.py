@@ -16,7 +16,7 @@ from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
 from ironic_rules.exceptions import Conflict, machine_enrolled
 from ironic_rules.inspection import enrolment
-from ironic_rules.models.refused_callbacks import DISCOVERY_OFF, UNKNOWN, WRONG_STATE, RefusedCallback
+from ironic_rules.models.rejected_reports import DISCOVERY_OFF, UNKNOWN, WRONG_STATE, RejectedReport
 from tests.wordings import refused
 
 MAC, BMC, UUID = "52:54:00:0a:0b:0c", "198.51.100.20", "0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e33"
@@ -25,7 +25,7 @@ VALUES = {"driver": "fake-hardware"}
 
 def entry(db: Database, reason: str = DISCOVERY_OFF, **sent: Any) -> Any:
     """Store a report of a machine; return its entry."""
-    callback = RefusedCallback(reason, "why", None, clock.now(), **sent)
+    callback = RejectedReport(reason, "why", None, clock.now(), **sent)
     db.write(lambda conn: inspection_journal.add(conn, [(callback, 1)]))
     with db.reader() as conn:
         return conn.execute(sa.select(table).order_by(table.c.id.desc())).first()
@@ -85,7 +85,7 @@ def test_callbacks_that_are_added_together_are_as_those_added_alone(
     sent = [
         {"macs": (macs[0], macs[1])}, {"macs": (macs[2],), "bmc_addresses": (BMC,)}, {"macs": (macs[3], macs[4])},
         {"node_uuid": known[1].uuid.upper()}, {"node_uuid": UUID, "macs": (macs[5],)}, {"bmc_addresses": (BMC,)}, {}]
-    callbacks = [(RefusedCallback(DISCOVERY_OFF, f"why {number}", "192.0.2.1", clock.now(), **each), number + 1)
+    callbacks = [(RejectedReport(DISCOVERY_OFF, f"why {number}", "192.0.2.1", clock.now(), **each), number + 1)
                  for number, each in enumerate(sent)]
 
     def written() -> list[tuple[Any, ...]]:

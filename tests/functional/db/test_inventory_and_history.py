@@ -13,7 +13,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_inventory
 from ironic_rules.exceptions import MarkerNotFound, NodeNotFound, NotFound, history_not_found
-from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
+from ironic_rules.models.rejected_reports import UNKNOWN, RejectedReport
 from tests.wordings import refused
 
 NOBODY = 999_999_999
@@ -168,7 +168,7 @@ def test_what_others_choose_is_cut_to_what_the_columns_can_have(conn: sa.Connect
     node_records.add_inspection(conn, node.id,
                                 {"kind": "ramdisk", "outcome": "failed", "user": "u" * 300, "source": "a" * 100,
                                                 "details": {}})
-    noted = RefusedCallback(UNKNOWN, "x", "a" * 100, clock.now(), None, ("52:54:00:00:00:01",))
+    noted = RejectedReport(UNKNOWN, "x", "a" * 100, clock.now(), None, ("52:54:00:00:00:01",))
     for _ in range(2):
         inspection_journal.add(conn, [(noted, 1)])
     event, = node_records.list_history(conn, node.id, Page(limit=10))

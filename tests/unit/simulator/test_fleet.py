@@ -63,7 +63,7 @@ def test_another_inventory_than_the_sent_one_is_a_failure(run_fleet, service):
     assert problems(runs) == [("inventory", "the stored inventory is not the one that was sent")]
 
 
-def test_a_refused_callback_is_a_failure_of_its_node_only(run_fleet, service):
+def test_a_rejected_report_is_a_failure_of_its_node_only(run_fleet, service):
     service.callback_faults = [(404, False)]
 
     _, runs = run_fleet(3)

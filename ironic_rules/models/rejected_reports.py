@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironic_rules.models.documents import JSONObject
 
-#: Reasons why a callback was refused.
+#: Reasons for rejecting a report.
 REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit",
            "early rule", "malformed", "other")
 (UNKNOWN, DISCOVERY_OFF, WRONG_STATE, SEVERAL_NODES, BMC_CONFLICT, NOT_ENROLLED, OVER_LIMIT, EARLY_RULE, MALFORMED,
@@ -17,7 +17,7 @@ REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conf
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedCallback:
+class RejectedReport:
     """One rejected report.
 
     :ivar reason: one of ``REASONS``;  ``detail`` says more
@@ -38,13 +38,13 @@ class RefusedCallback:
 
     @property
     def machine(self) -> str:
-        """The key of reports of one machine that were refused for one reason."""
+        """The key of reports of one machine that were rejected for one reason."""
         sender = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
         return hashlib.blake2b(f"{self.reason}\0{sender}".encode("utf-8", "replace"), digest_size=32).hexdigest()
 
 
 class JournalEntry(Protocol):
-    """A row of the journal: the reports of a machine that were refused for one reason."""
+    """A row of the journal: the reports of a machine that were rejected for one reason."""
 
     id: int
     uuid: str
