@@ -55,8 +55,12 @@ _prepared: deque[cfg.ConfigOpts] = deque(maxlen=1)
 PROJECT = "ironic-rules"
 NO_DATABASE = ("[database]connection is not set: set the URL of a database, such as "
                "mysql+pymysql://USER:PASSWORD@HOST/NAME. For the one of ironic-rules in one process, set "
-               "sqlite:////FOLDER/ironic-rules.sqlite with the absolute path of its state folder; ironic-pxe-filter "
-               "finds it itself, by [DEFAULT]state_path or --state-dir, once ironic-rules has been started.")
+               "sqlite:////FOLDER/ironic-rules.sqlite with the absolute path of its state folder; commands beside it "
+               "find it by [DEFAULT]state_path or --state-dir, once ironic-rules has been started.")
+#: Argument of commands that may run beside ``ironic-rules``; see ``use_database_of_one_process``.
+STATE_DIR = cfg.StrOpt("state-dir", dest="cli_state_dir", metavar="FOLDER",
+                       help="State folder of ironic-rules in one process (overrides state_path), whose database is "
+                            "used if [database]connection is not set.")
 #: Maximum number of groups and options that nothing reads, and that are logged at the start.
 _MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
@@ -187,19 +191,31 @@ def _one_process_database(conf: cfg.ConfigOpts) -> str:
 
 
 def use_defaults_beside_one_process(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration of a filter fall back to the database of ``ironic-rules`` in ``state_path``.
+    """Let the configuration of a command that has ``STATE_DIR`` fall back to the database of ``ironic-rules``.
 
     Nothing but that process has such a database, so that there is no broker unless one is configured.
     """
-    path = _one_process_database(conf)
-    if not conf.database.connection and os.path.exists(path):
-        conf.set_default("connection", f"sqlite:///{path}", group="database")
+    use_database_of_one_process(conf)
     if not is_sqlite(conf):
         return
     conf.set_default("allow_all_ramdisks", True, group="pxe_filter")
     place = conf.get_location("transport_url")
     if place is None or place.location == cfg.Locations.opt_default:
         rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
+
+
+def use_database_of_one_process(conf: cfg.ConfigOpts) -> bool:
+    """Use the database of ``ironic-rules`` in ``state_path``, or in ``--state-dir``, if no other one is configured.
+
+    :returns: whether that is used
+    """
+    if conf.cli_state_dir is not None:
+        conf.set_override("state_path", conf.cli_state_dir)
+    path = _one_process_database(conf)
+    if conf.database.connection or not os.path.exists(path):
+        return False
+    conf.set_default("connection", f"sqlite:///{path}", group="database")
+    return True
 
 
 def is_sqlite(conf: cfg.ConfigOpts) -> bool:

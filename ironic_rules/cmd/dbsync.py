@@ -54,6 +54,7 @@ def _positive(text: str) -> int:
 _CLI_OPTS: list[cfg.Opt] = [
     cfg.IntOpt("timeout", dest="cli_timeout", default=60, min=0, metavar="SECONDS",
                help="How long to wait for a database that cannot be reached. Default: 60. 0: one attempt."),
+    service.STATE_DIR,
     cfg.SubCommandOpt("command", title="commands", handler=_add_commands),
 ]
 #: Seconds between two attempts to reach the database.
@@ -67,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS, groups=("DEFAULT", "database"))
+    service.use_database_of_one_process(conf)
     service.setup_logging(conf)
     if not conf.database.connection:
         raise ConfigurationError(service.NO_DATABASE)

@@ -58,9 +58,7 @@ _CLI_OPTS: list[cfg.Opt] = [
                          "as /instance_info/configdrive. May be repeated."),
     cfg.MultiStrOpt("replace", dest="cli_replaced", metavar="FIELD:OLD=NEW", default=[],
                     help=f"Give nodes another value of one of {', '.join(_REPLACEABLE)}. May be repeated."),
-    cfg.StrOpt("state-dir", dest="cli_state_dir", metavar="FOLDER",
-               help="State folder of ironic-rules in one process (overrides state_path), whose database is used if "
-                    "[database]connection is not set."),
+    service.STATE_DIR,
 ]
 #: Number of nodes after which the progress is printed.
 _EVERY = 500
@@ -74,8 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS, one_process=True)
-    if conf.cli_state_dir is not None:
-        conf.set_override("state_path", conf.cli_state_dir)
     service.use_defaults_beside_one_process(conf)
     conf.set_default("use_stderr", True)
     service.setup_logging(conf)

@@ -24,9 +24,7 @@ _CLI_OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and exit."),
     cfg.BoolOpt("status", dest="cli_status", default=False,
                 help="Print whether each address is to be allowed or denied, and why; write nothing."),
-    cfg.StrOpt("state-dir", dest="cli_state_dir", metavar="FOLDER",
-               help="State folder of ironic-rules in one process (overrides state_path), whose database is used if "
-                    "[database]connection is not set."),
+    service.STATE_DIR,
 ]
 
 
@@ -37,8 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS)
-    if conf.cli_state_dir is not None:
-        conf.set_override("state_path", conf.cli_state_dir)
     service.use_defaults_beside_one_process(conf)
     if conf.cli_once or conf.cli_status:
         conf.set_default("use_stderr", True)  # the output of these is for users or programs

@@ -101,9 +101,11 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         ("Policies", _check_policies))
 
     def _options(self) -> str:
+        one_process = service.use_database_of_one_process(self._conf)
         # oslo.upgradecheck has registered fewer options than the processes do.
         folders = [f"--config-dir={folder}" for folder in self._conf.config_dirs]
-        service.prepare_config(folders, config_files=self._conf.config_file or [], api=True, conductor=True)
+        service.prepare_config(folders, config_files=self._conf.config_file or [], api=True, conductor=True,
+                               one_process=one_process)
         return "all values are valid"
 
     def _unread(self) -> str:
@@ -244,6 +246,7 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
+    conf.register_cli_opt(service.STATE_DIR)
     with readable_files(), contextlib.closing(Checks(conf)) as checks:
         return int(upgradecheck.main(conf, service.PROJECT, checks, argv=list(argv)))
 

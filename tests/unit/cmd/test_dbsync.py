@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.cmd import dbsync
+from ironic_rules.cmd import dbsync, status
 from ironic_rules.db import migration
 
 
@@ -20,6 +20,19 @@ def test_upgrade_creates_the_tables_and_version_tells_the_revision(config, capsy
     assert dbsync.main([*config, "upgrade"]) == 0
     assert dbsync.main([*config, "version"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"The database is at revision {migration.HEAD}.", migration.HEAD]
+
+
+def test_the_database_of_one_process_is_found_in_its_state_folder(tmp_path, capsys):
+    (tmp_path / "empty.conf").write_text("")
+    (tmp_path / "made.conf").write_text(f"[database]\nconnection = sqlite:///{tmp_path}/ironic-rules.sqlite\n")
+    assert dbsync.main(["--config-file", str(tmp_path / "made.conf"), "upgrade"]) == 0
+    capsys.readouterr()
+
+    beside = ["--config-file", str(tmp_path / "empty.conf"), "--state-dir", str(tmp_path)]
+    assert dbsync.main([*beside, "version"]) == 0
+    assert capsys.readouterr().out.split() == [migration.HEAD]
+    assert status.main([*beside, "upgrade", "check", "--json"]) == 0
+    assert f"revision {migration.HEAD}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["upgrade", "stamp"])
