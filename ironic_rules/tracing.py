@@ -17,20 +17,23 @@ from ironic_rules.text import installation_of
 
 #: The tracer of this process; None: nothing is traced.
 _tracer: Any = None
+#: Provider of the tracer, and the engine whose statements are traced.
+_provider: Any = None
+_engine: Any = None
 _NOTHING = contextlib.nullcontext()
 #: Seconds that a collector may take. Spans that it does not take are dropped.
 _TIMEOUT_S = 5
 
 
 def start(conf: cfg.ConfigOpts, engine: Any) -> None:
-    """Trace from now on, if the configuration says so. Once per process.
+    """Trace from now on, if the configuration says so. A forked process calls it again, with an engine of its own.
 
     :param engine: the database's; with SQLAlchemy, as its statements are not executed without it while one listens
     :raises ConfigurationError: the library is missing
     """
-    global _tracer
+    global _tracer, _provider, _engine
     options = conf.tracing
-    if not options.enabled or _tracer is not None:
+    if not options.enabled or _engine is engine:
         return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -41,13 +44,19 @@ def start(conf: cfg.ConfigOpts, engine: Any) -> None:
         from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
     except ImportError as exc:
         raise ConfigurationError(f"[tracing]enabled needs OpenTelemetry; {installation_of('tracing')}") from exc
-    provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(options.sample_ratio)),
-        resource=Resource.create({"service.name": options.service_name, "service.instance.id": conf.host}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(options.endpoint, timeout=_TIMEOUT_S)))
+    instrumentor = SQLAlchemyInstrumentor()
+    if _provider is None:
+        _provider = TracerProvider(
+            sampler=ParentBased(TraceIdRatioBased(options.sample_ratio)),
+            resource=Resource.create({"service.name": options.service_name, "service.instance.id": conf.host}))
+        _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(options.endpoint, timeout=_TIMEOUT_S)))
+        _tracer = _provider.get_tracer("ironic_rules")
+    else:
+        # The engine of the process that has forked is not used here.
+        instrumentor.uninstrument()
     # The library's bound of versions is older than the versions it works with; a test looks at the spans.
-    SQLAlchemyInstrumentor().instrument(engine=engine, tracer_provider=provider, skip_dep_check=True)
-    _tracer = provider.get_tracer("ironic_rules")
+    instrumentor.instrument(engine=engine, tracer_provider=_provider, skip_dep_check=True)
+    _engine = engine
 
 
 def is_on() -> bool:

@@ -13,8 +13,11 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from ironic_rules.rpc import memory
+from tests.functional.databases import write_sqlite
 from tests.functional.installations import only_in_one_process
-from tests.functional.processes import standalone, wait_for
+from tests.functional.processes import answers, free_port, standalone, wait_for
+from tests.functional.test_wsgi_servers import serve
 
 pytestmark = [only_in_one_process("it starts the process itself"), pytest.mark.slow]
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -61,6 +64,34 @@ def test_a_trace_leads_from_the_request_to_the_statements_of_its_work(tmp_path: 
     assert not any(b"s3cret" in span.SerializeToString() for span in _Collector.spans)
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize("name", ["gunicorn-preload", "uwsgi"])
+def test_statements_are_traced_in_a_process_that_a_wsgi_server_has_forked(tmp_path: Path, name: str) -> None:
+    _Collector.spans.clear()
+    write_sqlite(tmp_path / "database")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    (tmp_path / "api.conf").write_text(
+        f"[DEFAULT]\ntransport_url = {memory.DEFAULT_URL}\n[database]\nconnection = sqlite:///{tmp_path}/database\n"
+        f"[tracing]\nenabled = true\nendpoint = http://127.0.0.1:{server.server_address[1]}/v1/traces\n")
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    process = serve(str(tmp_path / "api.conf"), name, tmp_path, port)
+    try:
+        wait_for(f"{name} to answer", lambda: process.is_running() and answers(url + "/"))
+        httpx.get(f"{url}/v1/nodes", headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}).raise_for_status()
+
+        def statements() -> list[Any]:
+            requests = [span for span in _Collector.spans if span.name.startswith("GET baremetal:node")]
+            parents = {span.span_id for span in requests}
+            return [span for span in _Collector.spans if span.parent_span_id in parents and span.name != "connect"]
+
+        wait_for("spans of statements", statements)
+    finally:
+        process.terminate()
+        process.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_nothing_of_it_is_imported_unless_it_is_on() -> None:
