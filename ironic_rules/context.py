@@ -142,7 +142,7 @@ def forgetting_changes() -> Iterator[None]:
     before = 0 if changes is None else len(changes)
     try:
         yield
-    except BaseException:
+    except BaseException:  # whatever ends the block, its transaction is rolled back
         if changes is not None:
             del changes[before:]
         raise

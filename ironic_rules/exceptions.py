@@ -262,7 +262,7 @@ class LockLost(Conflict):
 
 
 class Changed(Conflict):
-    """Another request has changed meanwhile what this one was to change."""
+    """Another request changed the object first."""
 
     message_id = "IR-1018"
 
@@ -387,7 +387,7 @@ class LegacyRuleGone(RuleSpent):
     """A legacy rule that an inspection has applied was deleted before the inspection was saved."""
 
     message_id = "IR-1029"
-    message = "Legacy rule {rule} was deleted meanwhile."
+    message = "Legacy rule {rule} was deleted during the inspection."
 
 
 class HookFailed(IronicRulesError):
@@ -590,22 +590,22 @@ _PORTS = {
 }
 
 
-def cannot_listen(said: str, host_option: str, port_option: str, error: Exception) -> ConfigurationError:
+def cannot_listen(failure: str, host_option: str, port_option: str, error: Exception) -> ConfigurationError:
     """Return the error for an address on which a process cannot listen.
 
-    :param said: begins with what does not work, and has the address
+    :param failure: begins with what does not work, and has the address
     :param host_option: the option that has the address, as [group]name;  port_option: that of the port
     """
     # cheroot's own error has those of all addresses in its text only.
     number = next(map(int, re.findall(r"\[Errno (-?\d+)\]", str(error))), 0)
     if number < 0:  # of getaddrinfo(3)
-        return ConfigurationError(f"{host_option}: {said}: there is no such host: correct the name, or set an address.")
+        return ConfigurationError(f"{host_option}: {failure}: there is no such host: correct it, or set an address.")
     if number == errno.EADDRNOTAVAIL:
-        return CannotListen(f"{host_option}: {said}: no interface of this machine has the address: set one that an "
-                            "interface has.")
+        return CannotListen(f"{host_option}: {failure}: no interface of this machine has the address: set one that "
+                            "an interface has.")
     reason = _PORTS.get(number, f"{error}: set another port or address")
     kind = CannotListen if number == errno.EADDRINUSE else ConfigurationError
-    return kind(f"{port_option}: {said}: {reason}.")
+    return kind(f"{port_option}: {failure}: {reason}.")
 
 
 def http_errors() -> dict[str, type[IronicRulesError]]:

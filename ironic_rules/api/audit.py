@@ -58,7 +58,7 @@ _WAITING, _BATCH = 1000, 100
 
 
 class _File(logging.handlers.WatchedFileHandler):
-    """The file. What cannot be written is told in the log of the process."""
+    """The file. The log of the process reports lines that cannot be written."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         LOG.error("A line of the audit log cannot be written to %s", self.baseFilename, exc_info=True)
@@ -85,9 +85,9 @@ class _Events:
             with contextlib.suppress(queue.Empty):
                 while len(batch) < _BATCH:
                     batch.append(self._queue.get_nowait())
-            made = [events.of_audit(record) for record in batch]
+            rows = [events.of_audit(record) for record in batch]
             try:
-                self._db.write(lambda conn: outbox.add(conn, made))  # noqa: B023
+                self._db.write(lambda conn: outbox.add(conn, rows))  # noqa: B023
             except db_exc.DBError as exc:
                 self._numbers.count("audit_events_dropped", by=len(batch))
                 LOG.warning("%d events of the audit log cannot be stored: %s", len(batch), exc)
@@ -167,8 +167,8 @@ class AuditedRequests:
     def _note(self, environ: WSGIEnvironment, status: str, changes: list[context.Change]) -> None:
         if environ["REQUEST_METHOD"] in _READING and status not in _REFUSED:
             return
-        found = environ.get("ironic_rules.found")
-        route = None if found is None else self._routes.get(found.controller)
+        match = environ.get("ironic_rules.found")
+        route = None if match is None else self._routes.get(match.controller)
         if route == _HEARTBEAT:
             return
         unwritten = self._logins.take() if status == "401" else 0
@@ -184,14 +184,14 @@ class AuditedRequests:
 
 def _record(environ: WSGIEnvironment, status: str, route: str | None, changes: list[context.Change]) -> JSONObject:
     caller = context.current()
-    found = environ.get("ironic_rules.found")
+    match = environ.get("ironic_rules.found")
     is_done = status < "400"
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     record: JSONObject = {
         "time": events.moment(datetime.datetime.now(datetime.UTC)), "request_id": environ.get("openstack.request_id"),
         "user": caller and caller.user_id, "project": caller and caller.project_id,
         "address": environ.get("REMOTE_ADDR"), "method": environ["REQUEST_METHOD"], "path": printable(path, 1024),
-        "route": route, "policy": None if found is None or found.controller is None else found.controller.route.policy,
+        "route": route, "policy": None if match is None or match.controller is None else match.controller.route.policy,
         "status": int(status), "outcome": "success" if is_done else "refused" if status in _REFUSED else "failure"}
     if status == "401" and (login := _login(environ)) is not None:
         record["login"] = login
@@ -215,8 +215,8 @@ def of_command(command: str, changes: Iterable[context.Change], error: BaseExcep
                           "outcome": "success" if error is None else "failure"}
     if error is not None:
         record["error"] = secrets.message(str(error) or type(error).__name__)
-    if found := [_change(each) for each in changes]:
-        record["changes"] = found
+    if shown := [_change(each) for each in changes]:
+        record["changes"] = shown
     return record
 
 

@@ -71,7 +71,7 @@ def page() -> bytes:
 
 
 def _marked_up(remedy: str) -> str:
-    def shown(found: re.Match[str]) -> str:
-        return f"<code>{found['literal']}</code>" if found["literal"] else f"“{found['link']}” in the documentation"
+    def shown(markup: re.Match[str]) -> str:
+        return f"<code>{markup['literal']}</code>" if markup["literal"] else f"“{markup['link']}” in the documentation"
 
     return _INLINE.sub(shown, html.escape(remedy, quote=False))

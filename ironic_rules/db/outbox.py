@@ -1,8 +1,8 @@
 """The outbox: events, written in the transactions of the changes that they report, until all receivers have them.
 
 An event is stored once; what is left to do is a delivery for each receiver. Conductors make the deliveries of new
-events (``route``), claim some of one receiver for a while (``claim``), and note the results (``finish``). What
-a conductor that has died has claimed is due again later, so that a receiver may get an event twice, but none is lost.
+events (``route``), claim some of one receiver for a while (``claim``), and note the results (``finish``). The claims of
+a conductor that has died are due again later, so that a receiver may get an event twice, but none is lost.
 
 While events are not wanted, nothing is written, and a change pays a look into a dictionary.
 """
@@ -72,14 +72,14 @@ def add(conn: sa.Connection, new: Iterable[Event]) -> None:
     which = wanted(conn)
     if which is None:
         return
-    found = [event for event in new if which.others or is_at_least(event.level, which.level)]
-    if not found:
+    new_events = [event for event in new if which.others or is_at_least(event.level, which.level)]
+    if not new_events:
         return
     now, caller = clock.now(), _caller()
     _INSERT.insert_all(conn, [{
         "uuid": str(uuid.uuid4()), "created_at": now, "type": event.type, "level": event.level,
         "subject": event.subject[:_MAX_SUBJECT], "payload_type": event.schema, "service": event.service,
-        "host": which.host, "context": caller, "payload": event.payload, "routed": False} for event in found])
+        "host": which.host, "context": caller, "payload": event.payload, "routed": False} for event in new_events])
     which.stored.set()
 
 
@@ -87,9 +87,9 @@ _MAX_SUBJECT = 255
 
 
 def _caller() -> dict[str, str | None]:
-    found = context.current()
-    return {} if found is None else {
-        name: value for name in ("request_id", "user_id", "project_id") if (value := getattr(found, name)) is not None}
+    caller = context.current()
+    return {} if caller is None else {
+        name: value for name in ("request_id", "user_id", "project_id") if (value := getattr(caller, name)) is not None}
 
 
 def note(conn: sa.Connection, kind: str, action: str, row: Any, old: Any = None) -> None:
@@ -125,11 +125,11 @@ _UNTOLD = frozenset({
 
 
 def _audited(row: Any) -> JSONObject:
-    told = {str(name): value for name, value in values_of(row).items() if name not in _UNTOLD}
-    if "url" in told:
-        told["url"] = urls.shown(told["url"])  # the rest may be a token
-    found: JSONObject = orjson.loads(orjson.dumps(told, default=plain))
-    return found
+    values = {str(name): value for name, value in values_of(row).items() if name not in _UNTOLD}
+    if "url" in values:
+        values["url"] = urls.shown(values["url"])  # the rest may be a token
+    audited: JSONObject = orjson.loads(orjson.dumps(values, default=plain))
+    return audited
 
 
 def note_maintenance(conn: sa.Connection, node: Any, old: Any) -> None:
@@ -175,10 +175,10 @@ def route(conn: sa.Connection, receivers: Callable[[sa.Connection], Sequence[Rec
             "due_at": row.created_at} for row in rows for each in known if each.wants(row.type, row.level)]
     if new:
         _INSERT_DELIVERIES.insert_all(conn, new)
-    kept = {row["event_id"] for row in new}
-    if kept:
-        conn.execute(_SET_ROUTED, {"ids": sorted(kept)})
-    if gone := [row.id for row in rows if row.id not in kept]:
+    routed = {row["event_id"] for row in new}
+    if routed:
+        conn.execute(_SET_ROUTED, {"ids": sorted(routed)})
+    if gone := [row.id for row in rows if row.id not in routed]:
         conn.execute(_DELETE_EVENTS, {"ids": gone})
     return len(rows)
 
@@ -259,7 +259,7 @@ def finish(conn: sa.Connection, worker: str, done: Collection[Delivery] = (), fa
         conn.execute(sa.update(deliveries).where(deliveries.c.id == each.id, mine).values(values))
     for at in sorted({due_at for _, due_at in untried}):
         conn.execute(sa.update(deliveries).where(deliveries.c.id.in_(_IDS), mine).values(claimed_by=None, due_at=at),
-                     {"ids": [found for found, due_at in untried if due_at == at]})
+                     {"ids": [ident for ident, due_at in untried if due_at == at]})
 
 
 _IS_DELIVERED = ~sa.exists().where(deliveries.c.event_id == events.c.id)
@@ -295,7 +295,7 @@ def forget_unrouted(conn: sa.Connection, before: datetime.datetime, most: int = 
 def give_up(conn: sa.Connection, before: datetime.datetime, most: int = BATCH) -> int:
     """Give up deliveries that have waited since before ``before``; return how many, at most ``most``.
 
-    Those of webhooks become dead letters, notifications are deleted.
+    Events for webhooks become dead letters, notifications are deleted.
     """
     query = sa.select(deliveries.c.id, deliveries.c.event_id, deliveries.c.webhook_id).where(
         deliveries.c.dead == sa.false(), deliveries.c.created_at < before).order_by(deliveries.c.created_at).limit(most)

@@ -154,8 +154,8 @@ def message(text: str) -> str:
 
     The id at its end remains if the text is longer than ``MAX_MESSAGE``.
     """
-    found = HAS_ID.search(text)
-    text, ending = (text, "") if found is None else (text[:found.start()], found[0])
+    ident = HAS_ID.search(text)
+    text, ending = (text, "") if ident is None else (text[:ident.start()], ident[0])
     return printable(mask_text(text), MAX_MESSAGE) + ending
 
 

@@ -98,13 +98,13 @@ def _judged(request: Request, conn: sa.Connection, body: JSONObject) -> _Judged:
     } for reason, alike in reasons.items()])
 
 
-def _reasons(conn: sa.Connection, action: str, found: sa.Subquery) -> dict[str, list[Alike]]:
+def _reasons(conn: sa.Connection, action: str, selected: sa.Subquery) -> dict[str, list[Alike]]:
     """Return the nodes of a query in groups, by why an action is impossible on them; "": it is possible."""
     while True:
         reasons: dict[str, list[Alike]] = {}
-        # The example of a group may have been deleted since it was found: then the groups are found without it.
+        # The example of a group may have been deleted since: then the groups are read again.
         with contextlib.suppress(NodeNotFound):
-            for group in node_queries.alike(conn, found):
+            for group in node_queries.alike(conn, selected):
                 reasons.setdefault(_obstacle(conn, action, group) or "", []).append(group)
             return reasons
 
