@@ -179,12 +179,18 @@ def forget(conn: sa.Connection, webhook: Webhook, uuids: Collection[str] | None)
 
 def drop_orphans(conn: sa.Connection, most: int) -> int:
     """Delete deliveries to webhooks that were deleted; return how many, at most ``most``."""
-    existing = sa.select(webhooks.c.id)
-    receivers_of = list(conn.scalars(sa.select(deliveries.c.webhook_id).where(
-        deliveries.c.webhook_id > 0, deliveries.c.webhook_id.not_in(existing)).limit(1)))
-    if not receivers_of:
+    known = set(conn.scalars(sa.select(webhooks.c.id)))
+    # From receiver to receiver in the index: a query of all deliveries without a webhook would read all of them.
+    receiver = outbox.BUS
+    while (receiver := conn.scalar(_NEXT_RECEIVER, {"last": receiver})) in known:
+        pass
+    if receiver is None:
         return 0
     rows = conn.execute(sa.select(deliveries.c.id, deliveries.c.event_id).where(
-        deliveries.c.webhook_id == receivers_of[0]).limit(most)).all()
+        deliveries.c.webhook_id == receiver).limit(most)).all()
     outbox.drop(conn, rows)
     return len(rows)
+
+
+_NEXT_RECEIVER: sa.Select[int | None] = sa.select(sa.func.min(deliveries.c.webhook_id)).where(
+    deliveries.c.webhook_id > sa.bindparam("last"))

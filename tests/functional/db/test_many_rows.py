@@ -135,7 +135,7 @@ def _fill(conn: sa.Connection) -> None:
         assert operations.finish(conn, number)
 
 
-def _cost(db: Database, work: Callable[[sa.Connection], Any]) -> tuple[Any, int]:
+def cost_of(db: Database, work: Callable[[sa.Connection], Any]) -> tuple[Any, int]:
     """Return what the work returns, and the rows, on SQLite the instructions, that its statements took."""
     with db.reader() as conn:
         work(conn)  # what is prepared once does not count
@@ -273,7 +273,7 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
 @pytest.mark.parametrize("name", LISTS)
 def test_a_page_takes_no_longer_with_many_rows(full: Database, name: str) -> None:
     work, expected = LISTS[name]
-    found, cost = _cost(full, work)
+    found, cost = cost_of(full, work)
     assert len(found) == expected
     assert 0 < cost <= (MOST_INSTRUCTIONS if full.dialect == "sqlite" else MOST_ROWS)
 
@@ -300,7 +300,7 @@ OF_ALL_VALUES: dict[str, tuple[Callable[[sa.Connection], Any], int, int]] = {
 @pytest.mark.parametrize("name", OF_ALL_VALUES)
 def test_counts_look_at_each_value_a_few_times(full: Database, name: str) -> None:
     work, expected, values = OF_ALL_VALUES[name]
-    found, cost = _cost(full, work)
+    found, cost = cost_of(full, work)
     assert len(found) == expected
     # PostgreSQL counts rows of a bitmap and those that it finds by it; MariaDB those of groups, too.
     assert cost <= (values * 20 if full.dialect == "sqlite" else values * 2 + 2 * MOST_ROWS)

@@ -12,7 +12,9 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, outbox, webhooks
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import event_deliveries, events
+from ironic_rules.db.tables import webhooks as webhooks_table
 from ironic_rules.models.events import Event, matches
+from tests.functional.db.test_many_rows import cost_of
 
 
 class Wants(NamedTuple):
@@ -187,3 +189,11 @@ def test_a_large_outbox_is_read_by_its_indexes(wanting: Database) -> None:
                 wanting.engine, compile_kwargs={"literal_binds": True})
             plan = str(conn.exec_driver_sql(f"{explain} {compiled}".replace("%", "%%")).all())
             assert index in plan, plan
+    with wanting.writer() as conn:
+        conn.execute(sa.insert(webhooks_table).values(
+            id=1, uuid="u", url="https://hooks.example.com/", secret="whsec_x", events=["*"], level="info",
+            enabled=True, created_at=now))
+    found, read = cost_of(wanting, lambda conn: webhooks.drop_orphans(conn, 500))
+    with wanting.writer() as conn:
+        conn.execute(sa.delete(webhooks_table))
+    assert (found, read < 500) == (0, True), read
