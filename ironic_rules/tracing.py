@@ -19,13 +19,13 @@ from ironic_rules.text import installation_of
 _tracer: Any = None
 #: Provider of the tracer, and the engine whose statements are traced.
 _provider: Any = None
-_engine: Any = None
+_engine: object = None
 _NOTHING = contextlib.nullcontext()
 #: Seconds that a collector may take. Spans that it does not take are dropped.
 _TIMEOUT_S = 5
 
 
-def start(conf: cfg.ConfigOpts, engine: Any) -> None:
+def start(conf: cfg.ConfigOpts, engine: object) -> None:
     """Trace from now on, if the configuration says so. A forked process calls it again, with an engine of its own.
 
     :param engine: the database's; with SQLAlchemy, as its statements are not executed without it while one listens

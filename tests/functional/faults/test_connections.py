@@ -7,16 +7,21 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
+from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import _server, migrated_database
 from tests.functional.faults.conftest import FaultyCluster
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, free_port, wait_for
+from tests.functional.relay import Relay
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +148,33 @@ def test_the_broker_is_restarted_under_load(tmp_path):
             report = fleet.report()
             assert report["status"] == 0, report["failures"]
             cluster.assert_all_inspected(FLEET)
+        finally:
+            cluster.close()
+
+
+@pytest.mark.slow
+def test_processes_end_at_once_although_their_broker_is_gone(tmp_path):
+    """Threads of oslo.messaging try to reach it without a limit; no process waits for them."""
+    with migrated_database("postgresql") as database, temporary_vhost() as transport:
+        parts = urlsplit(transport)
+        relay = Relay(parts.hostname, parts.port or 5672)
+        cluster = FaultyCluster(tmp_path, database, parts._replace(
+            netloc=f"{parts.username}:{parts.password}@127.0.0.1:{relay.port}").geturl())
+        try:
+            conductor, (api, url) = cluster.conductor("conductor"), cluster.api("api")
+            with httpx.Client(base_url=url, headers={"X-OpenStack-Ironic-API-Version": "1.96"}) as client:
+                node = client.post("/v1/nodes", json={"driver": "fake-hardware"}).json()["uuid"]
+                assert client.get(f"/v1/nodes/{node}/validate").json()["power"]["result"]
+            relay.cut()
+            for name in ("conductor", "api"):
+                wait_for(f"the retries of {name}",
+                         lambda name=name: "Connection refused. Trying again" in (tmp_path / f"{name}.log").read_text())
+            for process in (api, conductor):
+                began = time.monotonic()
+                process.terminate()
+                wait_for("the end", lambda process=process: not process.is_running())
+                # [conductor]shutdown_grace and the largest interval of retries, 30 seconds, are longer.
+                assert time.monotonic() - began < 20
         finally:
             cluster.close()
 
