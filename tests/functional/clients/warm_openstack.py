@@ -2,7 +2,8 @@
 
 ``executable()`` starts one process for each process of tests. That has imported what a command imports, and forks for
 each command: arguments, environment, folder and open files are those of the command that was typed. What is executed is
-``openstackclient.shell.main``, as by the installed executable (``INSTALLED``), with which some tests remain.
+``openstackclient.shell.main``, as by the installed executable (``INSTALLED``), with which some tests remain. Only the
+pauses between two requests are shorter, which are 1 to 10 s.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 INSTALLED = Path(sys.executable).with_name("openstack")
+#: Maximum number of seconds between two requests of a command that waits.
+PAUSE_S = 0.1
 #: Program that is executed for each command: it passes everything on, and waits for the exit status.
 _ENTRY = """
 import array, json, os, socket, sys
@@ -138,10 +141,21 @@ def _answer(connection: socket.socket) -> None:
     os._exit(0)
 
 
+def _ask_often() -> None:
+    from ironic_rules.client import output
+    from ironicclient.common import http, utils
+
+    poll = utils.poll
+    utils.poll = lambda timeout, pause, *more: poll(timeout, min(pause, PAUSE_S), *more)
+    http.DEFAULT_RETRY_INTERVAL = PAUSE_S
+    output.PAUSE_S = PAUSE_S
+
+
 def _serve(address: str) -> None:
     for name in _modules():
         with contextlib.suppress(Exception):  # some names are no modules of their own
             importlib.import_module(name)
+    _ask_often()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(address)
     listener.listen(64)
