@@ -63,8 +63,8 @@ def _has_another_service(environment: Mapping[str, str]) -> bool:
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    # The launcher first: it selects the backend of oslo.messaging, as commands do.
-    context.set_forkserver_preload([LAUNCHER, __name__, *COMMANDS, *_LATER])
+    # Then the launcher: it selects the backend of oslo.messaging, as commands do.
+    context.set_forkserver_preload(["tests.functional.bytecode", LAUNCHER, __name__, *COMMANDS, *_LATER])
     return context
 
 

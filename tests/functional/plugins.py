@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,10 @@ def installed(name: str) -> Path:
     # pip builds in the source tree; that of the repository must not be changed.
     source = shutil.copytree(SAMPLES / name, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
     target = folder / "site"
+    # pip has bytecode of its own, but not where other processes of tests share theirs.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
          "--no-build-isolation", "--target", str(target), str(source)],
-        check=True, capture_output=True, timeout=120)
+        check=True, capture_output=True, timeout=120, env={**environment, "PYTHONDONTWRITEBYTECODE": "1"})
     return target

@@ -1,0 +1,9 @@
+"""Lets this process write bytecode if its environment does: multiprocessing passes on what the process of the tests does.
+
+The first module that the process of :mod:`tests.functional.forking` imports.
+"""
+
+import os
+import sys
+
+sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
