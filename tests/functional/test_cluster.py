@@ -15,7 +15,7 @@ from tests.functional.fleets import Simulation
 from tests.functional.processes import Cluster, answers, wait_for
 
 #: 200 with ``tox -e faults``.
-NODES = 200 if os.environ.get("IRONIC_RULES_TEST_LONG") == "1" else 60
+NODES = 200 if os.environ.get("IRONIC_RULES_TEST_LONG") == "1" else 32
 #: The number of nodes that a rule may be applied to, by both conductors together.
 MAX_NODES = NODES * 3 // 4
 TRAIT = "CUSTOM_LIMITED"

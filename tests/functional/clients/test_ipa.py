@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from ironic_rules.models import states
 from ironic_rules.simulator.inventories import SimulatedMachine
-from tests.functional.clients import machines
+from tests.functional.clients import machines, warm_driver
 
 DRIVER = Path(__file__).with_name("ipa_driver.py")
 
 
 def agent(action: str, endpoint: str, machine: SimulatedMachine) -> dict[str, Any]:
     """Run the agent on ``machine``; see :mod:`tests.functional.clients.ipa_driver`."""
-    done = subprocess.run([sys.executable, DRIVER, action, endpoint], input=machine.content, capture_output=True,
-                          timeout=90, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    result: dict[str, Any] = json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(warm_driver.run(
+        sys.executable, DRIVER, action, endpoint, text=machine.content.decode()))
     return result
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.functional.clients import machines
+from tests.functional.clients import machines, warm_driver
 from tests.functional.processes import standalone
 from tests.unit.steps import test_flavors
 
@@ -82,21 +81,15 @@ def instance(node: str, *traits: str) -> dict[str, Any]:
 
 def compute(endpoint: str, instance: dict[str, Any], *actions: str) -> list[dict[str, Any]]:
     """Run these actions with nova-compute's driver; see :mod:`tests.functional.clients.nova_driver`."""
-    done = subprocess.run(
-        [Path(NOVA, "bin", "python"), DRIVER, endpoint], text=True, capture_output=True, timeout=120, check=False,
-        input=json.dumps({"actions": actions, "instance": instance}))
-    assert done.returncode == 0, done.stderr
-    results: list[dict[str, Any]] = json.loads(done.stdout)
+    results: list[dict[str, Any]] = json.loads(warm_driver.run(
+        Path(NOVA, "bin", "python"), DRIVER, endpoint, text=json.dumps({"actions": actions, "instance": instance})))
     return results
 
 
 def ask(**cases: list[Any]) -> dict[str, list[Any]]:
     """Ask Nova's scheduler and its objects; see :mod:`tests.functional.clients.nova_scheduler`."""
-    done = subprocess.run(
-        [Path(NOVA, "bin", "python"), SCHEDULER], text=True, capture_output=True, timeout=120, check=False,
-        input=json.dumps({"hosts": [], "requests": [], "images": [], **cases}))
-    assert done.returncode == 0, done.stderr
-    verdicts: dict[str, list[Any]] = json.loads(done.stdout)
+    verdicts: dict[str, list[Any]] = json.loads(warm_driver.run(
+        Path(NOVA, "bin", "python"), SCHEDULER, text=json.dumps({"hosts": [], "requests": [], "images": [], **cases})))
     return verdicts
 
 
