@@ -1,4 +1,4 @@
-"""Lets this process write bytecode if its environment does: multiprocessing passes on what the process of the tests does.
+"""Lets this process write bytecode if its environment does: multiprocessing passes on what the tests' process does.
 
 The first module that the process of :mod:`tests.functional.forking` imports.
 """

@@ -1,8 +1,8 @@
 """Runs a program of this folder again and again, without the second or two that its imports take.
 
-:func:`run` starts one process for each program and process of tests, with the interpreter that it is given. That process
-imports the program and forks for each run, whose ``main`` gets the arguments. Usage, where each line of the input
-is ``{"arguments": [...], "input": text}`` and each line of the output ``[status, output, errors]``::
+:func:`run` starts a process for each program and process of tests, with the interpreter that it is given. The process
+imports the program and forks for each run, whose ``main`` gets the arguments. Each line of its input is
+``{"arguments": [...], "input": text}``, each line of its output ``[status, output, errors]``. Usage::
 
     python warm_driver.py PROGRAM
 """

@@ -142,8 +142,9 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _ask_often() -> None:
-    from ironic_rules.client import output
     from ironicclient.common import http, utils
+
+    from ironic_rules.client import output
 
     poll = utils.poll
     utils.poll = lambda timeout, pause, *more: poll(timeout, min(pause, PAUSE_S), *more)

@@ -43,19 +43,28 @@ class Names:
         return text.replace("192.0.2.12", str(self.url.host))
 
 
-@pytest.fixture
-def names() -> Iterator[Names]:
-    """Names that nothing else on the server has; removed afterwards."""
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Names]:
+    """Names that nothing else on the server has, with what the page's commands make; all is removed afterwards."""
     keas.require()
     with databases.temporary_database("mysql") as url:
         made = Names(sa.make_url(url))
         try:
+            type_commands(made, tmp_path_factory.mktemp("home"))
             yield made
         finally:
             with databases.engine(url) as engine, engine.begin() as conn:
                 for what in (f"DATABASE IF EXISTS {made.kea}", f"USER IF EXISTS {made.kea}",
                              f"USER IF EXISTS {made.filter}"):
                     conn.execute(sa.text(f"DROP {what}"))
+
+
+@pytest.fixture
+def names(typed: Names) -> Iterator[Names]:
+    """The names of ``typed``, whose host database is empty."""
+    yield typed
+    with databases.engine(typed.url.render_as_string(hide_password=False)) as engine, engine.begin() as conn:
+        conn.execute(sa.text(f"DELETE FROM {typed.kea}.hosts"))
 
 
 def type_commands(names: Names, home: Path) -> None:
@@ -115,7 +124,6 @@ def clients_of(version: int, *macs: str) -> list[dict[str, Any]]:
 def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_path: Path, version: int) -> None:
     (node, mac), (_, other), stranger = site.machine(), site.machine(), site.mac()
     clients = clients_of(version, mac, other, stranger)
-    type_commands(names, tmp_path)
     given = options(names)
     assert given["deny_unknown_macs"] == "true"
     with network(tmp_path) as net:
@@ -136,7 +144,6 @@ def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_
 def test_the_sample_of_the_open_policy_with_its_server(site: Site, names: Names, tmp_path: Path, version: int) -> None:
     (node, mac), (_, other), stranger = site.machine(), site.machine(), site.mac()
     clients = clients_of(version, mac, other, stranger)
-    type_commands(names, tmp_path)
     given = {**options(names), "deny_unknown_macs": "false"}
     with network(tmp_path) as net:
         kea = net.kea(version, account(names), "open", sample(names, version, "open", tmp_path))
