@@ -48,7 +48,7 @@ def said(folder: Path, *arguments: str) -> list[str]:
     return done.stdout.splitlines()[-2:]
 
 
-@pytest.mark.parametrize("arguments", [[], ["-q"], ["-q", "-n", "2"]])
+@pytest.mark.parametrize("arguments", [[], ["-q", "-n", "1"]])
 def test_the_functions_and_the_cases_of_a_run_are_counted(tmp_path, arguments):
     counted, ended = said(tmp_path, "-k", "not test_not_chosen", *arguments)
 

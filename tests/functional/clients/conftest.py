@@ -11,7 +11,7 @@ from tests.functional.installations import served
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let openstacksdk ask for a state, and repeat a refused request, more often than each few seconds."""
+    """Let openstacksdk read a state, and repeat a refused request, more often than each few seconds."""
     for module, name, value in (("openstack.utils", "iterate_timeout.__defaults__", (0.1,)),
                                 ("keystoneauth1.session", "_EXPONENTIAL_DELAY_START", 0.01)):
         monkeypatch.setattr(f"{module}.{name}", value)
