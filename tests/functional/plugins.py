@@ -14,6 +14,12 @@ from pathlib import Path
 SAMPLES = Path(__file__).resolve().parents[1] / "plugins"
 
 
+def environment_of_pip() -> dict[str, str]:
+    """Return an environment in which pip finds its bytecode, which is not where processes of tests share theirs."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 @functools.cache
 def installed(name: str) -> Path:
     """Return a folder into which the sample package ``name`` was installed with pip, once in this process.
@@ -25,10 +31,8 @@ def installed(name: str) -> Path:
     # pip builds in the source tree; that of the repository must not be changed.
     source = shutil.copytree(SAMPLES / name, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
     target = folder / "site"
-    # pip has bytecode of its own, but not where other processes of tests share theirs.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
          "--no-build-isolation", "--target", str(target), str(source)],
-        check=True, capture_output=True, timeout=120, env={**environment, "PYTHONDONTWRITEBYTECODE": "1"})
+        check=True, capture_output=True, timeout=120, env=environment_of_pip())
     return target

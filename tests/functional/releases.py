@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.functional.plugins import environment_of_pip
 from tests.functional.processes import TREE
 
 #: Path of the wheel of the release before, where one is kept.
@@ -42,7 +43,7 @@ def _built(folder: Path) -> Path:
     subprocess.run(["tar", "-x", "-C", str(source)], input=packed.stdout, check=True)
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
-         "-w", str(folder), str(source)], check=True, env={**os.environ, "PBR_VERSION": "0.1.0.dev0"})
+         "-w", str(folder), str(source)], check=True, env={**environment_of_pip(), "PBR_VERSION": "0.1.0.dev0"})
     return next(folder.glob("*.whl"))
 
 

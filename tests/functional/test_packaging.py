@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.functional.plugins import environment_of_pip
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ironic_rules"
@@ -24,7 +25,7 @@ pytest.importorskip("setuptools", reason="what builds packages is not in this en
 def python(folder: Path, *arguments: str, **environment: str) -> None:
     """Run Python in ``folder``; show what it printed if it fails."""
     done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300,
-                          check=False, env={**os.environ, **environment})
+                          check=False, env={**environment_of_pip(), **environment})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

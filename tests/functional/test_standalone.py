@@ -18,7 +18,7 @@ from tests.functional import databases
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, answers, free_port, standalone, wait_for
 
-NODES = 60
+NODES = 24
 #: Arguments of a fleet that repeats its requests for 50 s: on a busy machine, a process takes that long to start again.
 PATIENT = ("--retry-delay", "4")
 
@@ -67,7 +67,7 @@ def test_the_demo_shows_every_sample_and_goes_on_serving(tmp_path):
 def test_sigterm_ends_it_and_nothing_is_lost(tmp_path):
     port = free_port()
     with standalone(tmp_path, port=port) as (process, url):
-        fleet = Simulation(url, 60, tmp_path, *PATIENT)
+        fleet = Simulation(url, NODES, tmp_path, *PATIENT)
         wait_for("the first inspected node", lambda: get(url + "/v1/nodes?provision_state=manageable&limit=1")["nodes"])
         process.terminate()
         assert process.status == 0
@@ -121,7 +121,7 @@ def test_sighup_changes_what_is_mutable_for_nodes_that_wait_already(tmp_path):
 def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
     port = free_port()
     with standalone(tmp_path, port=port) as (process, url):
-        fleet = Simulation(url, 60, tmp_path, *PATIENT)
+        fleet = Simulation(url, NODES, tmp_path, *PATIENT)
         wait_for("a node in the middle of its inspection",
                  lambda: get(url + "/v1/nodes?provision_state=inspecting&limit=1")["nodes"], interval_s=0.001)
         process.kill()
