@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ironic_rules.pxe_filter import writer
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.site import Site
 
@@ -13,3 +14,9 @@ from tests.functional.pxe_filter.site import Site
 def site(tmp_path: Path) -> Iterator[Site]:
     with sites.site(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def no_dnsmasq(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let filters wait for no reading: a test reads the files, as a dnsmasq does that then reads nothing for a second."""
+    monkeypatch.setattr(writer, "_PATIENCE_S", 0.0)

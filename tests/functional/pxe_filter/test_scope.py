@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ironic_rules.db import nodes
 from ironic_rules.models import states
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.site import Site
+
+pytestmark = pytest.mark.usefixtures("no_dnsmasq")
 
 
 def of_group(site: Site, state: str, mac: str, group: str) -> int:

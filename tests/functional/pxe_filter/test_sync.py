@@ -18,6 +18,8 @@ from tests.functional import databases
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import lines
 
+pytestmark = pytest.mark.usefixtures("no_dnsmasq")
+
 
 def lines_of_files(site: sites.Site) -> dict[str, str]:
     return {path.name: path.read_text() for path in site.folder.iterdir() if path.is_file() and path.name[0] != "."}
