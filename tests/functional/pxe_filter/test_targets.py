@@ -28,6 +28,8 @@ from tests.functional.pxe_filter.network import verdicts
 from tests.functional.pxe_filter.site import Site
 from tests.functional.relay import Relay
 
+pytestmark = pytest.mark.usefixtures("no_dnsmasq")
+
 GUID = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:51"
 
 
