@@ -1,4 +1,4 @@
-"""Kea from Debian's packages, with its own schema in MariaDB or PostgreSQL, on a network of the tests."""
+"""Kea from Debian's packages, with its own schema in PostgreSQL, on a network of the tests."""
 
 from __future__ import annotations
 
@@ -43,23 +43,16 @@ def check(program: str, config: Path) -> None:
 
 
 @contextlib.contextmanager
-def host_database(kind: str) -> Iterator[str]:
-    """Yield the URL of a new database with the schema of the installed Kea."""
+def host_database() -> Iterator[str]:
+    """Yield the URL of a new database of PostgreSQL with the schema of the installed Kea."""
     require()
-    with temporary_database(kind) as url:
+    with temporary_database("postgresql") as url:
         parsed = sa.make_url(url)
-        if kind == "mysql":
-            command = ["mysql", "-h", str(parsed.host), "-P", str(parsed.port or 3306), "-u", str(parsed.username),
-                       str(parsed.database)]
-            script = _SCRIPTS / "mysql" / "dhcpdb_create.mysql"
-        else:
-            command = ["psql", "-q", "-1", "-h", str(parsed.host), "-p", str(parsed.port or 5432), "-U",
-                       str(parsed.username), "-d", str(parsed.database)]
-            script = _SCRIPTS / "pgsql" / "dhcpdb_create.pgsql"
-        password = str(parsed.password or "")
-        with script.open() as lines:
+        command = ["psql", "-q", "-1", "-h", str(parsed.host), "-p", str(parsed.port or 5432), "-U",
+                   str(parsed.username), "-d", str(parsed.database)]
+        with (_SCRIPTS / "pgsql" / "dhcpdb_create.pgsql").open() as lines:
             subprocess.run(command, stdin=lines, check=True, stdout=subprocess.DEVNULL, timeout=300,
-                           env={**os.environ, "MYSQL_PWD": password, "PGPASSWORD": password})
+                           env={**os.environ, "PGPASSWORD": str(parsed.password or "")})
         yield url
 
 

@@ -38,7 +38,7 @@ def net(tmp_path: Path) -> Iterator[Network]:
 
 @pytest.fixture(scope="module")
 def hosts_postgresql() -> Iterator[str]:
-    with keas.host_database("postgresql") as url:
+    with keas.host_database() as url:
         yield url
 
 
@@ -84,14 +84,6 @@ def follows(site: Site, net: Network, url: str) -> None:
 
 def test_the_closed_policy_with_postgresql(site: Site, net: Network, hosts: str) -> None:
     follows(site, net, hosts)
-
-
-@pytest.mark.slow
-def test_the_closed_policy_with_mariadb(site: Site, net: Network) -> None:
-    with keas.host_database("mysql") as url:
-        follows(site, net, url)
-        site.close_all()
-        net.stop_keas()
 
 
 def test_the_open_policy(site: Site, net: Network, hosts: str) -> None:

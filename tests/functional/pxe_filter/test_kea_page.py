@@ -19,6 +19,7 @@ from tests.functional.processes import wait_for
 from tests.functional.pxe_filter import kea as keas
 from tests.functional.pxe_filter.network import network
 from tests.functional.pxe_filter.site import Site
+from tests.functional.pxe_filter.test_kea import follows
 from tests.functional.pxe_filter.test_process import running
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
@@ -137,6 +138,13 @@ def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_
             site.move(node, states.MANAGEABLE)
             wait_for("it to be answered no longer", lambda: net.wire.ask(clients[0]) == [False])
             assert "Cannot write" not in process.text()
+        net.stop_keas()
+
+
+def test_the_closed_policy_with_mariadb(site: Site, names: Names, tmp_path: Path) -> None:
+    with network(tmp_path) as net:
+        follows(site, net, names.url.set(database=names.kea).render_as_string(hide_password=False))
+        site.close_all()
         net.stop_keas()
 
 

@@ -243,7 +243,7 @@ def test_a_host_database_that_hangs_keeps_only_its_target_waiting(
     monkeypatch.setattr(kea, "_LIMIT_S", 2)
     monkeypatch.setattr(kea, "_REST_S", 0.5)
     _, mac = two.machine(states.INSPECTWAIT)
-    with keas.host_database("postgresql") as url:
+    with keas.host_database() as url:
         parsed = sa.make_url(url)
         relay = Relay(parsed.host or "127.0.0.1", parsed.port or 5432)
         through = parsed.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)

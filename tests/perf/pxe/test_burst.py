@@ -165,7 +165,7 @@ def burst(tmp_path: Path, server: str, policy: str, known: int = _KNOWN,
             population.inspect(Path(site.db.engine.url.database or ""), inspecting)
         options: dict[str, Any] = {"deny_unknown_macs": policy == "closed"}
         if server == "kea":
-            url = stack.enter_context(keas.host_database("postgresql"))
+            url = stack.enter_context(keas.host_database())
             population.plan_again(url)
             if policy == "open":
                 population.deny(url, known)  # the filter would write them 256 groups at a time
