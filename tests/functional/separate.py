@@ -28,7 +28,7 @@ from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
 from tests.functional import told
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import engine, migrated_database, open_database, temporary_database
+from tests.functional.databases import engine, open_database, temporary_database
 from tests.functional.faulty import FAULTY, FaultyHardware
 from tests.functional.processes import PATIENCE_S, Cluster, Process, wait_for
 from tests.functional.rows import packages
@@ -183,9 +183,9 @@ def install_plugins(folder: Path, types: Mapping[str, type[HardwareType]],
 
 
 @contextlib.contextmanager
-def servers(kind: str, *, is_empty: bool = False) -> Iterator[tuple[str, str]]:
-    """Make a database of ``kind``, with the schema unless it is to be empty, and a virtual host; yield their URLs."""
-    with (temporary_database if is_empty else migrated_database)(kind) as database, temporary_vhost() as transport:
+def servers(kind: str) -> Iterator[tuple[str, str]]:
+    """Make a database of ``kind`` and a virtual host of RabbitMQ; yield their URLs."""
+    with temporary_database(kind) as database, temporary_vhost() as transport:
         yield database, transport
 
 
@@ -194,11 +194,11 @@ def running(kind: str, folder: Path, text: str = "", types: Mapping[str, type[Ha
             inspect_interfaces: Mapping[str, type[Interface]] | None = None,
             before: Callable[[sa.Engine], Any] | None = None) -> Iterator[SeparateProcesses]:
     """Run the service with a database of ``kind``; see ``installations.running``."""
-    with servers(kind, is_empty=before is not None) as (database, transport), contextlib.ExitStack() as stack:
+    with servers(kind) as (database, transport), contextlib.ExitStack() as stack:
         if before is not None:
             with engine(database) as empty:
                 before(empty)
-            migration.upgrade(database)
+        migration.upgrade(database)
         text = install_plugins(folder / "plugins", types or {}, inspect_interfaces or {}) + options(text)
         file = Cluster(folder, database, transport, text).configuration(CONDUCTOR)
         conf = service.prepare_config([], config_files=[file])
@@ -214,6 +214,7 @@ def running(kind: str, folder: Path, text: str = "", types: Mapping[str, type[Ha
 def refusal(kind: str, folder: Path, text: str) -> str:
     """Start both processes with a configuration with which one does not start; return what that one says."""
     with servers(kind) as (database, transport):
+        migration.upgrade(database)
         cluster = Cluster(folder, database, transport, options(text))
         try:
             processes = [start_conductor(cluster), start_api(cluster, "api-1")]
