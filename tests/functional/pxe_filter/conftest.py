@@ -18,5 +18,5 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def no_dnsmasq(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let filters wait for no reading: a test reads files as a dnsmasq does, which then reads no more for a second."""
+    """Let filters not wait for a dnsmasq: a test that reads files counts as one, which then reads none for a second."""
     monkeypatch.setattr(writer, "_PATIENCE_S", 0.0)
