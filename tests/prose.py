@@ -179,7 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
     if args.folder:
         sentences += in_documentation(args.folder)
     numbers, lines = measures(sentences)
-    numbers["docs: words"] = sum(sections.values())
+    numbers["words of the documentation"] = sum(sections.values())
     print("words: " + ", ".join(f"{name} {count}" for name, count in sections.items()))
     for name, number in sorted(numbers.items()):
         print(f"{number:8g}  {name}")
