@@ -46,6 +46,12 @@ def commands(page: str) -> list[str]:
     return [command for command, _ in examples(page)]
 
 
+def ini_blocks(page: str) -> list[str]:
+    """Return the configurations that a page shows."""
+    blocks = re.findall(r"^\.\. code-block:: ini\n\n((?:(?: +.*)?\n)+)", (PAGES / page).read_text(), re.MULTILINE)
+    return [re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks]
+
+
 def check_printed(command: str, shown: list[str], output: str) -> None:
     """Check that a command has printed the lines that its page shows, in this order; ``...`` is any text or line."""
     lines = iter(UNIQUE.sub("", line.rstrip()) for line in output.splitlines())
@@ -64,7 +70,8 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
         if not NOT_TYPED.match(command):
             lines += [command.replace(ENDPOINT, url).replace(".venv/bin/openstack", str(warm_openstack.executable()))
                       .replace(".venv/bin/", f"{scripts}/"), f"echo; echo '{mark}'"]
-        if " node inspect " in command:  # a user who types it is slower than a conductor
+        # A user who types the next command is slower than a conductor.
+        if " node inspect " in command or "/continue_inspection" in command:
             begun = f"curl -sSf -H '{VERSION}' {url}/v1/nodes?provision_state=inspecting"
             lines.append(f"while {begun} | grep -q uuid; do sleep 0.05; done")
     shell = subprocess.run(
@@ -119,6 +126,16 @@ def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):
         assert node["properties"] == {"cpu_arch": "x86_64"}
         assert len(get(url + "/v1/ports?node=r660")["ports"]) == 4
         assert json.loads(outputs[-1])["inventory"]["system_vendor"]["serial_number"] == "4HT81X3"
+
+
+def test_the_guide_to_discovery_leads_to_a_discovered_node(tmp_path):
+    config, = (block for block in ini_blocks("user/discovery.rst") if "fake-hardware" in block)
+    with standalone(tmp_path, config=config) as (_, url):
+        typed("user/discovery.rst", url, tmp_path)
+
+        node, = get(url + "/v1/nodes/detail")["nodes"]
+        assert (node["driver"], node["provision_state"], node["auto_discovered"]) == ("fake-hardware", "enroll", True)
+        assert len(get(url + "/v1/ports")["ports"]) == 4
 
 
 def test_the_rules_guide_leads_to_rules_that_are_as_before_a_change(tmp_path):
