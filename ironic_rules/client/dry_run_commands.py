@@ -135,7 +135,7 @@ class TestRules(command.Lister):
                 reply = requests.dry_run({**body, "rules": file_rules.rules})
             except exceptions.CommandError as error:
                 raise exceptions.CommandError(file_rules.explained(str(error))) from error
-            rows += [(name, *row) for row in _steps(reply)]
+            rows += [(name, *row) for row in (*([] if "report" in body else _untried(file_rules)), *_steps(reply))]
             for key, value in expected.items():
                 if reply.get(key) != value:
                     self._failed = True
@@ -158,7 +158,8 @@ class TestRules(command.Lister):
             why = "" if result["failure"] is None else result["failure"].get("reason", "")
             rows.append((f"{group['number']} nodes", "the inspection", result["outcome"],
                          operation_text({**result, "failure": None}) if "node" in result else "", why))
-        return rows + [(node["node"], "the inspection", "not tried", "", node["error"]) for node in ended["errors"]]
+        rows += [(node["node"], "the inspection", "not tried", "", node["error"]) for node in ended["errors"]]
+        return [("all nodes", *row) for row in _untried(file_rules)] + rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -214,6 +215,13 @@ class ShowInspection(OfNode, command.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         inspection = Requests(self.app).inspection(parsed_args.node, parsed_args.inspection)
         return _SHOWN, tuple(inspection[name] for name in _SHOWN)
+
+
+def _untried(given: rule_file.GivenRules) -> list[tuple[Any, ...]]:
+    """Return the rules that a dry run over the data of a node leaves out."""
+    return [(rule.get("description") or rule.get("name") or rule.get("uuid") or "a rule", "not tried", "",
+             "an early rule needs --inventory")
+            for rule in given.rules if isinstance(rule, dict) and rule.get("phase") == "early"]
 
 
 def _steps(reply: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -37,6 +37,20 @@ def test_rules_of_a_file_are_tried_on_nodes(file):
         "node": "a", "rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}]})
 
 
+def test_an_early_rule_is_said_to_be_untried_without_a_report(file):
+    file.write_text("- {phase: early, description: no VMs, actions: [{op: fail, args: {msg: x}}]}")
+    untried = ("no VMs", "not tried", "an early rule needs --inventory")
+
+    for chosen, name, service in ((("--node", "a"), "a", Connection(lambda *request: REPLY)),
+                                  (("--filter", "driver=ipmi"), "all nodes", of_many())):
+        rows = json.loads(run(commands.TestRules, service, str(file), *chosen, "-f", "json")[1])
+        assert (rows[0]["data"], rows[0]["step"], rows[0]["outcome"], rows[0]["why"]) == (name, *untried)
+
+    tried = run(commands.TestRules, Connection(lambda *request: REPLY), str(file), "--inventory",
+                str(file.with_name("report.json")), "-f", "json")[1]
+    assert "not tried" not in tried
+
+
 def test_what_is_not_as_expected_makes_the_status_1(file):
     service = Connection(lambda *request: REPLY)
 
