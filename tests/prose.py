@@ -30,6 +30,7 @@ PASSIVE = re.compile(r"\b(?:am|is|are|was|were|be|been|being)\s+(?:(?:not|also|o
                      rf"(?:\w+ed|{'|'.join(RULES['participles'])})\b")
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|v)\.", re.IGNORECASE)
 END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[A-Z`\"'(])")
+_WORD = re.compile(r"\S*[^\W_]\S*")
 STRINGS = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 
 
@@ -160,11 +161,14 @@ def measures(sentences: Iterable[Sentence]) -> tuple[dict[str, float], list[str]
 
 
 def words_by_section(folder: Path) -> dict[str, int]:
-    """Return the number of words of each folder of the documentation's source, literals and tables included."""
+    """Return the number of words of each folder of the documentation's source, with literals and tables.
+
+    A word has a letter or a digit: lines below headings and around tables are none.
+    """
     counts: dict[str, int] = {}
     for path in sorted(folder.rglob("*.rst")):
         section = path.relative_to(folder).parts[0] if path.parent != folder else "index"
-        counts[section] = counts.get(section, 0) + len(path.read_text(encoding="utf-8").split())
+        counts[section] = counts.get(section, 0) + len(_WORD.findall(path.read_text(encoding="utf-8")))
     return counts
 
 
