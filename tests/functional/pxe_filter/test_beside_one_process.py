@@ -85,7 +85,7 @@ def test_without_a_database_it_says_where_it_looks_for_one(tmp_path: Path, hosts
     file.write_text(f"[pxe_filter]\ndhcp_hostsdir = {hosts}\n")
     process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], tmp_path, "filter")
     try:
-        process.printed(r"ironic-pxe-filter finds it itself, by \[DEFAULT\]state_path or --state-dir")
+        process.printed(r"commands beside it find it by \[DEFAULT\]state_path or --state-dir")
         assert process.status != 0
     finally:
         process.close()

@@ -108,6 +108,7 @@ def test_a_question_is_completed_corrected_kept_by_the_address_and_taken_back(de
     expect(her.page.get_by_role("link", name="Remove filter (memory_gib > 300 or memory_gib < 16)")).to_be_visible()
     expect(her.page.locator(ROWS)).to_have_count(1)
     her.page.get_by_role("link", name="Clear").click()
+    expect(her.page.locator(ROWS)).to_have_count(6)
     # A word alone is a part of a name.
     field.fill("hpe")
     keys.press("Enter")
