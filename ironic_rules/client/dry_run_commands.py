@@ -217,11 +217,11 @@ class ShowInspection(OfNode, command.ShowOne):
         return _SHOWN, tuple(inspection[name] for name in _SHOWN)
 
 
-def _untried(given: rule_file.GivenRules) -> list[tuple[Any, ...]]:
+def _untried(file_rules: rule_file.GivenRules) -> list[tuple[object, ...]]:
     """Return the rules that a dry run over the data of a node leaves out."""
     return [(rule.get("description") or rule.get("name") or rule.get("uuid") or "a rule", "not tried", "",
              "an early rule needs --inventory")
-            for rule in given.rules if isinstance(rule, dict) and rule.get("phase") == "early"]
+            for rule in file_rules.rules if isinstance(rule, dict) and rule.get("phase") == "early"]
 
 
 def _steps(reply: dict[str, Any]) -> list[tuple[Any, ...]]:
