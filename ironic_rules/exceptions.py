@@ -471,7 +471,7 @@ volume_connector_not_found = Wording("IR-2012", NotFound, "Volume connector {con
 volume_target_not_found = Wording("IR-2013", NotFound, "Volume target {target} could not be found.")
 trait_not_found = Wording("IR-2014", NotFound, "Node {node} doesn't have a trait '{trait}'")
 inspection_rule_not_found = Wording("IR-2015", NotFound, "Inspection rule {rule} could not be found.")
-rule_revision_not_found = Wording("IR-2016", NotFound, "Revision {revision} of the inspection rules is not kept.")
+rule_revision_not_found = Wording("IR-2016", NotFound, "Revision {revision} of the inspection rules no longer exists.")
 legacy_rule_not_found = Wording("IR-2017", NotFound, "Legacy rule {rule} could not be found.")
 operation_not_found = Wording("IR-2018", NotFound, "Operation {operation} could not be found.")
 deploy_template_not_found = Wording("IR-2019", NotFound, "Deploy template {template} could not be found.")
@@ -485,9 +485,9 @@ inventory_not_found = Wording("IR-2025", NotFound, "Inspection inventory for nod
 history_not_found = Wording("IR-2026", NotFound, "History entry {event} of node {node} could not be found.")
 inspection_not_found = Wording("IR-2027", NotFound, "Inspection {inspection} of node {node} could not be found.")
 journal_entry_not_found = Wording("IR-2028", NotFound, "Entry {entry} of the inspection journal could not be found.")
-shared_mac_not_found = Wording("IR-2029", NotFound, "No other machine is known to have the MAC address {address}.")
+shared_mac_not_found = Wording("IR-2029", NotFound, "No other known machine has the MAC address {address}.")
 
-node_changed = Wording("IR-2030", Conflict, "Node {node} was changed by another request meanwhile, please retry.")
+node_changed = Wording("IR-2030", Conflict, "Another request changed node {node}; please retry.")
 node_associated = Wording("IR-2031", Conflict, "Node {node} is associated with instance {instance}.")
 node_not_removable = Wording("IR-2032", Conflict,
     'Node {node} cannot be deleted while it is in state "{state}"; put it in maintenance to force this.')
@@ -527,8 +527,8 @@ legacy_rule_already_exists = Wording("IR-2052", Conflict, "A legacy rule with UU
 deploy_template_already_exists = Wording("IR-2053", Conflict, "A deploy template with UUID {uuid} already exists.")
 duplicate_deploy_template_name = Wording("IR-2054", Conflict, "A deploy template with name {name} already exists.")
 duplicate_fact_name = Wording("IR-2055", Conflict, "A fact with name {name} already exists.")
-fact_is_built_in = Wording("IR-2056", Conflict, "Fact {fact} is built in: it cannot be changed or deleted.")
-fact_in_use = Wording("IR-2057", Conflict, "Fact {fact} is used by {rules}: it cannot be deleted.")
+fact_is_built_in = Wording("IR-2056", Conflict, "No request can change or delete the built-in fact {fact}.")
+fact_in_use = Wording("IR-2057", Conflict, "Before you delete fact {fact}, change its users: {rules}.")
 too_many_facts = Wording("IR-2058", Conflict, "There are {most} facts already.")
 flavor_already_exists = Wording("IR-2059", Conflict, "A flavor with ID {flavor} already exists.")
 duplicate_flavor_name = Wording("IR-2060", Conflict, "A flavor with name {name} already exists.")
@@ -537,22 +537,22 @@ conductor_already_registered = Wording("IR-2061", Conflict,
 vif_conflict = Wording("IR-2062", Conflict, "Unable to attach VIF {vif} to node {node}: {reason}.")
 
 rule_changed = Wording("IR-2063", Changed,
-    "Inspection rule {rule} was changed by another request meanwhile, please retry.")
-fact_changed = Wording("IR-2064", Changed, "Fact {fact} was changed by another request meanwhile, please retry.")
+    "Another request changed inspection rule {rule}; please retry.")
+fact_changed = Wording("IR-2064", Changed, "Another request changed fact {fact}; please retry.")
 legacy_rule_changed = Wording("IR-2065", Changed,
-    "Legacy rule {rule} was changed by another request meanwhile, please retry.")
+    "Another request changed legacy rule {rule}; please retry.")
 deploy_template_changed = Wording("IR-2066", Changed,
-    "Deploy template {template} was changed by another request meanwhile, please retry.")
+    "Another request changed deploy template {template}; please retry.")
 
 encoding_unsupported = Wording("IR-2067", MediaTypeUnsupported,
-    "The body has a Content-Encoding, which is not supported: send JSON in UTF-8.")
+    "The service supports no Content-Encoding of bodies: send JSON in UTF-8.")
 
 outcome_unknown = Wording("IR-2068", Unavailable, (
     "The service is temporarily unable to serve this request, and cannot tell whether it has been carried out: what "
     "it was to change shows that."))
 no_valid_host = Wording("IR-2069", Unavailable, "No conductor is running that could serve this request.")
 identity_service_unverified = Wording(
-    "IR-2075", Unavailable, "The identity service cannot be asked about the token; please retry.")
+    "IR-2075", Unavailable, "The identity service did not check the token; please retry.")
 too_many_calls = Wording("IR-2070", Unavailable, (
     "The conductor waits for too many BMCs, or too often for that of node {node}, to serve this request; please "
     "retry."))
@@ -578,7 +578,7 @@ power_change_failed = Wording("IR-2088", IronicRulesError,
 hardware_call_failed = Wording("IR-2089", IronicRulesError, "{call} failed: {reason}")
 work_interrupted = Wording("IR-2090", IronicRulesError,
     'The conductor ended during "{purpose}"; please repeat the request.')
-boot_left = Wording("IR-2091", IronicRulesError, "What boots the ramdisk (media, boot scripts) is left: {reason}")
+boot_left = Wording("IR-2091", IronicRulesError, "Media or boot scripts of the ramdisk remain: {reason}")
 not_continued = Wording("IR-2092", IronicRulesError, "{state} was not continued. {reason}")
 allocation_failed = Wording("IR-2093", IronicRulesError, "Failed to process allocation {allocation}: {reason}.")
 

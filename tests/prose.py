@@ -101,11 +101,12 @@ def in_options() -> Iterator[Sentence]:
 
 
 def in_messages() -> Iterator[Sentence]:
-    """Yield the sentences of the messages of errors."""
+    """Yield the sentences of the messages of errors: those of classes, and those of the table of texts."""
     from ironic_rules import exceptions
 
     for name, value in vars(exceptions).items():
-        for text in {value.message} if isinstance(getattr(value, "message", None), str) else ():
+        text = value.text if isinstance(value, exceptions.Wording) else getattr(value, "message", None)
+        if isinstance(text, str):
             for sentence in sentences_of(re.sub(r"\{.*?\}", LITERAL, text)):
                 yield Sentence("messages", name, sentence)
 

@@ -85,7 +85,7 @@ def settle(conn: sa.Connection, uuid: str, *, give_up: bool = False) -> str:
         return _give(conn, row, node)
     if locked and not give_up:
         return ALLOCATING
-    reason = f"all of {locked} suitable nodes are locked" if locked else "all nodes were taken meanwhile"
+    reason = f"all of {locked} suitable nodes are locked" if locked else "all nodes were taken by other requests"
     return _end(conn, row, ERROR, last_error=_failed(row, reason))
 
 

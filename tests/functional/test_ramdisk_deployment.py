@@ -169,7 +169,7 @@ def test_media_that_are_left_are_told_and_ejected_when_the_node_is_managed(whole
         if not is_repaired:
             shown = whole.provision(node, "manage")
             assert shown["provision_state"] == "manageable"
-            assert shown["last_error"].startswith("What boots the ramdisk (media, boot scripts) is left: ")
+            assert shown["last_error"].startswith("Media or boot scripts of the ramdisk remain: ")
             assert whole.events(node)[-1] == ("ERROR", shown["last_error"])
             return
 

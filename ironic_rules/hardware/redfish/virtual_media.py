@@ -169,7 +169,7 @@ class _Drives:
             raise BMCError(node=self._task.node.uuid, reason="it has no virtual CD drive.")
         if needs_second and not any(device.path != discs[0].path for device in self._of(_FLOPPY)):
             raise BMCError(node=self._task.node.uuid, reason=(
-                "it has no virtual floppy disk or USB stick besides the CD drive, by which the ramdisk of this image "
+                "it has no virtual floppy disk or USB stick beside the CD drive, by which the ramdisk of this image "
                 "would get its parameters. Use one made by ironic-rules-ramdisk, below [deploy]http_root and with a "
                 "URL below [deploy]http_url, or boot interface ipxe."))
 

@@ -47,7 +47,7 @@ def test_definitions_are_written_with_revisions_and_found_by_name(conn: sa.Conne
     facts.learn_types(conn, {second.id: ("integer", True)})
     again = facts.update(conn, "a", {"value": "{item[size]}"}, revision=told.revision)
     assert (again.type, again.is_list, again.defined) == (None, False, again.revision)
-    with pytest.raises(IronicRulesError, match="changed by another request"):
+    with pytest.raises(IronicRulesError, match="Another request changed fact"):
         facts.destroy(conn, "a", revision=told.revision)
     assert [row.name for row in facts.list_facts(conn, {}, Page(1, sort_key="name"))] == ["a"]
     assert [row.name for row in facts.list_facts(conn, {}, Page(9, marker="a", sort_key="name"))] == ["vendor"]
