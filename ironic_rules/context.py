@@ -82,14 +82,14 @@ class RequestContext(context.RequestContext):
 
 def current() -> RequestContext | None:
     """Return the context for which this thread works: its log lines have the request id; None outside of requests."""
-    request: Any = context.get_current()
-    return request  # type: ignore[no-any-return]
+    caller: Any = context.get_current()
+    return caller  # type: ignore[no-any-return]
 
 
 def request_id_header() -> dict[str, str]:
     """Return the header that names the request for which this thread works to agents and BMCs; empty without one."""
-    request = current()
-    return {} if request is None or request.request_id is None else {"X-Openstack-Request-Id": request.request_id}
+    caller = current()
+    return {} if caller is None or caller.request_id is None else {"X-Openstack-Request-Id": caller.request_id}
 
 
 def admin(request_id: str | None = None) -> RequestContext:

@@ -182,7 +182,7 @@ def _apply(import_plan: Plan, writer: Writer, trail: Audit | None) -> None:
                     writer.write(item)
             except ConfigurationError:
                 raise
-            except IronicRulesError as exc:  # made meanwhile, by another process
+            except IronicRulesError as exc:  # another process created it first
                 item.problems += plan.problems_of(exc)
                 print(f"refused: {item}: {exc}")
                 _note(trail, error=f"{item}: {exc}")

@@ -37,7 +37,7 @@ _POSTED_AT_ONCE = 20
 _LATEST_S = outbox.LEASE_S / 2
 #: Seconds between two looks for what is too old, or too much.
 PRUNE_EVERY_S = 60.0
-#: Transactions of one pass that delete rows of one kind: the process may end meanwhile.
+#: Transactions of one pass that delete rows of one kind: the process may have to end.
 _MOST_BATCHES = 200
 #: Dead letters that are kept at most.
 _MOST_DEAD = 10_000

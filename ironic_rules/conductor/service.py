@@ -142,7 +142,7 @@ class ConductorService:
             loop.stop()
         self._polls.stop()
         self._power_states.stop()
-        # oslo.messaging takes a second to stop a server; the work in progress continues meanwhile.
+        # oslo.messaging takes a second to stop a server; the work in progress continues.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()
         deadline = time.monotonic() + max(conductor.conf.conductor.shutdown_grace, 1)

@@ -16,7 +16,7 @@ from ironic_rules.hardware.waiting import RequestDeadline
 from ironic_rules.models import urls, webhooks
 from ironic_rules.models.webhooks import Webhook
 
-#: Statuses after which the receiver is left alone for a while, besides those of 500 and more; other events than the one
+#: Statuses after which the receiver is left alone for a while, in addition to 500 and more; other events than the one
 #: that it has refused may be welcome.
 _BUSY = frozenset({408, 425, 429})
 #: The status of a receiver that wants no events any more.

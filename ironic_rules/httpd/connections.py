@@ -337,7 +337,7 @@ class Front:
         else:
             connection.is_kept = True
             connection.enter(Phase.HEAD)
-            with contextlib.suppress(KeyError, ValueError, RuntimeError):  # the front was closed meanwhile
+            with contextlib.suppress(KeyError, ValueError, RuntimeError):  # the front was closed
                 self._selector.register(connection.socket, selectors.EVENT_READ, connection)
 
     def take_next(self, connection: Connection) -> bool:
@@ -558,7 +558,7 @@ class Front:
     def _take_back(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        for _ in range(len(self._returned)):  # not what comes meanwhile: new connections have their turn, too
+        for _ in range(len(self._returned)):  # not those returned since: new connections have their turn, too
             connection = self._returned.popleft()
             try:
                 if connection.unsent:

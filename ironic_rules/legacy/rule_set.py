@@ -251,7 +251,7 @@ class _Run:
 
     def _holds(self, rule: CompiledLegacyRule) -> bool:
         view = self.view
-        # Conditions that several rules have are evaluated once: nothing is written meanwhile.
+        # Conditions that several rules have are evaluated once: nothing is written between.
         results = view.stable
         for place, condition in enumerate(rule.conditions):
             if condition not in results:

@@ -71,7 +71,7 @@ class KeyChange:
     def undo(self, values: JSONObject, private: set[str]) -> None:
         """Give the key its old value; parameters as those of :meth:`FieldChange.undo`."""
         if self.name not in private:
-            # In a copy: the field may have been read meanwhile.
+            # In a copy: the field may have been read before.
             values[self.name] = dict(values[self.name])
             private.add(self.name)
         _restore(values[self.name], self.key, self.old)

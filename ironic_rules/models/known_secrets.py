@@ -34,14 +34,14 @@ _PIECE = 64
 class KnownSecrets:
     """A bounded set of secret texts, and the search for them. Shared by threads.
 
-    :param most: maximum number of secrets, besides those of the configuration
+    :param most: maximum number of secrets, without those of the configuration
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._kept: frozenset[str] = frozenset()
-        #: secrets besides those of the configuration, the oldest first
+        #: secrets without those of the configuration, the oldest first
         self._values: dict[str, None] = {}
         self._characters = 0
         self._search = _Search(())

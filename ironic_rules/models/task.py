@@ -103,7 +103,7 @@ def overdue(doing: Doing, limit_s: float) -> Exception:
     return error
 
 
-#: Fields besides the address of a port that inspection adds.
+#: Fields, without the address, of a port that inspection adds.
 _NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry.required)
 
 

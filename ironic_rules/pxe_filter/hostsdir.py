@@ -512,7 +512,7 @@ class Hostsdir:
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
         except OSError:
-            return None  # a link, or deleted meanwhile; a rename replaces either
+            return None  # a link, or deleted since; a rename replaces either
         try:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SIZE:

@@ -374,7 +374,7 @@ class FilterService:
             LOG.exception("A pass of the filter failed; the filter continues")
         now = time.monotonic()
         self._not_before = now + min(_REST * (now - began), _MAX_REST_S)
-        # Another thread may set a time meanwhile, which must not be replaced by "never".
+        # Another thread may have set a time, which must not be replaced by "never".
         if self._look_at < self._not_before:
             self._look_at = self._not_before
         if periodic:

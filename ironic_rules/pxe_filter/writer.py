@@ -179,7 +179,7 @@ class Writer:
         self._lock = lock
         self._statistics = statistics
         self._queues = [_Queue(target) for target in targets]
-        #: held by the thread that uses the targets, which also writes what others add meanwhile; always taken before
+        #: held by the thread that uses the targets, which also writes what others add; always taken before
         #: the lock of the plan
         self.turn = threading.Lock()
 

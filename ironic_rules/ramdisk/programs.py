@@ -76,7 +76,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, log: Path | N
         stdin: int = subprocess.DEVNULL, is_contained: bool = False) -> str:
     """Run a program to its end, and return its output. If this process is interrupted, so is the program.
 
-    :param environment: variables besides those of this process;  log: file to which the output is appended
+    :param environment: further variables than those of this process;  log: file to which the output is appended
     :param is_contained: run it in namespaces of its own, as far as they are permitted: then its processes and mounts
         end with it, and with this process, whatever ends that
     :raises ConfigurationError: it fails, with the last lines of its output, or the disk is full

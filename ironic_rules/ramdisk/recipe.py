@@ -93,7 +93,7 @@ class Recipe:
     """All that decides what a ramdisk contains.
 
     :ivar suite: one of ``SUITES``;  mirror, security_mirror: URLs of Debian's archive
-    :ivar packages: of Debian, besides ``PACKAGES``;  has_firmware: whether ``FIRMWARE`` is added
+    :ivar packages: of Debian, in addition to ``PACKAGES``;  has_firmware: whether ``FIRMWARE`` is added
     :ivar requirements: of pip, with the agent and all that it needs
     :ivar certificates, keys: certificates (PEM) that the agent trusts; SSH keys that may log in as root
     """

@@ -56,7 +56,7 @@ export async function request(method, path, {body, headers = {}, signal} = {}) {
     const used = credentials;
     const reply = await once(method, path, {body, headers, signal});
     if (reply.status !== 401 || signIn === null || declined) return reply;
-    if (used !== credentials) continue; // they were given meanwhile
+    if (used !== credentials) continue; // they were given since
     asking ??= ask(reply.error);
     const given = await asking;
     if (signal?.aborted) throw new DOMException("left", "AbortError");

@@ -241,7 +241,7 @@ class PublishedFolder:
     def copy(self, file: str, source: Path, offset: int, old: bytes, new: bytes) -> None:
         """Publish a copy of a large file, in which ``new`` replaces ``old`` at ``offset``; as :meth:`write`.
 
-        :raises IronicRulesError: the folder cannot be written, or the file cannot be read or was replaced meanwhile
+        :raises IronicRulesError: the folder cannot be written, or the file cannot be read or was replaced
         """
         path = self._path(file)
         unfinished = path.with_name(f".new-{path.name}")

@@ -232,7 +232,7 @@ class _Logouts:
 
 #: Maximum size of a document. The largest ones, registries of BIOS attributes, have a few MiB.
 MAX_BYTES = 16 * 2**20
-#: Maximum size of a response besides its document: headers, and the sizes of its parts.
+#: Maximum size of a response without its document: headers, and the sizes of its parts.
 _MAX_OTHER_BYTES = 2**20
 _CHUNK = 64 * 1024
 #: First bytes of a ZIP archive. sushy would unpack one with a registry, whatever its size.

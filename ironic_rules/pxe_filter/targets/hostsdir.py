@@ -113,7 +113,7 @@ class Overrides:
             if mac in self._file_of:
                 before.setdefault(self._file_of[mac], set()).add(mac)
         written = 0
-        # First, so that a dnsmasq that starts meanwhile never finds two lines for an address.
+        # First, so that a dnsmasq that starts now never finds two lines for an address.
         for name, moved in before.items():
             written += self._keep(name, self._files[name] - moved)
             for mac in moved:

@@ -511,7 +511,7 @@ class KeaTarget(Target):
             except KeaError as exc:
                 self._told.pop(path, None)
                 problem = problem or exc
-                if time.monotonic() - began > _SLOW_S:  # meanwhile, no message is written
+                if time.monotonic() - began > _SLOW_S:  # during this time, no message is written
                     self._silent[path] = time.monotonic() + 10 * pause_s, min(2 * pause_s, _MAX_PAUSE_S)
         return problem
 
